@@ -1,7 +1,7 @@
 """The long description, which setup.cfg cannot express; all other metadata is in setup.cfg.
 
-A package index resolves no relative links. Where setup.cfg names a source under ``project_urls``, the links and
-pictures of README.md lead to the tag of this version in that repository.
+A package index resolves no relative links. Where setup.cfg names a source under ``project_urls``,
+the links and pictures of README.md lead to the tag of this version in that repository.
 """
 
 import re

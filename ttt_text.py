@@ -1,4 +1,6 @@
-"""The task set ``ttt-text`` of verifiers, which imports each task set as a module: see ttt_eval/verifiers_env.py."""
+"""The task set ``ttt-text`` of verifiers, which imports each task set as a module: see
+ttt_eval/verifiers_env.py.
+"""
 
 from ttt_eval.verifiers_env import TextTaskset, VerifiersEnv
 

@@ -1,7 +1,8 @@
-"""Solves Connect Four: lines on boards where stones fall to the lowest empty cell of a column, without skips.
+"""Solves Connect Four: lines on boards where stones fall to the lowest empty cell of a column,
+without skips.
 
-An alpha-beta search over bitboards: :class:`Solver` returns who wins any position, after how many moves, and by which
-columns.
+An alpha-beta search over bitboards: :class:`Solver` returns who wins any position, after how many
+moves, and by which columns.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from ttt_envs.game.parameters import Parameters
 
 __all__ = ["Bounds", "Solver", "check_solvable", "is_solvable"]
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Bitboards: columns of ``rows + 1`` bits each, lowest cell first; the top bit of a column stays empty. It separates
-# columns, so that no line of set bits continues from one column into another. Kernels use signed integers: left shifts
-# may leave garbage above the board, which callers remove with ``board.cells``.
+# --------------------------------------------------------------------------------------------------
+# Bitboards: columns of ``rows + 1`` bits each, lowest cell first; the top bit of a column stays
+# empty. It separates columns, so that no line of set bits continues from one column into another.
+# Kernels use signed integers: left shifts may leave garbage above the board, which callers remove
+# with ``board.cells``.
 
 MAX_BITS = 63
 """Maximum number of bits of a board, ``columns * (rows + 1)``."""
@@ -64,10 +66,12 @@ def to_bits(board: Board, boards: Boards) -> tuple[Int64Array, Int64Array]:
 
 @inlined
 def winning_cells(stones: int, board: Board) -> int:
-    """Return the empty cells, as bits, where one more stone completes a line; bits of taken cells may be set too.
+    """Return the empty cells, as bits, where one more stone completes a line; bits of taken cells
+    may be set too.
 
-    For lines of four the shifts are written out, as :func:`ttt_envs.game.lines.completing_bits` takes several times as
-    long. To that, the columns are rows, and no line leaves one over its top bit, which is empty.
+    For lines of four the shifts are written out, as :func:`ttt_envs.game.lines.completing_bits`
+    takes several times as long. To that, the columns are rows, and no line leaves one over its top
+    bit, which is empty.
     """
     height = board.rows + 1
     if board.win_length != 4:
@@ -103,7 +107,7 @@ def mirror(bits: int, board: Board) -> int:
     return out
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The search: null windows, as a recursion that stops after a number of positions
 
 TABLE_WORDS = 2
@@ -140,9 +144,11 @@ class State(Board):
 
 @inlined
 def position_key(own: int, mask: int, board: Board) -> int:
-    """Return a key of a position: the mover's stones and those of both players, the same for mirrored positions.
+    """Return a key of a position: the mover's stones and those of both players, the same for
+    mirrored positions.
 
-    A carry of the two and the lowest cells marks the height of every column. No key is 0, as that of a free row.
+    A carry of the two and the lowest cells marks the height of every column. No key is 0, as that
+    of a free row.
     """
     key = own + mask + board.bottom
     return min(key, mirror(key, board))
@@ -150,7 +156,9 @@ def position_key(own: int, mask: int, board: Board) -> int:
 
 @inlined
 def safe_moves(mask: int, threats: int, board: Board) -> int:
-    """Return the moves after which the other player, who threatens to win on ``threats``, cannot win at once."""
+    """Return the moves after which the other player, who threatens to win on ``threats``, cannot
+    win at once.
+    """
     possible = (mask + board.bottom) & board.cells
     forced = possible & threats
     if forced != 0:
@@ -162,9 +170,10 @@ def safe_moves(mask: int, threats: int, board: Board) -> int:
 def bound_score(own: int, mask: int, state: State, table: Int64Array) -> None:
     """Narrow the bounds of a position's score, until they meet or the search has to stop.
 
-    A score counts the stones that the winner has left, so faster wins are higher: a player who wins with their last
-    stone scores 1, one who loses against it -1, and a draw is 0. Every search has a null window: it decides whether
-    the score is at least some target, where targets near 0 come first, because they are decided faster.
+    A score counts the stones that the winner has left, so faster wins are higher: a player who wins
+    with their last stone scores 1, one who loses against it -1, and a draw is 0. Every search has a
+    null window: it decides whether the score is at least some target, where targets near 0 come
+    first, because they are decided faster.
 
     Args:
         own: the stones of the mover, as bits; mask: those of both players.
@@ -194,7 +203,9 @@ def bound_score(own: int, mask: int, state: State, table: Int64Array) -> None:
 
 @inlined
 def _next_target(low: int, high: int) -> int:
-    """Return a target above ``low`` and at most ``high``, far from 0 at first: such a target bounds the depth."""
+    """Return a target above ``low`` and at most ``high``, far from 0 at first: such a target bounds
+    the depth.
+    """
     middle = low + (high - low) // 2
     return 1 + (min(middle, -(-low // 2)) if middle <= 0 else max(middle, high // 2))
 
@@ -265,7 +276,7 @@ def _search(
     return best
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Functions for Python callers
 
 SLICE = 1 << 17
@@ -306,11 +317,13 @@ class Bounds(NamedTuple):
 class Solver:
     """Solves positions of one game, with a transposition table that later positions share.
 
-    Alpha-beta search with null windows (Pons, "Solving Connect 4: how to build a perfect AI", 2015-2019; Tromp, "John's
-    Connect Four Playground"). A player who can win at once does, threats are stopped, moves below a threat of the other
-    player are left out, and moves that make more threats come first.
+    Alpha-beta search with null windows (Pons, "Solving Connect 4: how to build a perfect AI",
+    2015-2019; Tromp, "John's Connect Four Playground"). A player who can win at once does, threats
+    are stopped, moves below a threat of the other player are left out, and moves that make more
+    threats come first.
 
-    Results do not depend on earlier positions or on the size of the table, but the number of nodes does.
+    Results do not depend on earlier positions or on the size of the table, but the number of nodes
+    does.
 
     Raises:
         ValueError: the game has no gravity, has skips, or its board does not fit into 63 bits.
@@ -324,8 +337,9 @@ class Solver:
         Args:
             game: with gravity and without skips; no other rule may be changed.
             memory: maximum size of the table in bytes; at least 4 MiB are used.
-            progress: called with ``nodes``, the number of positions visited so far; an attribute that may be replaced.
-                If it raises an exception, the search ends with that, and the table keeps its results.
+            progress: called with ``nodes``, the number of positions visited so far; an attribute
+                that may be replaced. If it raises an exception, the search ends with that, and the
+                table keeps its results.
         """
         check_solvable(game)
         self.game, self.nodes, self.progress = game, 0, progress
@@ -350,9 +364,9 @@ class Solver:
     def score(self, position: Position, *, nodes: int | None = None) -> Bounds:
         """Return the score of a position, or bounds of it if ``nodes`` are not enough.
 
-        The score is 0 for a draw; 1 if the mover wins with their last stone of a full board, 2 with the last but one,
-        and so on; negative if the mover loses, by the stones of the other player. The winner wins fast, the loser loses
-        late.
+        The score is 0 for a draw; 1 if the mover wins with their last stone of a full board, 2 with
+        the last but one, and so on; negative if the mover loses, by the stones of the other player.
+        The winner wins fast, the loser loses late.
 
         Args:
             position: stones and mover.
@@ -364,7 +378,8 @@ class Solver:
         return self._score(*self.to_bits(position), nodes, ALL)
 
     def scores(self, position: Position, *, nodes: int | None = None) -> dict[int, Bounds]:
-        """Return the score of each move for the mover, by the cell of the stone, in the order of columns.
+        """Return the score of each move for the mover, by the cell of the stone, in the order of
+        columns.
 
         Args:
             position: stones and mover.
@@ -376,7 +391,8 @@ class Solver:
         return self._bound_moves(*self.to_bits(position), nodes, ALL)
 
     def values(self, own: int, mask: int) -> dict[int, int | None]:
-        """Return the value of each move for the mover, by the cell of the stone: 1 a win, 0 a draw, -1 a loss.
+        """Return the value of each move for the mover, by the cell of the stone: 1 a win, 0 a draw,
+        -1 a loss.
 
         It takes less time than :meth:`scores`.
 
@@ -390,7 +406,9 @@ class Solver:
         }
 
     def distance(self, score: int, stones: int) -> int:
-        """Return the number of plies to the end of a game from a position with this score and number of stones."""
+        """Return the number of plies to the end of a game from a position with this score and
+        number of stones.
+        """
         if score == 0:
             return self.game.cells - stones
         last = (
@@ -399,7 +417,9 @@ class Solver:
         return last - stones - (last - stones - (score > 0)) % 2
 
     def to_bits(self, position: Position) -> tuple[int, int]:
-        """Return the stones of the mover and of both players as bits; raises ValueError as :meth:`score`."""
+        """Return the stones of the mover and of both players as bits; raises ValueError as
+        :meth:`score`.
+        """
         check_opening(self.game, position, "a position to be solved")
         own, mask = to_bits(self.board, Boards.from_positions([position]))
         return int(own[0]), int(mask[0])
@@ -431,7 +451,9 @@ class Solver:
         return dict(sorted(out.items(), key=lambda item: item[0] % columns))
 
     def _score(self, own: int, mask: int, nodes: int | None, window: Window) -> Bounds:
-        """Return the score of a position that is not over; one outside of the window is only bounded by it."""
+        """Return the score of a position that is not over; one outside of the window is only
+        bounded by it.
+        """
         state, limit, before, count = (
             self._state,
             FOREVER if nodes is None else nodes,
@@ -456,7 +478,9 @@ class Solver:
 
 
 def is_solvable(game: Game) -> bool:
-    """Return whether :class:`Solver` takes a game: lines under gravity without skips, on a board that fits."""
+    """Return whether :class:`Solver` takes a game: lines under gravity without skips, on a board
+    that fits.
+    """
     return (
         game.variants == {"gravity": True}
         and game.skip_chance == 0
@@ -468,6 +492,7 @@ def check_solvable(game: Game) -> None:
     """Raise ValueError for a game that :func:`is_solvable` does not accept."""
     if not is_solvable(game):
         raise Refusal(
-            f"{game} is not solved by the search for Connect Four: choose gravity=True, no other variant of the rules, "
+            f"{game} is not solved by the search for Connect Four: choose gravity=True, no other "
+            "variant of the rules, "
             f"skip_chance=0, and a board of columns * (rows + 1) <= {MAX_BITS}"
         )

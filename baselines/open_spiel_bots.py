@@ -1,7 +1,7 @@
 """OpenSpiel's bots and searches as policies: ``openspiel:algorithm=mcts``.
 
-They play OpenSpiel's own ``tic_tac_toe`` or ``mnk``, see :mod:`ttt_envs.open_spiel`; OpenSpiel has no skips.
-``pyspiel`` is imported when a policy is created: ``pip install open_spiel``.
+They play OpenSpiel's own ``tic_tac_toe`` or ``mnk``, see :mod:`ttt_envs.open_spiel`; OpenSpiel has
+no skips. ``pyspiel`` is imported when a policy is created: ``pip install open_spiel``.
 """
 
 from __future__ import annotations
@@ -26,17 +26,21 @@ if TYPE_CHECKING:
 Algorithm = Literal["mcts", "alpha-beta", "random"]
 
 WHOLE = 9
-"""Maximum number of cells for a search to the end by alpha-beta, which is plain Python in OpenSpiel."""
+"""Maximum number of cells for a search to the end by alpha-beta, which is plain Python in
+OpenSpiel.
+"""
 MAX_INT32 = 2**31 - 1
 """Maximum value of a C++ int."""
 
 
 @dataclass(frozen=True)
 class OpenSpielBot(Named):
-    """A bot or search of OpenSpiel: ``mcts`` is its ``MCTSBot``, ``alpha-beta`` its ``minimax.alpha_beta_search``.
+    """A bot or search of OpenSpiel: ``mcts`` is its ``MCTSBot``, ``alpha-beta`` its
+    ``minimax.alpha_beta_search``.
 
-    ``alpha-beta`` plays the first of the best moves, ``random`` is its uniform bot: both are pure. ``mcts`` draws two
-    seeds for each position from the generator, and reuses no trees, as in OpenSpiel.
+    ``alpha-beta`` plays the first of the best moves, ``random`` is its uniform bot: both are pure.
+    ``mcts`` draws two seeds for each position from the generator, and reuses no trees, as in
+    OpenSpiel.
 
     Raises:
         ValueError: OpenSpiel is not installed, the game has skips, or a setting is out of range.
@@ -44,11 +48,16 @@ class OpenSpielBot(Named):
 
     name: ClassVar[str] = "openspiel"
     refusals: ClassVar = {
-        "gravity": "it takes the cells of OpenSpiel's boards as moves, and Connect Four has columns there",
+        "gravity": (
+            "it takes the cells of OpenSpiel's boards as moves, and Connect Four has columns there"
+        ),
         **dict.fromkeys(
             ("overlines", "misere", "torus"), "tic_tac_toe and mnk of OpenSpiel have no such rule"
         ),
-        "hidden": "it reads the whole board, as a position of a game of OpenSpiel in which nothing is hidden",
+        "hidden": (
+            "it reads the whole board, as a position of a game of OpenSpiel "
+            "in which nothing is hidden"
+        ),
     }
 
     game: Game
@@ -62,7 +71,9 @@ class OpenSpielBot(Named):
     solve: bool = True
     """whether to propagate solved values, for mcts"""
     depth: int | None = None
-    """number of plies to look ahead, for alpha-beta; an unfinished game counts as a draw; none: to the end"""
+    """number of plies to look ahead, for alpha-beta; an unfinished game counts as a draw; none: to
+    the end
+    """
 
     def __post_init__(self) -> None:
         check_game(self.name, type(self), self.game)
@@ -73,7 +84,8 @@ class OpenSpielBot(Named):
         check_range("depth", self.depth, 1, problem="looks at nothing", hint=", or none")
         if self.algorithm == "alpha-beta" and self.depth is None and self.game.cells > WHOLE:
             raise Refusal(
-                f"alpha-beta does not search {self.game.cells} cells to the end: choose depth=3, or up to {WHOLE} cells"
+                f"alpha-beta does not search {self.game.cells} cells to the end: choose depth=3, "
+                f"or up to {WHOLE} cells"
             )
         if importlib.util.find_spec("pyspiel") is None:
             raise Refusal(

@@ -1,11 +1,13 @@
-"""Opening books: results of the moves of many games, by position up to symmetry, and a policy that plays by a book.
+"""Opening books: results of the moves of many games, by position up to symmetry, and a policy that
+plays by a book.
 
-For every position of the first plies, in the mover's view, a book has the moves that were played there, with the
-mover's wins, draws and losses in those games (Hsu, Theory of Computer Games: the open book). It stores moves and not
-successors, so a move counts only for the position in which it was made. The score of a move is
-(wins + draws / 2) / games.
+For every position of the first plies, in the mover's view, a book has the moves that were played
+there, with the mover's wins, draws and losses in those games (Hsu, Theory of Computer Games: the
+open book). It stores moves and not successors, so a move counts only for the position in which it
+was made. The score of a move is (wins + draws / 2) / games.
 
-A book is one file: a line of JSON with its description and a hash, then the arrays of :class:`Book`.
+A book is one file: a line of JSON with its description and a hash, then the arrays of
+:class:`Book`.
 """
 
 from __future__ import annotations
@@ -67,7 +69,9 @@ class Canonical(NamedTuple):
         return cls(*canonical_keys(boards.own_first(), symmetry_tables(game)[1]))
 
     def cells(self, actions: Int64Array, game: Game) -> Int64Array:
-        """Return int64[B]: the moves int64[B] on the canonical boards; the least cell if symmetries differ."""
+        """Return int64[B]: the moves int64[B] on the canonical boards; the least cell if symmetries
+        differ.
+        """
         return np.asarray(
             np.where(self.same, symmetry_tables(game)[0][:, actions].T, game.cells).min(axis=1)
         )
@@ -130,7 +134,9 @@ class Book:
         return {**fields, "games": self.games, "sha256": digest.hexdigest()}
 
     def is_consistent(self) -> bool:
-        """Return whether shapes, dtypes and ranges of the arrays are those of a book of the game."""
+        """Return whether shapes, dtypes and ranges of the arrays are those of a book of the
+        game.
+        """
         counts, moves = np.diff(self.starts), len(self.cells)
         shapes = [
             (len(self.positions), num_words(self.game.cells)),
@@ -158,7 +164,9 @@ class Book:
         return index
 
     def find(self, boards: Boards) -> tuple[Int64Array, BoolArray]:
-        """Return the rows of positions, int64[B], -1 if unknown; and the symmetries that lead there, bool[B, S]."""
+        """Return the rows of positions, int64[B], -1 if unknown; and the symmetries that lead
+        there, bool[B, S].
+        """
         canonical = Canonical.from_boards(boards, self.game)
         return self._index.find(canonical.keys), canonical.same
 
@@ -176,7 +184,8 @@ class Book:
         return entries
 
     def spread(self, boards: Boards, shares: Float64Array) -> tuple[Float64Array, BoolArray]:
-        """Return distributions over moves, float64[B, rows * columns], and whether the book has one, bool[B].
+        """Return distributions over moves, float64[B, rows * columns], and whether the book has
+        one, bool[B].
 
         Equivalent moves in a symmetric position split the share of their common entry.
 
@@ -254,7 +263,7 @@ def read_book(path: str | Path, game: Game | None = None) -> Book:
     return book
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Making books
 
 
@@ -268,7 +277,9 @@ class PlayedMoves(NamedTuple):
     results: Int64Array
     """int64[B, 3]: games that the mover won, drew and lost"""
     games: int = 0
-    """number of games of which this part has the first moves; 0 where they are from no games, as by a search"""
+    """number of games of which this part has the first moves; 0 where they are from no games, as by
+    a search
+    """
 
 
 def _merge(
@@ -320,7 +331,7 @@ def check_plies(plies: int) -> None:
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Playing by books
 
 
@@ -334,10 +345,11 @@ def choice_shares(
 ) -> Float64Array:
     """Return the shares of the moves of each position.
 
-    ``"best"``: equal shares for the best moves. ``"softmax"``: by exp(score / temperature). ``"ucb"``: how often UCB1
-    selects each move if scores are constant. Its index is score + c sqrt(ln N / n), with n of N games for a move (Auer,
-    Cesa-Bianchi and Fischer, 2002; there c is the root of 2). It selects the move with the highest index, so that in
-    the long run all indices equal a number l, and n = c**2 ln N / (l - score)**2; l follows from the sum N of all n.
+    ``"best"``: equal shares for the best moves. ``"softmax"``: by exp(score / temperature).
+    ``"ucb"``: how often UCB1 selects each move if scores are constant. Its index is score + c
+    sqrt(ln N / n), with n of N games for a move (Auer, Cesa-Bianchi and Fischer, 2002; there c is
+    the root of 2). It selects the move with the highest index, so that in the long run all indices
+    equal a number l, and n = c**2 ln N / (l - score)**2; l follows from the sum N of all n.
 
     Args:
         choose: the kind of shares.
@@ -379,7 +391,8 @@ def choice_shares(
 
 @dataclass(frozen=True)
 class OpeningBook(Named):
-    """Plays by an opening book while it has moves, and then like another policy, with its memory if it has one.
+    """Plays by an opening book while it has moves, and then like another policy, with its memory if
+    it has one.
 
     Raises:
         BookError, ValueError: the file is not a book of the game, or a setting is out of range.
@@ -437,7 +450,9 @@ class OpeningBook(Named):
         return choice_shares(self.choose, starts, results, c=self.c, temperature=self.temperature)
 
     def book_probabilities(self, boards: Boards) -> tuple[Float64Array, BoolArray]:
-        """Return the distributions of the book alone, float64[B, rows * columns], and whether it has one, bool[B]."""
+        """Return the distributions of the book alone, float64[B, rows * columns], and whether it
+        has one, bool[B].
+        """
         out, is_listed = np.zeros(boards.cells.shape), np.zeros(len(boards.mover), np.bool_)
         early = np.count_nonzero(boards.cells, axis=1) < self.book.plies
         if early.any():
@@ -471,7 +486,9 @@ class BookPlayer(Player):
         rng: np.random.Generator,
         time_left: Float64Array | None = None,
     ) -> Int64Array:
-        """Return int64[B]: a move in each of the games ``slots``; first draws one uniform number for each."""
+        """Return int64[B]: a move in each of the games ``slots``; first draws one uniform number
+        for each.
+        """
         shares, is_listed = self.policy.book_probabilities(boards)
         u, out = rng.random(len(slots)), np.empty(len(slots), np.int64)
         out[is_listed] = sample(shares[is_listed], u[is_listed])

@@ -16,8 +16,9 @@ Records = NDArray[Any]
 def records(kind: type, shape: tuple[int, ...]) -> Records:
     """Return zeros with the fields that a class declares, usable in kernels and in plain Python.
 
-    A field is a number, or an array of a fixed shape, such as ``Annotated[Int64Array, np.int64, (2, 3)]``. A kernel
-    takes a record as one pointer, but an array as seven numbers or more, which a recursion copies at every call.
+    A field is a number, or an array of a fixed shape, such as ``Annotated[Int64Array, np.int64, (2,
+    3)]``. A kernel takes a record as one pointer, but an array as seven numbers or more, which a
+    recursion copies at every call.
     """
     return np.zeros(shape, _record_dtype(kind))
 

@@ -1,4 +1,6 @@
-"""Softmax distributions, a policy with one logit for each move of each position, and the index of its positions."""
+"""Softmax distributions, a policy with one logit for each move of each position, and the index of
+its positions.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from ttt_envs.game.phantom import AnyGame
 
 
 def softmax(logits: Float64Array) -> Float64Array:
-    """Return distributions over moves, float64[B, cells], proportional to exp(logit), of logits that are NaN where
-    illegal.
+    """Return distributions over moves, float64[B, cells], proportional to exp(logit), of logits
+    that are NaN where illegal.
     """
     masked = np.where(np.isnan(logits), -np.inf, logits)
     return normalise(np.exp(masked - masked.max(axis=1, keepdims=True)))
@@ -41,7 +43,8 @@ class PositionIndex:
         self._index.rows(position_words(boards))
         if self._index.size != len(boards.mover):
             raise Refusal(
-                f"{len(boards.mover)} positions hold {self._index.size} different ones: give each once"
+                f"{len(boards.mover)} positions hold {self._index.size} different ones: give each "
+                "once"
             )
 
     def __len__(self) -> int:
@@ -54,7 +57,8 @@ class PositionIndex:
 
 @dataclass(frozen=True)
 class SoftmaxTable(Policy):
-    """Plays each legal move with a probability proportional to exp(logit); uniformly in positions without a row.
+    """Plays each legal move with a probability proportional to exp(logit); uniformly in positions
+    without a row.
 
     Raises:
         ValueError: logits of another shape, or that are not finite.

@@ -1,9 +1,11 @@
-"""Tables of positions, and the softmax policy that plays by one (Fujita and Watanabe; docs/baselines/table.md).
+"""Tables of positions, and the softmax policy that plays by one (Fujita and Watanabe;
+docs/baselines/table.md).
 
-A table holds an evaluation function: for every board, by its base-3 key, the expected result for player_0, from -1 to
-1, if both players continue in some way: at random, which is the paper's function, optimally, or as estimated by a
-policy with values. Unreachable boards and movers hold 0. With skips the board does not determine the mover, and a table
-has two halves, one for each player to move.
+A table holds an evaluation function: for every board, by its base-3 key, the expected result for
+player_0, from -1 to 1, if both players continue in some way: at random, which is the paper's
+function, optimally, or as estimated by a policy with values. Unreachable boards and movers hold 0.
+With skips the board does not determine the mover, and a table has two halves, one for each player
+to move.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ from ttt_envs.game.symmetry import inverse, symmetries
 from ttt_envs.graph.numbering import Numbering
 
 Terminal = Literal["equation", "as_published"]
-"""value of won boards: the result, 1 or -1, as in Eq. (1) of the paper; or 0, as in its published program"""
+"""value of won boards: the result, 1 or -1, as in Eq. (1) of the paper; or 0, as in its published
+program
+"""
 
 FORMAT = 2
 """version of the storage format, and of the values"""
@@ -44,7 +48,7 @@ MAX_STEADY_WEIGHT = 1e4
 """Maximum weight for which rounding of values changes no probability by more than 1e-9."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Making tables
 
 _alive: WeakValueDictionary[tuple[Game, str, str], Float64Array] = WeakValueDictionary()
@@ -54,19 +58,23 @@ _recent: deque[Float64Array] = deque(maxlen=8)
 
 
 def random_play_values(game: Game, terminal: Terminal = "equation") -> Float64Array:
-    """Return the paper's evaluation function: the expected result for player_0 if both players move at random.
+    """Return the paper's evaluation function: the expected result for player_0 if both players move
+    at random.
 
-    It is the mean over all moves, backed up from results of +1, -1 and 0 (Eqs. 1 and 2); chance weighs the next mover.
-    This is the value of *random* play, which the paper calls perfect because every position is counted.
+    It is the mean over all moves, backed up from results of +1, -1 and 0 (Eqs. 1 and 2); chance
+    weighs the next mover. This is the value of *random* play, which the paper calls perfect because
+    every position is counted.
 
     Args:
         game: up to 16 cells.
-        terminal: ``"equation"``, won boards hold their result; ``"as_published"``, they hold 0, and a winning move
-            looks like a draw to a reader of the table. The other values are the same.
+        terminal: ``"equation"``, won boards hold their result; ``"as_published"``, they hold 0, and
+            a winning move looks like a draw to a reader of the table. The other values are the
+            same.
 
     Returns:
-        float64[3**cells] by the key of the board; with skips float64[2, 3**cells], with the mover as first index.
-        Read-only. Finished boards hold the result in both halves, unreachable positions 0.
+        float64[3**cells] by the key of the board; with skips float64[2, 3**cells], with the mover
+        as first index. Read-only. Finished boards hold the result in both halves, unreachable
+        positions 0.
 
     Raises:
         ValueError: the board is larger, or ``terminal`` is unknown.
@@ -82,8 +90,8 @@ def learned_values(game: Game, policy: str | Policy) -> Float64Array:
         policy: a spec string such as ``run:PATH``, or a policy with ``action_values``.
 
     Returns:
-        float64[3**cells, cells], with skips float64[2, 3**cells, cells]. Read-only. Illegal moves and unreachable
-        positions hold 0.
+        float64[3**cells, cells], with skips float64[2, 3**cells, cells]. Read-only. Illegal moves
+        and unreachable positions hold 0.
 
     Raises:
         ValueError: the board is larger, or the policy has no values.
@@ -105,7 +113,8 @@ def learned_values(game: Game, policy: str | Policy) -> Float64Array:
 
 
 def source_values(game: Game, source: str, terminal: Terminal = "equation") -> Float64Array:
-    """Return the table of a source: ``"random"``, ``"optimal"``, or the spec string of a policy with values.
+    """Return the table of a source: ``"random"``, ``"optimal"``, or the spec string of a policy
+    with values.
 
     Returns:
         As for :func:`random_play_values`; for a policy as for :func:`learned_values`.
@@ -135,7 +144,8 @@ def check_source(game: Game, source: str, terminal: Terminal) -> None:
     check_choice("terminal", terminal, get_args(Terminal))
     if is_policy(source) and terminal != "equation":
         raise Refusal(
-            f"terminal={terminal} sets won boards, and source={source} has a table of moves: leave it out"
+            f"terminal={terminal} sets won boards, and source={source} has a table of moves: leave "
+            "it out"
         )
 
 
@@ -150,7 +160,9 @@ def check_size(game: Game, *, moves: bool = False) -> None:
 
 
 def _fill(game: Game, source: str, terminal: Terminal) -> Float64Array:
-    """Return the table: values of positions, layer by layer from the full board on, for all symmetric boards."""
+    """Return the table: values of positions, layer by layer from the full board on, for all
+    symmetric boards.
+    """
     numbering, kinds = Numbering(game), reachable_boards(game)
     out = np.zeros((2 if game.skip_chance > 0 else 1, 3**game.cells))
     if terminal == "equation":
@@ -175,7 +187,9 @@ def _write_positions(
     kinds: UInt8Array,
     out: Float64Array,
 ) -> None:
-    """Write the values of positions, for the mover with the stones ``own``, for all symmetric and reachable ones."""
+    """Write the values of positions, for the mover with the stones ``own``, for all symmetric and
+    reachable ones.
+    """
     cells, powers = np.arange(game.cells), 3 ** np.arange(game.cells)
     for symmetry in inverse(symmetries(game)):
         own_keys, other_keys = (
@@ -187,7 +201,7 @@ def _write_positions(
             out[mover % len(out), board_keys[reached]] = (1 - 2 * mover) * values[reached]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Table lookup
 
 
@@ -210,12 +224,13 @@ class Evaluation(ABC):
     ) -> Float64Array:
         """Return single entries of a half, float64[B], for player_0.
 
-        They are those of boards int8[B, cells], with actions int64[B] if ``of_moves``. For keys, get the boards from
-        ``boards.from_keys(keys, game)``.
+        They are those of boards int8[B, cells], with actions int64[B] if ``of_moves``. For keys,
+        get the boards from ``boards.from_keys(keys, game)``.
         """
 
     def action_values(self, boards: Boards) -> Float64Array:
-        """Return the values after the mover's moves, float64[B, cells], for the mover, NaN where a cell is taken.
+        """Return the values after the mover's moves, float64[B, cells], for the mover, NaN where a
+        cell is taken.
 
         With skips the value is (1 - p) f(the other moves) + p f(the same moves).
         """
@@ -233,7 +248,9 @@ class Evaluation(ABC):
         return out
 
     def values(self, boards: Boards) -> Float64Array:
-        """Return the values of positions, float64[B], for the mover; for a table of moves that of the best move."""
+        """Return the values of positions, float64[B], for the mover; for a table of moves that of
+        the best move.
+        """
         if self.of_moves:
             return np.asarray(np.nanmax(self.action_values(boards), axis=1))
         of_halves = [self.read(boards.cells, half=half) for half in range(self.halves)]
@@ -275,17 +292,20 @@ def table_shape(game: Game, values: Float64Array) -> tuple[bool, int]:
         if values.shape in (shape, (2, *shape)):
             return of_moves, 1 if values.shape == shape else 2
     raise Refusal(
-        f"an array of shape {list(values.shape)} is no table of {game}: it must be [{size}], or [{size}, {game.cells}] "
-        f"with a value for every move, and have a first axis of 2, the movers, where there are skips"
+        f"an array of shape {list(values.shape)} is no table of {game}: it must be [{size}], or "
+        f"[{size}, {game.cells}] "
+        "with a value for every move, and have a first axis of 2, the movers, where there are "
+        "skips"
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Policies that play by tables
 
 
 class Softmax(Policy):
-    """Plays by an evaluation function f: weight exp(w f) for player_0, exp(-w f) for player_1 (the paper's Eq. 17).
+    """Plays by an evaluation function f: weight exp(w f) for player_0, exp(-w f) for player_1 (the
+    paper's Eq. 17).
 
     f is evaluated after every legal move.
 
@@ -308,7 +328,9 @@ class Softmax(Policy):
         return self.evaluation.values(boards)
 
     def action_values(self, boards: Boards) -> Float64Array:
-        """Return the evaluation after each move, float64[B, rows * columns], for the mover, NaN where illegal."""
+        """Return the evaluation after each move, float64[B, rows * columns], for the mover, NaN
+        where illegal.
+        """
         return self.evaluation.action_values(boards)
 
     def __str__(self) -> str:
@@ -323,7 +345,8 @@ def check_weight(w: float) -> None:
 
 
 class NamedSoftmax(Named, Softmax):
-    """Base of named softmax policies: dataclasses of (game, ..., w, terminal, source) that make their evaluation.
+    """Base of named softmax policies: dataclasses of (game, ..., w, terminal, source) that make
+    their evaluation.
 
     Copies have no evaluation, so that each process loads its own.
     """
@@ -346,7 +369,8 @@ class NamedSoftmax(Named, Softmax):
 
 @dataclass(frozen=True)
 class TablePolicy(NamedSoftmax):
-    """Softmax of a table: of random play (the paper's), of perfect play, or of a run's learned values.
+    """Softmax of a table: of random play (the paper's), of perfect play, or of a run's learned
+    values.
 
     Raises:
         ValueError: the board is too large for a table, or the weight or terminal is invalid.
@@ -364,7 +388,9 @@ class TablePolicy(NamedSoftmax):
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]  # computed
-        """Whether the policy is equivariant: the values are, and the weight is too small to reveal rounding."""
+        """Whether the policy is equivariant: the values are, and the weight is too small to reveal
+        rounding.
+        """
         return self.w <= MAX_STEADY_WEIGHT and (
             not is_policy(self.source) or self._source_policy.symmetric
         )

@@ -1,13 +1,13 @@
 """Cost of AlphaZero with chance nodes to reach perfect play, and speed of its self-play.
 
-All times are CPU seconds on one core. Trainings are measured exactly, at regular numbers of games and outside the
-timing, one for each seed: the number of games and seconds until the exploitability was 0, or another goal, and stayed
-there to the end. Tracing TensorFlow's graph is reported separately; the rows "start" are new processes that do only
-that.
+All times are CPU seconds on one core. Trainings are measured exactly, at regular numbers of games
+and outside the timing, one for each seed: the number of games and seconds until the exploitability
+was 0, or another goal, and stayed there to the end. Tracing TensorFlow's graph is reported
+separately; the rows "start" are new processes that do only that.
 
-Beside mctx on pgx both sides play and search with the same net and weights, on the cells alone, and deliver training
-data: search results go to numpy. Our count of simulations excludes those skipped for solved positions, which mctx
-always makes; so moves are counted too.
+Beside mctx on pgx both sides play and search with the same net and weights, on the cells alone, and
+deliver training data: search results go to numpy. Our count of simulations excludes those skipped
+for solved positions, which mctx always makes; so moves are counted too.
 
     python benchmarks/alpha_zero.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 
@@ -62,7 +62,7 @@ SMALL_HIDDEN = (64, 64)
 """Units of the hidden layers beside mctx: larger ones take it longer."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Time to perfect play
 
 
@@ -133,7 +133,7 @@ GOALS = {
 }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Time per move
 
 
@@ -183,7 +183,7 @@ def move_times_table(measured: list[MoveTime]) -> Table:
     return table
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Startup
 
 START = """
@@ -206,7 +206,7 @@ STARTS = {
 }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Self-play beside mctx
 
 TOGETHER_IN_SELF_PLAY = 1_024

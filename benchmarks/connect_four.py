@@ -1,10 +1,11 @@
 """Speed of the solver of Connect Four, beside the same search in C.
 
-Both sides alternate for several rounds on one core, and the ratio is taken within each round. Times are CPU times;
-kernels are warm, tables are empty at the start of each stretch. Both sides must find the same scores.
+Both sides alternate for several rounds on one core, and the ratio is taken within each round. Times
+are CPU times; kernels are warm, tables are empty at the start of each stretch. Both sides must find
+the same scores.
 
-The rows count positions visited per second. A table has the time for the values of all moves. The row
-empty-board takes minutes and runs only if --only names it.
+The rows count positions visited per second. A table has the time for the values of all moves. The
+row empty-board takes minutes and runs only if --only names it.
 
     python benchmarks/connect_four.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -108,7 +109,7 @@ ROWS = tuple(
 )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Time for an answer
 
 

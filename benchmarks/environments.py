@@ -1,12 +1,13 @@
 """Speed of the environments, each beside a peer that does the same.
 
-Both sides alternate in one process on one core, for several rounds. The ratio is taken within each round, so that a
-slow moment of the machine affects both. A rate is moves (stones placed) per second of the process's CPU time, including
-threads: an opponent's stones inside an environment count, steps that only begin a game do not. Compilation and first
-calls are not timed. Our checks for illegal moves, actions off the board and calls out of order are always on.
+Both sides alternate in one process on one core, for several rounds. The ratio is taken within each
+round, so that a slow moment of the machine affects both. A rate is moves (stones placed) per second
+of the process's CPU time, including threads: an opponent's stones inside an environment count,
+steps that only begin a game do not. Compilation and first calls are not timed. Our checks for
+illegal moves, actions off the board and calls out of order are always on.
 
-Single games draw their random moves within the timing. Batches draw them outside, by one sampler for both sides; the
-last column has its cost.
+Single games draw their random moves within the timing. Batches draw them outside, by one sampler
+for both sides; the last column has its cost.
 
     python benchmarks/environments.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -33,7 +34,7 @@ from ttt_envs import mnk_v0
 PACKAGES = ("numpy", "numba", "gymnasium", "pettingzoo", "open_spiel", "pgx", "jax", "envpool")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # One game at a time
 
 
@@ -130,7 +131,7 @@ def open_spiel_large() -> Stretch:
     return single(play_game, 225)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Many games at once
 
 
@@ -197,7 +198,9 @@ def our_batch(
 
 
 def pgx_batch(count: int = 1024, name: str = "tic_tac_toe", cells: int = 9) -> Stretch:
-    """Run pgx, compiled, with its own autoreset, which begins the next game in the step that ends one."""
+    """Run pgx, compiled, with its own autoreset, which begins the next game in the step that ends
+    one.
+    """
     import jax
     import pgx
     from pgx.experimental.wrappers import auto_reset
@@ -243,7 +246,7 @@ def envpool_batch(count: int, name: str = "TicTacToe-v1", cells: int = 9) -> Str
     return batch_games(env.reset()[1]["legal_action_mask"], env.step, read, np.int32, cells=cells)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Rows
 
 

@@ -1,8 +1,9 @@
 """Speed of exact computations, each beside a peer with the same results.
 
-Both sides alternate in one process on one core, for several rounds. The ratio is taken within each round, so that a
-slow moment of the machine affects both. Times are CPU times; kernels are warm, and the disk cache is off. Both results
-are compared before the timing. Work without a peer runs in a process of its own, to measure its peak memory.
+Both sides alternate in one process on one core, for several rounds. The ratio is taken within each
+round, so that a slow moment of the machine affects both. Times are CPU times; kernels are warm, and
+the disk cache is off. Both results are compared before the timing. Work without a peer runs in a
+process of its own, to measure its peak memory.
 
     python benchmarks/exact.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -42,12 +43,14 @@ def close(value: float, other: float) -> None:
     assert abs(value - other) < 1e-9, f"two answers: {value} and {other}"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Peers
 
 
 def open_spiel_values() -> Ask:
-    """Return value iteration over all states of tic-tac-toe; it has no skips, so ours without skips are compared."""
+    """Return value iteration over all states of tic-tac-toe; it has no skips, so ours without skips
+    are compared.
+    """
     import pyspiel
     from open_spiel.python.algorithms import value_iteration
 
@@ -125,7 +128,9 @@ def load_c_layers() -> ctypes.CDLL:
 
 
 def c_layers() -> Ask:
-    """Return the layers in C: classes of the mover's sets by ranks of the other's, in float64 as ours."""
+    """Return the layers in C: classes of the mover's sets by ranks of the other's, in float64 as
+    ours.
+    """
     masks = np.array(
         [sum(1 << cell for cell in line) for line in SKIP_4.line_cells.tolist()], np.int64
     )
@@ -152,7 +157,7 @@ def c_layers() -> Ask:
     return ask
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Rows
 
 
@@ -211,7 +216,10 @@ ALONE = {
     "solve-4x4-alone": "solve(Game(4, 4, 4, 0.25)).value",
     "layers-3x7-alone": "layers(Game(3, 7, 3, 0.25), Path(folder.name))",
     "layers-4x5-alone": "layers(Game(4, 5, 4, 0.25), Path(folder.name))",
-    "evaluate-4x4": "evaluate_policy(Game(4, 4, 4, 0.25), 'random', 'random', seat=0, merge_symmetries=True).value",
+    "evaluate-4x4": (
+        "evaluate_policy("
+        "Game(4, 4, 4, 0.25), 'random', 'random', seat=0, merge_symmetries=True).value"
+    ),
     "phantom-classic": 'exploitability(PhantomGame(kind="classic"), "random")',
     "phantom-abrupt": 'exploitability(PhantomGame(kind="abrupt"), "random")',
     "outcome-4x4": 'outcome(Game(4, 4, 4), "optimal", "random")',
@@ -235,7 +243,8 @@ def layers(game, *folder):
 
 folder = TemporaryDirectory()
 layers(Game()), layers(Game(1, 17, 2, 0.25)),
-evaluate_policy(Game(), "random", "random"), exploitability(PhantomGame(Game(2, 2, 2), "abrupt"), "random"),
+evaluate_policy(Game(), "random", "random"),
+    exploitability(PhantomGame(Game(2, 2, 2), "abrupt"), "random"),
 solve(Game()), outcome(Game(), "optimal", "random"), prove(Game())  # compiles
 """
 

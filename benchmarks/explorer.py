@@ -1,7 +1,9 @@
-"""Response times of the explorer, from a click to the drawn result, with one visitor and with several; and its size.
+"""Response times of the explorer, from a click to the drawn result, with one visitor and with
+several; and its size.
 
-A browser clicks through games on 3 x 3 with the panels that need no loading, and checks at every frame whether all are
-drawn. The other visitors send the same requests over HTTP, each once a second. There is no peer.
+A browser clicks through games on 3 x 3 with the panels that need no loading, and checks at every
+frame whether all are drawn. The other visitors send the same requests over HTTP, each once a
+second. There is no peer.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ PLAY = """async ([names, games]) => {
       while (moves() !== number + 1 || busy()) await frame()
       times.push(performance.now() - begin)
       const entries = performance.getEntriesByType("resource")
-      const [first, last] = [entries.map((entry) => entry.startTime), entries.map((entry) => entry.responseEnd)]
+      const first = entries.map((entry) => entry.startTime)
+      const last = entries.map((entry) => entry.responseEnd)
       answers.push(Math.max(...last) - Math.min(...first))
     }
   }
@@ -86,7 +89,9 @@ class Measured:
 
 @contextmanager
 def run_explorer() -> Iterator[tuple[str, float]]:
-    """Yield the address of an explorer in a separate process, and the ms from its start to its first page."""
+    """Yield the address of an explorer in a separate process, and the ms from its start to its
+    first page.
+    """
     with tempfile.TemporaryDirectory() as root:
         command = [sys.executable, str(ROOT / "play.py"), "--web", "--no-browser", "--runs", root]
         begin = time.perf_counter()

@@ -1,8 +1,9 @@
 """Training speed of the learners, each beside a peer that does the same.
 
-Both sides alternate in one process on one core, for several rounds, and the ratio is taken within each round. A rate is
-finished games per second of CPU time, exploration and learning included; imports, compilation and the first games are
-not timed. Every learner starts untrained, several times per round, so that tables grow from nothing.
+Both sides alternate in one process on one core, for several rounds, and the ratio is taken within
+each round. A rate is finished games per second of CPU time, exploration and learning included;
+imports, compilation and the first games are not timed. Every learner starts untrained, several
+times per round, so that tables grow from nothing.
 
     python benchmarks/learners.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -47,7 +48,9 @@ LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4
 
 
 def dictionary_learner() -> Play:
-    """Return tabular Q-learning against random moves as in tutorials: a dictionary, a string for a board, no API."""
+    """Return tabular Q-learning against random moves as in tutorials: a dictionary, a string for a
+    board, no API.
+    """
 
     def play(games: int) -> None:
         values: dict[str, list[float]] = {}
@@ -112,7 +115,9 @@ def open_spiel_learner() -> Play:
 
 
 def keras_learner(hidden: int) -> Play:
-    """Return the same net in Keras, updated move by move with ``train_on_batch``, against random moves."""
+    """Return the same net in Keras, updated move by move with ``train_on_batch``, against random
+    moves.
+    """
     import keras
 
     from ttt_envs.envs.single_env import SingleEnv

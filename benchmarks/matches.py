@@ -1,9 +1,10 @@
-"""Speed of matches beside OpenSpiel's loop over bots, with corrected luck, of a second worker, of a torch net, of
-a placement.
+"""Speed of matches beside OpenSpiel's loop over bots, with corrected luck, of a second worker, of a
+torch net, of a placement.
 
-Both sides alternate in one process on one core, for several rounds, and the ratio is taken within each round. A rate is
-finished games per second of CPU time; imports, compilation and the first match are not timed. One worker and two play
-the same match of about half a minute, in turns and by wall time, on all cores.
+Both sides alternate in one process on one core, for several rounds, and the ratio is taken within
+each round. A rate is finished games per second of CPU time; imports, compilation and the first
+match are not timed. One worker and two play the same match of about half a minute, in turns and by
+wall time, on all cores.
 
     python benchmarks/matches.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -90,7 +91,7 @@ ROWS = tuple(
 )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Workers
 
 SLOW = Game(5, 5, 4, 0.25)
@@ -161,7 +162,7 @@ def workers_table(rows: Sequence[Workers]) -> Table:
     return table
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # A net of another library, exactly
 
 ALONE = {
@@ -181,7 +182,9 @@ from ttt_eval.matches.ladder import rate_policy, read_ladder
 from ttt_envs.game.game import Game
 torch.manual_seed(0)
 torch.set_num_threads(1)
-net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(18, 128), torch.nn.ReLU(), torch.nn.Linear(128, 9))
+net = torch.nn.Sequential(
+    torch.nn.Flatten(), torch.nn.Linear(18, 128), torch.nn.ReLU(), torch.nn.Linear(128, 9)
+)
 policy = ttt_envs.as_policy(net, Game(), returns="logits")
 exploitability(Game(), "random")  # compiles
 """

@@ -1,10 +1,11 @@
 """Simulations per second of Monte Carlo tree search, each row beside a peer.
 
-Both sides alternate in one process on one core, for several rounds. The ratio is taken within each round, so that a
-slow moment of the machine affects both. A rate is simulations per second of the process's CPU time; kernels and graphs
-are compiled before. Searches start at the empty board. Beside OpenSpiel both evaluate a leaf by one random rollout, and
-select by UCB1 there and PUCT with equal priors here; in the row "decisive" each side propagates solved values. Beside
-mctx ours does more: mctx evaluates a leaf by a random number, ours plays a game to the end.
+Both sides alternate in one process on one core, for several rounds. The ratio is taken within each
+round, so that a slow moment of the machine affects both. A rate is simulations per second of the
+process's CPU time; kernels and graphs are compiled before. Searches start at the empty board.
+Beside OpenSpiel both evaluate a leaf by one random rollout, and select by UCB1 there and PUCT with
+equal priors here; in the row "decisive" each side propagates solved values. Beside mctx ours does
+more: mctx evaluates a leaf by a random number, ours plays a game to the end.
 
     python benchmarks/mcts.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -30,7 +31,7 @@ C = 1.4
 BATCH = 256
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Both sides
 
 
@@ -76,8 +77,8 @@ def open_spiel(name: str, simulations: int, solve: bool = False) -> Stretch:
 
 
 def mctx_pgx(name: str, simulations: int) -> Stretch:
-    """Return ``mctx.muzero_policy`` or ``mctx.gumbel_muzero_policy`` over pgx's tic-tac-toe: equal priors, random
-    values.
+    """Return ``mctx.muzero_policy`` or ``mctx.gumbel_muzero_policy`` over pgx's tic-tac-toe: equal
+    priors, random values.
     """
     import jax
     import jax.numpy as jnp
@@ -127,7 +128,7 @@ def mctx_pgx(name: str, simulations: int) -> Stretch:
     return time_work(think)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Rows
 
 

@@ -102,7 +102,7 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
     return numbers
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Without a peer
 
 
@@ -168,7 +168,7 @@ def alone_table(rows: Iterable[Alone]) -> Table:
     return table
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Ours beside a peer
 
 
@@ -260,14 +260,16 @@ def total(parts: Iterable[Done]) -> Done:
 
 
 def measure_rounds(stretches: Sequence[Stretch], rounds: int, seconds: float) -> list[list[Done]]:
-    """Return measurements [stretch][round]: in each round, each stretch runs by turns for ``seconds`` of its CPU time.
+    """Return measurements [stretch][round]: in each round, each stretch runs by turns for
+    ``seconds`` of its CPU time.
 
     Every stretch runs at least once per round, and once before, which compiles.
     """
     for stretch in stretches:
         stretch()
     gc.collect()
-    gc.freeze()  # excludes the peers' long-lived objects from garbage collection during a measurement
+    # excludes the peers' long-lived objects from garbage collection during a measurement
+    gc.freeze()
     done: list[list[Done]] = [[] for _ in stretches]
     for _ in range(rounds):
         for stretch, of_stretch in zip(stretches, done, strict=True):
@@ -328,7 +330,7 @@ def comparison_table(comparisons: Sequence[Comparison], aside: str = "") -> Tabl
     return table
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # A benchmark
 
 
@@ -350,7 +352,8 @@ class Arguments:
         names = self.only.split(",") if self.only else all_names
         if unknown := set(names) - set(all_names):
             raise SystemExit(
-                f"there are no rows {', '.join(sorted(unknown))}: choose among {', '.join(all_names)}"
+                f"there are no rows {', '.join(sorted(unknown))}: choose among "
+                f"{', '.join(all_names)}"
             )
         return names
 
@@ -364,15 +367,15 @@ class Part:
     names: tuple[str, ...]
     """row names, as in --only"""
     measure: Callable[[str, int, float], Any]
-    """measures a row by its name, the rounds and the seconds of a round: returns a dataclass, or lists and dicts of
-    them"""
+    """measures a row by its name, the rounds and the seconds of a round: returns a dataclass, or
+    lists and dicts of them"""
     table: Callable[[list[Any]], Table]
     """formats the measurements"""
 
 
 def alone_part(work: Mapping[str, tuple[str, str]], before: str) -> Part:
-    """Return a part of work without a peer, in separate processes: work by name, described and as Python, and its
-    setup.
+    """Return a part of work without a peer, in separate processes: work by name, described and as
+    Python, and its setup.
     """
 
     def measure(name: str, rounds: int, seconds: float) -> Alone:

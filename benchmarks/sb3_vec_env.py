@@ -1,11 +1,14 @@
-"""Training of Stable-Baselines3 on ``ttt_envs.sb3.make_vec_env``, beside its own vectors of single environments.
+"""Training of Stable-Baselines3 on ``ttt_envs.sb3.make_vec_env``, beside its own vectors of single
+environments.
 
-Both sides have the same model, the same numbers of positions for an update, and the same opponent; ours has 64 games,
-theirs 8, which is Stable-Baselines3's advice for such vectors. Both alternate in one process on one core, for several
-rounds, and the ratio is taken within each round. A rate is steps of all games per second of CPU time, that of
-``SubprocVecEnv``'s processes included; learning counts, except in the rows ``step`` and ``step-policy``. In the rows
-``ppo`` and ``maskable-ppo`` all positions of a rollout are one minibatch, ten epochs long, so that learning hides the
-environments less; ``ppo-4-epochs`` has four, and ``ppo-defaults`` the minibatches of Stable-Baselines3, 64 positions.
+Both sides have the same model, the same numbers of positions for an update, and the same opponent;
+ours has 64 games, theirs 8, which is Stable-Baselines3's advice for such vectors. Both alternate in
+one process on one core, for several rounds, and the ratio is taken within each round. A rate is
+steps of all games per second of CPU time, that of ``SubprocVecEnv``'s processes included; learning
+counts, except in the rows ``step`` and ``step-policy``. In the rows ``ppo`` and ``maskable-ppo``
+all positions of a rollout are one minibatch, ten epochs long, so that learning hides the
+environments less; ``ppo-4-epochs`` has four, and ``ppo-defaults`` the minibatches of
+Stable-Baselines3, 64 positions.
 
     python benchmarks/sb3_vec_env.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """

@@ -1,8 +1,10 @@
-"""How cost grows: speed by the number of threads, of games or positions at once, and of cells of the board.
+"""How cost grows: speed by the number of threads, of games or positions at once, and of cells of
+the board.
 
-Speeds by threads are wall times, measured in turns: each round does the same work with each number of threads, and the
-ratio to one thread is taken within the round. Speeds by batch and board size are of one thread, in CPU time. The memory
-is that of the arrays that the work allocates, at its peak.
+Speeds by threads are wall times, measured in turns: each round does the same work with each number
+of threads, and the ratio to one thread is taken within the round. Speeds by batch and board size
+are of one thread, in CPU time. The memory is that of the arrays that the work allocates, at its
+peak.
 
     python benchmarks/scaling.py [--quick] [--rounds N] [--only threads,batch,cells] [--json FILE]
 """
@@ -64,14 +66,16 @@ class Point(NamedTuple):
     """bytes"""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Work
 
 
 def play_steps(game: Game, count: int, steps: int) -> Callable[[], float]:
-    """Return a function that makes random steps in a vector environment and returns their number in all games.
+    """Return a function that makes random steps in a vector environment and returns their number in
+    all games.
 
-    Actions are drawn without regard to the mask, because masks cost as much as steps; an occupied cell loses.
+    Actions are drawn without regard to the mask, because masks cost as much as steps; an occupied
+    cell loses.
     """
     env = MNKVectorEnv(
         count,
@@ -133,7 +137,7 @@ def works(quick: bool) -> list[Work]:
     ]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Measurements
 
 
@@ -219,7 +223,7 @@ def measure_boards(quick: bool, seconds: float) -> list[Point]:
     return points
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Output
 
 

@@ -1,8 +1,10 @@
-"""Speed of searches, each beside a peer with the same results; and the number of positions that they visit.
+"""Speed of searches, each beside a peer with the same results; and the number of positions that
+they visit.
 
-Both sides alternate in one process on one core, for several rounds. The ratio is taken within each round, so that a
-slow moment of the machine affects both. Times are CPU times; kernels are warm. Both results are compared before the
-timing. Visited positions are counted, not timed: they are the same on every machine.
+Both sides alternate in one process on one core, for several rounds. The ratio is taken within each
+round, so that a slow moment of the machine affects both. Times are CPU times; kernels are warm.
+Both results are compared before the timing. Visited positions are counted, not timed: they are the
+same on every machine.
 
     python benchmarks/search.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -34,7 +36,7 @@ SKIP_3 = Game(skip_chance=0.25)
 SKIP_5 = Game(5, 5, 4, 0.25)
 SKIP_7 = Game(7, 7, 5, 0.25)
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Expectiminimax beside the same in C
 
 
@@ -48,7 +50,9 @@ def load_c() -> ctypes.CDLL:
 
 
 def lines_in_comparison_order(game: Game) -> tuple[list[list[int]], int]:
-    """Return all lines, first the rows, columns and main diagonals of a square board; and the number of these."""
+    """Return all lines, first the rows, columns and main diagonals of a square board; and the
+    number of these.
+    """
     edge = game.rows
     main = (
         {cell * (edge + 1) for cell in range(edge)},
@@ -101,7 +105,7 @@ def plain(game: Game, depth: int) -> Ask:
     return lambda: int(our_search(game, depth, "none").nodes[0])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Rows
 
 
@@ -155,18 +159,20 @@ TEACHER = "teacher-6x6"
 
 
 TEACHER_WORK = (
-    "25 games of expectiminimax:depth=3,width=15 on 6 x 6, 4 to win, skip 0.25; the report: about 8 hours",
+    "25 games of expectiminimax:depth=3,width=15 on 6 x 6, 4 to win, skip 0.25; the report: about "
+    "8 hours",
     "f'{len(ask(25).value)} positions'",
 )
 TEACHER_BEFORE = """
 from learners.value_net import play_training_games
 from ttt_envs.game.game import Game
-ask = lambda count: play_training_games(Game(6, 6, 4, 0.25), 'expectiminimax:depth=3,width=15', 0.0, 0, range(count))
+game, teacher = Game(6, 6, 4, 0.25), 'expectiminimax:depth=3,width=15'
+ask = lambda count: play_training_games(game, teacher, 0.0, 0, range(count))
 ask(1)  # compiles
 """
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Measurement
 
 

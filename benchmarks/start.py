@@ -1,8 +1,9 @@
 """Startup cost of a new process before its work: cold, without any cached machine code, and warm.
 
-Every row runs in a new process for every round: CPU seconds, user and system, including its children. *Cold* has an
-empty folder of machine code; *warm* has the folder of a run in which every kernel was compiled. The rows "after an
-edit" run in a copy of the sources: a comment in a file without kernels, then the body of one kernel.
+Every row runs in a new process for every round: CPU seconds, user and system, including its
+children. *Cold* has an empty folder of machine code; *warm* has the folder of a run in which every
+kernel was compiled. The rows "after an edit" run in a copy of the sources: a comment in a file
+without kernels, then the body of one kernel.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ from ttt_apps.explorer.root import Root
 from ttt_apps.explorer.schemas import ReviewRequest
 answers = ExplorerApi(Root(None))
 answers.about()
-answers.review(ReviewRequest.model_validate({"game": {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}}))
+game = {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}
+answers.review(ReviewRequest.model_validate({"game": game}))
 """
 TRAIN = ("train.py", "--quiet", "--overwrite", "--out", "{folder}/run", "--learner", "q-learning")
 ROWS: dict[str, tuple[tuple[str, ...], float | None, bool]] = {
@@ -67,7 +69,8 @@ ROWS: dict[str, tuple[tuple[str, ...], float | None, bool]] = {
     "explorer: board": (("-c", BOARD), None, True),
     "explorer: all panels": (("-c", PANELS), 20, True),
 }
-"""Row -> arguments of Python, the goal in CPU seconds, and whether the goal is for cold minus warm."""
+"""Row -> arguments of Python, the goal in CPU seconds, and whether the goal is for cold minus warm.
+"""
 NO_KERNEL, KERNEL = "learners/naive_mc.py", "ttt_envs/agents/simple.py"
 """Files in which a comment, and the body of one kernel, are edited."""
 
@@ -87,7 +90,9 @@ class Start:
 def measure(
     arguments: tuple[str, ...], folder: Path, root: Path = ROOT, *, compiled: bool = False
 ) -> float:
-    """Return CPU seconds of a process with machine code and tables in ``folder``; every kernel may be compiled."""
+    """Return CPU seconds of a process with machine code and tables in ``folder``; every kernel may
+    be compiled.
+    """
     cache = {"NUMBA_CACHE_DIR": str(folder / "numba"), "TTT_ENVS_CACHE": str(folder / "tables")}
     command = [
         sys.executable,
@@ -115,7 +120,9 @@ def measure_row(arguments: tuple[str, ...], goal_is_beyond: bool) -> tuple[float
 
 
 def measure_edits() -> dict[str, float]:
-    """Return CPU seconds of a compiled first game, warm and after edits of a copy of the sources."""
+    """Return CPU seconds of a compiled first game, warm and after edits of a copy of the
+    sources.
+    """
     with tempfile.TemporaryDirectory() as name:
         root, folder = Path(name, "copy"), Path(name)
         for package in ("ttt_envs", "baselines", "learners", "ttt_eval"):

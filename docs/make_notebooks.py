@@ -1,8 +1,9 @@
 """Notebooks of ``examples/``, with outputs: ``make notebooks``.
 
-Their sources are ``examples/tour.py``, in jupytext's percent format, and the page ``docs/tutorial.md``. Every notebook
-is executed in an empty folder. If ``setup.cfg`` names the address of the repository, a notebook begins with a badge
-that opens it in Colab and with a cell that installs the package there, and ``docs/clients.md`` has the same links.
+Their sources are ``examples/tour.py``, in jupytext's percent format, and the page
+``docs/tutorial.md``. Every notebook is executed in an empty folder. If ``setup.cfg`` names the
+address of the repository, a notebook begins with a badge that opens it in Colab and with a cell
+that installs the package there, and ``docs/clients.md`` has the same links.
 """
 
 from __future__ import annotations
@@ -23,14 +24,20 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = {"tour": "examples/tour.py", "first_hour": "docs/tutorial.md"}
 """notebooks -> their sources"""
 TITLES = {
-    "tour": "a learner's falling exploitability as a live figure, values, a compressed table, a match",
-    "first_hour": "the [tutorial](tutorial.md): train, measure, mend an agent of your own, play a match",
+    "tour": (
+        "a learner's falling exploitability as a live figure, values, a compressed table, a match"
+    ),
+    "first_hour": (
+        "the [tutorial](tutorial.md): train, measure, mend an agent of your own, play a match"
+    ),
 }
 """notebooks -> their contents, as on the page of the examples"""
 LEFT_OUT = re.compile(r"^## (?:Install|Further reading)\n.*?(?=^## |\Z)", re.M | re.S)
 """Sections of pages that a notebook does not need."""
 OUTPUTS_AND_SECTIONS = re.compile(r"\n+(?:```text.*?\n```\n+)+|\n+(?=## )", re.S)
-"""Where a page is divided: the outputs that it shows, which are left out, and the beginnings of sections."""
+"""Where a page is divided: the outputs that it shows, which are left out, and the beginnings of
+sections.
+"""
 COMMAND = re.compile(r"^(?:%%sh\n)?python (train|evaluate|play)\.py\b(.*)$", re.M)
 LINKS = re.compile(r"(<!-- written by make notebooks -->\n).*?(<!-- end -->)", re.S)
 MAX_SECONDS = 600
@@ -64,9 +71,11 @@ def make_notebook(name: str, place: str) -> Any:
         new_cell = new_markdown_cell if cell.cell_type == "markdown" else new_code_cell
         cells.append(new_cell(COMMAND.sub(r"!ttt-\1\2 --quiet", cell.source)))
     if place:
-        badge = f"[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({colab(name, place)})"
+        image = "https://colab.research.google.com/assets/colab-badge.svg"
+        badge = f"[![Open in Colab]({image})]({colab(name, place)})"
         install = (
-            'import importlib.util\n\nif importlib.util.find_spec("ttt_envs") is None:  # as in Colab\n'
+            'import importlib.util\n\nif importlib.util.find_spec("ttt_envs") is None:  # as in '
+            "Colab\n"
             f'    %pip install --quiet "ttt_envs[report] @ git+{place}"'
         )
         cells = [new_markdown_cell(badge), new_code_cell(install), *cells]

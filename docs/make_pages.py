@@ -1,8 +1,9 @@
-"""Pages of the site: those of docs/ and of the root, the help of all commands, and the public names by package.
+"""Pages of the site: those of docs/ and of the root, the help of all commands, and the public names
+by package.
 
-``make docs`` writes them into ``build/pages``, from which zensical builds ``site/`` by mkdocs.yml. README.md is the
-front page. Links are rewritten for the site, code blocks keep only their language, and a link to a file that is no page
-becomes plain text.
+``make docs`` writes them into ``build/pages``, from which zensical builds ``site/`` by mkdocs.yml.
+README.md is the front page. Links are rewritten for the site, code blocks keep only their language,
+and a link to a file that is no page becomes plain text.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ def page_text(page: str, path: str) -> str:
 def rewrite_links(text: str, page: str, path: str) -> str:
     """Rewrite links for the site, but for those in code blocks.
 
-    A picture that has a dark variant, ``NAME-dark.png``, becomes two: the theme shows the one of its colours. One that
-    is also an SVG file becomes that, which has the colours of both.
+    A picture that has a dark variant, ``NAME-dark.png``, becomes two: the theme shows the one of
+    its colours. One that is also an SVG file becomes that, which has the colours of both.
     """
     pages = page_paths()
 
@@ -109,7 +110,9 @@ def api_pages() -> list[str]:
 
 
 def api_page(page: str) -> str:
-    """Return an API page: the docstring and the public names of a package, or of a module with a list of them."""
+    """Return an API page: the docstring and the public names of a package, or of a module with a
+    list of them.
+    """
     path = page.removeprefix("api/").removesuffix(".md")
     name = path.replace("/", ".")
     if not (ROOT / path).is_dir():  # a module, whose packages may not be installed

@@ -1,7 +1,9 @@
-"""Pictures of pages for the documents, as Chromium shows them, light and dark. ``make pictures`` calls it.
+"""Pictures of pages for the documents, as Chromium shows them, light and dark. ``make pictures``
+calls it.
 
-``python docs/make_pictures.py reports evidence`` makes only those. Runs are trained in a folder for the purpose. The
-site shows the dark ones, ``NAME-dark.png``, in its dark colours (docs/make_pages.py).
+``python docs/make_pictures.py reports evidence`` makes only those. Runs are trained in a folder for
+the purpose. The site shows the dark ones, ``NAME-dark.png``, in its dark colours
+(docs/make_pages.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Advantage estimators of other libraries, unchanged, as functions for an audit.
 
-CleanRL and Stable-Baselines3 keep rollouts of parallel environments in arrays [steps, environments]. Here every
-environment plays one episode. Steps after its end begin other episodes, whose entries an audit ignores.
+CleanRL and Stable-Baselines3 keep rollouts of parallel environments in arrays [steps,
+environments]. Here every environment plays one episode. Steps after its end begin other episodes,
+whose entries an audit ignores.
 
     pip install stable-baselines3
     python evaluate.py audit gae:lam=0.95 examples.audit_rollouts:sb3_rollout_buffer
@@ -23,14 +24,14 @@ from ttt_eval.audit import Batch
 def to_rollout(batch: Batch) -> tuple[NDArray[np.float64], ...]:
     """Return episodes as a rollout of T steps in E environments, as in CleanRL's ``ppo.py``.
 
-    An episode that is truncated by the last step of the rollout continues in the next one: ``next_value`` holds the
-    value that follows. For one that is truncated earlier, the discounted value is added to its last reward, as
-    Stable-Baselines3 does (Pardo et al., 2018).
+    An episode that is truncated by the last step of the rollout continues in the next one:
+    ``next_value`` holds the value that follows. For one that is truncated earlier, the discounted
+    value is added to its last reward, as Stable-Baselines3 does (Pardo et al., 2018).
 
     Returns:
-        ``rewards``, ``values`` and ``dones``, float64[T, E], where ``dones`` has 1 at the first step of an episode
-        after another, else 0; ``next_value`` float64[E] of the positions after the last step; and ``next_done``
-        float64[E], 1 where the episode ended with the last step.
+        ``rewards``, ``values`` and ``dones``, float64[T, E], where ``dones`` has 1 at the first
+        step of an episode after another, else 0; ``next_value`` float64[E] of the positions after
+        the last step; and ``next_done`` float64[E], 1 where the episode ended with the last step.
     """
     values, mask = batch.values, batch.mask
     continues = np.arange(mask.shape[1]) == mask.shape[1] - 1
@@ -45,8 +46,9 @@ def from_rollout_function(function: Callable[..., Any]) -> Callable[[Batch], NDA
     """Return an estimator from a function of a rollout, such as the loop of CleanRL's ``ppo.py``.
 
     Args:
-        function: called as ``function(rewards, values, dones, next_value, next_done, discount=discount)`` with the
-            arrays of :func:`to_rollout`; returns advantages [T, E], as an array or a tensor.
+        function: called as ``function(rewards, values, dones, next_value, next_done,
+            discount=discount)`` with the arrays of :func:`to_rollout`; returns advantages [T, E],
+            as an array or a tensor.
     """
 
     def estimator(batch: Batch) -> NDArray[np.float64]:
@@ -57,7 +59,8 @@ def from_rollout_function(function: Callable[..., Any]) -> Callable[[Batch], NDA
 
 
 def sb3_rollout_buffer(batch: Batch, *, lam: float = 0.95) -> NDArray[np.float64]:
-    """Return the advantages of Stable-Baselines3's own ``RolloutBuffer.compute_returns_and_advantage``, in float32.
+    """Return the advantages of Stable-Baselines3's own
+    ``RolloutBuffer.compute_returns_and_advantage``, in float32.
 
     Args:
         batch: the episodes.

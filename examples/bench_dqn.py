@@ -1,9 +1,10 @@
 """DQN in one file, in the style of CleanRL, as an agent of the benchmark ttt-exact.
 
-`make(task, seed)` is the class itself. `learn` never ends by itself: the environment raises an exception when all steps
-are taken. Masks are used in exploration, in play and in the target. In self-play the agent moves for both players, so
-the value of the next position counts with the sign of whose turn it is: +1 if the same player moves again, -1 if the
-other one does, 0 if the game is over.
+`make(task, seed)` is the class itself. `learn` never ends by itself: the environment raises an
+exception when all steps are taken. Masks are used in exploration, in play and in the target. In
+self-play the agent moves for both players, so the value of the next position counts with the sign
+of whose turn it is: +1 if the same player moves again, -1 if the other one does, 0 if the game is
+over.
 
     pip install torch
     python evaluate.py bench run --agent examples.bench_dqn:DQN --task random --out submissions/dqn

@@ -1,9 +1,10 @@
 """PPO in one file, in the style of CleanRL, as an agent of the benchmark ttt-exact.
 
-`make(task, seed)` is the class itself. `learn` never ends by itself: the environment raises an exception when all steps
-are taken. Two things differ from PPO elsewhere. Masks are used when moves are sampled, and when their probabilities are
-computed again. In self-play the agent moves for both players, so the value of the next position counts with the sign of
-whose turn it is: +1 if the same player moves again, -1 if the other one does, 0 if the game is over.
+`make(task, seed)` is the class itself. `learn` never ends by itself: the environment raises an
+exception when all steps are taken. Two things differ from PPO elsewhere. Masks are used when moves
+are sampled, and when their probabilities are computed again. In self-play the agent moves for both
+players, so the value of the next position counts with the sign of whose turn it is: +1 if the same
+player moves again, -1 if the other one does, 0 if the game is over.
 
     pip install torch
     python evaluate.py bench run --agent examples.bench_ppo:PPO --task random --out submissions/ppo
@@ -31,7 +32,9 @@ SETTINGS = {
 
 
 class PPO:
-    """An agent: `model` is its policy, of which the move of highest probability is played, and `critic` its values."""
+    """An agent: `model` is its policy, of which the move of highest probability is played, and
+    `critic` its values.
+    """
 
     returns = "values"
 

@@ -1,8 +1,9 @@
 """DQN in one file, in the style of CleanRL, with action masks.
 
-It plays against a fixed opponent inside the environment: a step includes its own move and the reply, so it is to move
-in every observation. Masks are needed in three places: in exploration, in play, and in the target, where the best
-action of the next position must be legal. If the third is forgotten, values of illegal moves leak into all others.
+It plays against a fixed opponent inside the environment: a step includes its own move and the
+reply, so it is to move in every observation. Masks are needed in three places: in exploration, in
+play, and in the target, where the best action of the next position must be legal. If the third is
+forgotten, values of illegal moves leak into all others.
 
     pip install torch
     python examples/cleanrl_style_dqn.py --steps 200000 --opponent optimal:epsilon=0.5
@@ -74,7 +75,8 @@ for iteration in range(iterations):
     action = np.where(mask == 1, scores, -np.inf).argmax(axis=1)
 
     next_obs, reward, terminated, truncated, info = envs.step(action)
-    # after the end of a game, this is the first position of the next one; goes_on excludes it from the target
+    # after the end of a game, this is the first position of the next one; goes_on excludes it from
+    # the target
     rows = np.arange(GAMES * iteration, GAMES * (iteration + 1)) % SIZE
     transitions = (obs, action, reward, ~terminated, next_obs, info["action_mask"])
     for name, column in zip(buffer, transitions, strict=True):

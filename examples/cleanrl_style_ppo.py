@@ -1,8 +1,9 @@
 """PPO in one file, in the style of CleanRL, with action masks.
 
-Masks are needed in two places: when moves are sampled, and when their probabilities are recomputed for the ratio; the
-stored masks are those of the positions of the moves. Both set the logits of illegal moves to -1e8, so that they have no
-probability and no gradient. (-inf would make the entropy NaN.)
+Masks are needed in two places: when moves are sampled, and when their probabilities are recomputed
+for the ratio; the stored masks are those of the positions of the moves. Both set the logits of
+illegal moves to -1e8, so that they have no probability and no gradient. (-inf would make the
+entropy NaN.)
 
     pip install torch
     python examples/cleanrl_style_ppo.py --steps 300000 --opponent optimal:epsilon=0.5
@@ -108,7 +109,8 @@ for iteration in range(iterations):
         policy = as_policy(actor, GAME, returns="logits")
         moves = GAMES * LENGTH * (iteration + 1)
         print(
-            f"{moves:9,} moves, exploitability of its distribution {exploitability(GAME, policy):.4f}"
+            f"{moves:9,} moves, exploitability of its distribution "
+            f"{exploitability(GAME, policy):.4f}"
         )
 
 policy = as_policy(actor, GAME, returns="values")  # the legal move of the highest logit

@@ -1,8 +1,9 @@
-"""OpenSpiel's tree search against a policy of ours, and that policy's exploitability by both libraries.
+"""OpenSpiel's tree search against a policy of ours, and that policy's exploitability by both
+libraries.
 
-``ttt_envs.open_spiel`` converts positions in both directions. The bot samples its moves, so its match gives an interval
-instead of an exact number. Both libraries measure the policy: OpenSpiel traverses all sequences of moves in Python,
-ours traverses all positions in compiled code.
+``ttt_envs.open_spiel`` converts positions in both directions. The bot samples its moves, so its
+match gives an interval instead of an exact number. Both libraries measure the policy: OpenSpiel
+traverses all sequences of moves in Python, ours traverses all positions in compiled code.
 
     pip install open_spiel
     python examples/open_spiel_bot.py --policy win-or-block --games 100
@@ -59,7 +60,8 @@ def play(seat):
 pairs = np.array([(play(0) + play(1)) / 2 for _ in range(options.games // 2)])
 share = interval_from_pairs(pairs.mean(), pairs.var(ddof=1), len(pairs))
 print(
-    f"MCTSBot against {policy}: {share.mean:.3f} points a game, 95% interval {share.low:.3f} to {share.high:.3f}"
+    f"MCTSBot against {policy}: {share.mean:.3f} points a game, 95% interval {share.low:.3f} to "
+    f"{share.high:.3f}"
 )
 
 exploitability(game, policy)  # the first call compiles
@@ -73,5 +75,6 @@ gain = exploitability(game, policy)
 print(f"exploitability by ours: {gain:.4f}, {time.process_time() - start:.3f} s of CPU")
 result = match_outcome(game, policy, "optimal")
 print(
-    f"{policy} against optimal: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+    f"{policy} against optimal: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} "
+    "lost"
 )

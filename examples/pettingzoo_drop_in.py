@@ -1,8 +1,8 @@
 """PettingZoo's own loop of tic-tac-toe, with one line changed: the import.
 
-``from pettingzoo.classic import tictactoe_v3`` becomes ``from ttt_envs import mnk_v0 as tictactoe_v3``. The loop is
-from PettingZoo's documentation. The rest counts the results, and compares them with the exact results of random play,
-which PettingZoo does not provide.
+``from pettingzoo.classic import tictactoe_v3`` becomes ``from ttt_envs import mnk_v0 as
+tictactoe_v3``. The loop is from PettingZoo's documentation. The rest counts the results, and
+compares them with the exact results of random play, which PettingZoo does not provide.
 
     python examples/pettingzoo_drop_in.py --games 2000
 """

@@ -1,9 +1,11 @@
-"""PufferLib's vectors of native environments, with masks: ``Games`` is ours in this form; measured exactly.
+"""PufferLib's vectors of native environments, with masks: ``Games`` is ours in this form; measured
+exactly.
 
-A ``PufferEnv`` writes into arrays that PufferLib hands to it, in shared memory if the environment runs in a process of
-``pufferlib.vector.Multiprocessing``. ``Games`` plays many games, all stepped by one kernel, so one of them is enough
-for a core. No mask is needed beside the observation: the cells without a stone are legal. The learner is a small
-actor-critic, because PufferLib's own needs an extension that few wheels have.
+A ``PufferEnv`` writes into arrays that PufferLib hands to it, in shared memory if the environment
+runs in a process of ``pufferlib.vector.Multiprocessing``. ``Games`` plays many games, all stepped
+by one kernel, so one of them is enough for a core. No mask is needed beside the observation: the
+cells without a stone are legal. The learner is a small actor-critic, because PufferLib's own needs
+an extension that few wheels have.
 
     pip install torch psutil
     pip install --no-deps pufferlib-core    # PufferLib without its pins; with those, another torch
@@ -24,9 +26,11 @@ from ttt_eval.exact import exploitability, match_outcome
 
 
 class Games(pufferlib.PufferEnv):
-    """The vector environment as PufferLib takes it; game j of the environment with seed s is seeded ``s * count + j``.
+    """The vector environment as PufferLib takes it; game j of the environment with seed s is seeded
+    ``s * count + j``.
 
-    ``buf`` has PufferLib's arrays; its vectors also pass a ``seed``, which counts at ``reset`` alone.
+    ``buf`` has PufferLib's arrays; its vectors also pass a ``seed``, which counts at ``reset``
+    alone.
     """
 
     def __init__(self, count=64, buf=None, seed=0, **settings):
@@ -61,7 +65,9 @@ class Games(pufferlib.PufferEnv):
 
 
 def distribution(logits, observations):
-    """Return the distribution over the cells without a stone; an observation has the own stones, then the others."""
+    """Return the distribution over the cells without a stone; an observation has the own stones,
+    then the others.
+    """
     return Categorical(
         logits=logits.masked_fill(observations.unflatten(-1, (2, 9)).sum(-2) > 0, -1e8)
     )
@@ -130,7 +136,8 @@ def main():
         if (update + 1) % max(1, updates // 5) == 0:
             exploited = exploitability(game, as_policy(actor, game, returns="logits"))
             print(
-                f"{count * length * (update + 1):9,} moves, exploitability of its distribution {exploited:.4f}"
+                f"{count * length * (update + 1):9,} moves, exploitability of its distribution "
+                f"{exploited:.4f}"
             )
     envs.close()
 
@@ -138,7 +145,8 @@ def main():
     for opponent in ("random", "optimal"):
         result = match_outcome(game, policy, opponent)
         print(
-            f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+            f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} "
+            "lost"
         )
     print(f"exploitability: {exploitability(game, policy):.4f}")
 

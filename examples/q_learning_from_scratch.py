@@ -2,9 +2,10 @@
 
     python examples/q_learning_from_scratch.py [--episodes N] [--skip-chance P] [--seed S]
 
-Both players share one table, because an agent sees its own stones first. The next state may be the opponent's, whose
-gain is our loss: so its value counts with a minus, and with a plus after a skipped turn, when the same agent moves.
-``train.py --opponent self --backup negamax`` learns the same values (``learners/q_learning.py``), much faster.
+Both players share one table, because an agent sees its own stones first. The next state may be the
+opponent's, whose gain is our loss: so its value counts with a minus, and with a plus after a
+skipped turn, when the same agent moves. ``train.py --opponent self --backup negamax`` learns the
+same values (``learners/q_learning.py``), much faster.
 """
 
 import argparse

@@ -1,8 +1,10 @@
-"""RLlib's PPO in self-play on the PettingZoo environment with skipped turns, one masked policy for both seats.
+"""RLlib's PPO in self-play on the PettingZoo environment with skipped turns, one masked policy for
+both seats.
 
-Its masking module expects the observation under ``observations`` and all arrays as floats; the wrapper below converts
-them. At the end, ``as_policy`` wraps the trained net: it returns logits of all moves, and illegal ones are masked. With
-skips an agent may not have moved when the game ends; RLlib gives it no reward, for lack of a step.
+Its masking module expects the observation under ``observations`` and all arrays as floats; the
+wrapper below converts them. At the end, ``as_policy`` wraps the trained net: it returns logits of
+all moves, and illegal ones are masked. With skips an agent may not have moved when the game ends;
+RLlib gives it no reward, for lack of a step.
 
 RLlib pins an older Gymnasium, so it needs a virtual environment of its own:
 
@@ -107,7 +109,8 @@ for iteration in range(iterations):
     if (iteration + 1) % max(1, iterations // 5) == 0:
         moves = batch * (iteration + 1)
         print(
-            f"{moves:8,} moves, exploitability of its distribution {exploitability(game, policy):.4f}"
+            f"{moves:8,} moves, exploitability of its distribution "
+            f"{exploitability(game, policy):.4f}"
         )
 
 policy = as_policy(

@@ -1,7 +1,8 @@
-"""Stable-Baselines3's DQN, which has no masks: it learns that an illegal move loses, and is then measured exactly.
+"""Stable-Baselines3's DQN, which has no masks: it learns that an illegal move loses, and is then
+measured exactly.
 
-``as_policy`` plays the model's best *legal* move, so the measurement shows its knowledge of the game. Its knowledge of
-the rules is the share of positions in which its best move of all is legal.
+``as_policy`` plays the model's best *legal* move, so the measurement shows its knowledge of the
+game. Its knowledge of the rules is the share of positions in which its best move of all is legal.
 
     pip install stable-baselines3
     python examples/sb3_dqn.py --steps 30000
@@ -33,8 +34,10 @@ game = Game(3, 3, 3)
 settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "lose"}
 envs = make_vec_env("ttt_envs:ttt/TicTacToe-v0", n_envs=8, seed=options.seed, env_kwargs=settings)
 model = DQN(
-    "MlpPolicy", envs, gamma=1.0, learning_rate=1e-3, learning_starts=1_000, train_freq=1, target_update_interval=1_000,
-    exploration_fraction=0.5, policy_kwargs={"net_arch": [128, 128]}, seed=options.seed, device="cpu",
+    "MlpPolicy", envs, gamma=1.0, learning_rate=1e-3, learning_starts=1_000, train_freq=1,
+    target_update_interval=1_000,
+    exploration_fraction=0.5, policy_kwargs={"net_arch": [128, 128]}, seed=options.seed,
+    device="cpu",
 )  # fmt: skip
 model.learn(options.steps)
 

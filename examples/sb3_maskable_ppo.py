@@ -1,8 +1,10 @@
-"""sb3-contrib's MaskablePPO, with masks in training and in evaluation, where they are easily forgotten.
+"""sb3-contrib's MaskablePPO, with masks in training and in evaluation, where they are easily
+forgotten.
 
-MaskablePPO finds the environment's ``action_masks()`` by itself during training. Stable-Baselines3's own
-``evaluate_policy`` passes no masks: the model then plays illegal moves and loses by them. The script prints that number
-beside the correct one, from ``sb3_contrib.common.maskable.evaluation``, and the exact one, computed without games.
+MaskablePPO finds the environment's ``action_masks()`` by itself during training.
+Stable-Baselines3's own ``evaluate_policy`` passes no masks: the model then plays illegal moves and
+loses by them. The script prints that number beside the correct one, from
+``sb3_contrib.common.maskable.evaluation``, and the exact one, computed without games.
 
     pip install sb3-contrib
     python examples/sb3_maskable_ppo.py --steps 30000
@@ -39,7 +41,8 @@ envs = make_vec_env(
     name, n_envs=16, seed=options.seed, env_kwargs={**settings, "illegal_action": "raise"}
 )
 model = MaskablePPO(
-    "MlpPolicy", envs, n_steps=64, batch_size=256, n_epochs=5, learning_rate=1e-3, gamma=1.0, ent_coef=0.01,
+    "MlpPolicy", envs, n_steps=64, batch_size=256, n_epochs=5, learning_rate=1e-3, gamma=1.0,
+    ent_coef=0.01,
     seed=options.seed, device="cpu",
 )  # fmt: skip
 model.learn(options.steps)

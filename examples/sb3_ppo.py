@@ -1,8 +1,10 @@
-"""Stable-Baselines3's PPO without masks, measured exactly during training by a callback like its EvalCallback.
+"""Stable-Baselines3's PPO without masks, measured exactly during training by a callback like its
+EvalCallback.
 
-``illegal_action="penalize"`` makes it try again at a cost of 1, so that games are long enough to learn from. The
-callback plays no games: its results are exact, and the model learns the same with and without it. With
-``deterministic=False`` it measures PPO's distribution over the legal moves, else its best legal move.
+``illegal_action="penalize"`` makes it try again at a cost of 1, so that games are long enough to
+learn from. The callback plays no games: its results are exact, and the model learns the same with
+and without it. With ``deterministic=False`` it measures PPO's distribution over the legal moves,
+else its best legal move.
 
     pip install stable-baselines3
     python examples/sb3_ppo.py --steps 30000
@@ -34,7 +36,8 @@ game = Game(3, 3, 3)
 settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "penalize"}
 envs = make_vec_env("ttt_envs:ttt/TicTacToe-v0", n_envs=16, seed=options.seed, env_kwargs=settings)
 model = PPO(
-    "MlpPolicy", envs, n_steps=64, batch_size=256, n_epochs=5, learning_rate=1e-3, gamma=1.0, ent_coef=0.01,
+    "MlpPolicy", envs, n_steps=64, batch_size=256, n_epochs=5, learning_rate=1e-3, gamma=1.0,
+    ent_coef=0.01,
     seed=options.seed, device="cpu",
 )  # fmt: skip
 every = max(
@@ -46,7 +49,8 @@ model.learn(options.steps, exact)
 print("   steps  exploitability     win    loss   of its distribution, against random")
 for line in exact.evaluations:
     print(
-        f"{line['timesteps']:8,}  {line['exploitability']:14.4f}  {line['win']:6.2%}  {line['loss']:6.2%}"
+        f"{line['timesteps']:8,}  {line['exploitability']:14.4f}  {line['win']:6.2%}  "
+        f"{line['loss']:6.2%}"
     )
 
 policy = as_policy(model, game)

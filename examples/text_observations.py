@@ -1,11 +1,13 @@
 """A language model as a player: it reads the position as text, and its answer is parsed.
 
-A model is a function from a prompt to an answer, both text. The one below is a stand-in that needs no network: it
-overlooks the opponent's stones, so it often names an occupied cell. Replace it by your own.
+A model is a function from a prompt to an answer, both text. The one below is a stand-in that needs
+no network: it overlooks the opponent's stones, so it often names an occupied cell. Replace it by
+your own.
 
-A first answer without a legal move is counted, and the model is asked again with a remark; after three failures the
-first legal move is played. The stand-in's answer is a function of the position, so its strength is exact: it answers
-once for every reachable position. (A model that samples its words can only be sampled, in games: `evaluate.py llm`.)
+A first answer without a legal move is counted, and the model is asked again with a remark; after
+three failures the first legal move is played. The stand-in's answer is a function of the position,
+so its strength is exact: it answers once for every reachable position. (A model that samples its
+words can only be sampled, in games: `evaluate.py llm`.)
 
     python examples/text_observations.py
 """
@@ -39,7 +41,9 @@ def model(prompt):
 
 
 def prompt_of(observation):
-    """Format the position as text: coordinates, stones, the mover, and the legal actions by number and name."""
+    """Format the position as text: coordinates, stones, the mover, and the legal actions by number
+    and name.
+    """
     own, other = observation[..., 0].ravel(), observation[..., 1].ravel()
     return TASK + text(GAME, Scene((own + 2 * other).astype(np.int8), mover=0))
 
@@ -75,7 +79,8 @@ policy = cached(as_policy(agent, GAME, "planes"), GAME)  # caches its answers
 exploited = exploitability(GAME, policy)
 result = match_outcome(GAME, policy, "random")
 print(
-    f"{count['moves']} positions, {count['illegal']} first answers illegal, {count['given up']} moves given up"
+    f"{count['moves']} positions, {count['illegal']} first answers illegal, {count['given up']} "
+    "moves given up"
 )
 print(f"against random: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
 print(f"exploitability: {exploited:.4f}")

@@ -1,11 +1,12 @@
 """Tianshou's DQN (2.x) with masks, over the Gymnasium environment, measured exactly.
 
-Tianshou reads masks from an observation with the keys ``obs`` and ``mask``, and its collector takes a vector of games
-that it resets by itself, some at a time: ``Games`` is ours in this form. The games are those of Tianshou's
-``DummyVectorEnv`` of single environments with the same seeds. DQN then plays, explores and bootstraps from legal moves
-alone. The opponent is part of the environment, so each step
-leads from its own move to its own next move. (Tianshou's PettingZoo wrapper puts a policy into each seat; see
-docs/clients.md. There, a DQN would bootstrap from the opponent's position as if it were its own.)
+Tianshou reads masks from an observation with the keys ``obs`` and ``mask``, and its collector takes
+a vector of games that it resets by itself, some at a time: ``Games`` is ours in this form. The
+games are those of Tianshou's ``DummyVectorEnv`` of single environments with the same seeds. DQN
+then plays, explores and bootstraps from legal moves alone. The opponent is part of the environment,
+so each step leads from its own move to its own next move. (Tianshou's PettingZoo wrapper puts a
+policy into each seat; see docs/clients.md. There, a DQN would bootstrap from the opponent's
+position as if it were its own.)
 
     pip install "tianshou>=2"
     python examples/tianshou_dqn.py --steps 50000
@@ -42,7 +43,9 @@ torch.set_num_threads(1)  # for a small net, more threads only wait for each oth
 
 
 class Games:
-    """The vector environment as Tianshou's collector takes it, which must step all games, as with ``n_step``."""
+    """The vector environment as Tianshou's collector takes it, which must step all games, as with
+    ``n_step``.
+    """
 
     is_async = False
 
@@ -115,7 +118,8 @@ for epoch in range(epochs):
     )
     agent = as_policy(lambda planes: net(planes)[0], Game(3, 3, 3), "planes", "values", batch=True)
     print(
-        f"{options.steps // epochs * (epoch + 1):8,} moves, exploitability {exploitability(game, agent):.4f}"
+        f"{options.steps // epochs * (epoch + 1):8,} moves, exploitability "
+        f"{exploitability(game, agent):.4f}"
     )
 
 for opponent in ("random", "optimal"):

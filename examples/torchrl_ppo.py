@@ -1,7 +1,9 @@
-"""TorchRL's PPO with masks: a collector, ``MaskedCategorical``, ``GAE`` and ``ClipPPOLoss``, measured exactly.
+"""TorchRL's PPO with masks: a collector, ``MaskedCategorical``, ``GAE`` and ``ClipPPOLoss``,
+measured exactly.
 
-TorchRL requires boolean masks: one transform converts them, and ``MaskedCategorical`` reads the same entry.
-``as_policy`` accepts a torch module as it is: the actor's net returns logits, and illegal ones are masked.
+TorchRL requires boolean masks: one transform converts them, and ``MaskedCategorical`` reads the
+same entry. ``as_policy`` accepts a torch module as it is: the actor's net returns logits, and
+illegal ones are masked.
 
     pip install torchrl
     python examples/torchrl_ppo.py --steps 50000

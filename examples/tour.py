@@ -15,11 +15,11 @@
 # %% [markdown]
 """# A tour with figures
 
-A game, a learner with a live plot of its exact exploitability, its values beside the exact ones, a compressed table,
-and a match with its interval. All exact results are computed, not sampled.
+A game, a learner with a live plot of its exact exploitability, its values beside the exact ones, a
+compressed table, and a match with its interval. All exact results are computed, not sampled.
 
-As a notebook: `examples/tour.ipynb`, which `make notebooks` writes. As a script: `python examples/tour.py`. In a
-checkout, `pip install ".[notebook,report]"` installs its requirements.
+As a notebook: `examples/tour.ipynb`, which `make notebooks` writes. As a script: `python
+examples/tour.py`. In a checkout, `pip install ".[notebook,report]"` installs its requirements.
 """
 
 # %%
@@ -54,7 +54,8 @@ def show(figure):
 """
 ## A game
 
-Both players win or block where they can, and turns may be skipped: o moves first, and may move again at once.
+Both players win or block where they can, and turns may be skipped: o moves first, and may move
+again at once.
 """
 
 # %%
@@ -88,8 +89,8 @@ print(reward)
 """
 ## A learner, and how far it is from perfect play
 
-Tabular Q-learning in self-play. After each twentieth of its games its exploitability is computed: the average gain of a
-best responder. Only perfect play has 0.
+Tabular Q-learning in self-play. After each twentieth of its games its exploitability is computed:
+the average gain of a best responder. Only perfect play has 0.
 """
 
 # %%
@@ -117,15 +118,16 @@ Trainer(learner, "self", GAMES, batch=256, seed=SEED).run(
     every=every, callbacks=[training_callback(game, None, every, GAMES)], log=draw
 )
 print(
-    f"after {curve_games[0]} games {curve_values[0]:.4f}, after {curve_games[-1]} games {curve_values[-1]:.4f}"
+    f"after {curve_games[0]} games {curve_values[0]:.4f}, after {curve_games[-1]} games "
+    f"{curve_values[-1]:.4f}"
 )
 
 # %% [markdown]
 """
 ## Learned values beside exact values
 
-The value of each move from the mover's view, from -1, a loss, to 1, a win; with skips values lie between. Rarely played
-moves have the largest errors.
+The value of each move from the mover's view, from -1, a loss, to 1, a win; with skips values lie
+between. Rarely played moves have the largest errors.
 """
 
 # %%
@@ -156,9 +158,9 @@ print(f"largest error on these boards: {np.nanmax(abs(exact - learned)):.4f}")
 """
 ## A compressed table
 
-The values of all positions under random play, as a matrix of four cells by the other five (Fujita and Watanabe, 2022).
-Its singular values fall fast, so a table of low rank still plays well. Below is the exploitability of softmax players
-with tables of several ranks.
+The values of all positions under random play, as a matrix of four cells by the other five (Fujita
+and Watanabe, 2022). Its singular values fall fast, so a table of low rank still plays well. Below
+is the exploitability of softmax players with tables of several ranks.
 """
 
 # %%
@@ -177,14 +179,16 @@ for axis in (left, right):
     axis.grid(alpha=0.3)
 show(figure)
 print(
-    f"rank {ranks[3]} has an exploitability of {exploited[3]:.4f}, the whole table of {exploited[-1]:.4f}"
+    f"rank {ranks[3]} has an exploitability of {exploited[3]:.4f}, the whole table of "
+    f"{exploited[-1]:.4f}"
 )
 
 # %% [markdown]
 """
 ## A match with its interval
 
-Pairs of games with seats swapped and the same skips; the plot has the estimate and the exact result.
+Pairs of games with seats swapped and the same skips; the plot has the estimate and the exact
+result.
 """
 
 # %%
@@ -203,7 +207,8 @@ axis.axvline(points, color="tab:red")
 axis.set(yticks=[], xlabel="points a game against win-or-block: estimate and truth (line)")
 show(figure)
 print(
-    f"points against win-or-block: {estimate.mean:.4f}, 95% interval {estimate.low:.4f} to {estimate.high:.4f}"
+    f"points against win-or-block: {estimate.mean:.4f}, 95% interval {estimate.low:.4f} to "
+    f"{estimate.high:.4f}"
 )
 print(f"exactly: {points:.4f}")
 

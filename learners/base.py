@@ -15,14 +15,17 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import AnyGame
 
 Backup = Literal["agent", "negamax"]
-"""Where a transition leads. ``agent``: to the same player's next turn, the opponent is a part of the environment.
-``negamax``, in self-play only: to the next ply, whose value counts with a minus if it is the opponent's turn."""
+"""Where a transition leads. ``agent``: to the same player's next turn, the opponent is a part of
+the environment. ``negamax``, in self-play only: to the next ply, whose value counts with a minus if
+it is the opponent's turn."""
 Batch = TypeVar("Batch", bound=tuple[Any, ...])
 """A named tuple of arrays of the same length."""
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 """Arrays by name, as they are stored."""
 Limits = Mapping[str, tuple[Any, ...]]
-"""Arguments of :meth:`ArraySpec.within`, by the name of a stored array or of the attribute that holds several."""
+"""Arguments of :meth:`ArraySpec.within`, by the name of a stored array or of the attribute that
+holds several.
+"""
 MAX_COUNT = 1 << 53
 """Maximum of a stored number of games, moves or updates."""
 MAX_NUMBER = 1e9
@@ -33,7 +36,9 @@ class Transition(NamedTuple):
     """One decision and what came of it, in each of B games."""
 
     game: Int64Array
-    """int64[B]: index of the game among those side by side; at most one row per game, in ascending order"""
+    """int64[B]: index of the game among those side by side; at most one row per game, in ascending
+    order
+    """
     boards: Boards
     """positions before the move"""
     action: Int64Array
@@ -41,15 +46,17 @@ class Transition(NamedTuple):
     reward: Float64Array
     """float64[B], to the player who moved: +1 win, 0 draw or not over, -1 loss"""
     discount: Float64Array
-    """float64[B]: 0 if the game is over; +1 if next_boards is the same player's turn; -1 if the opponent's"""
+    """float64[B]: 0 if the game is over; +1 if next_boards is the same player's turn; -1 if the
+    opponent's
+    """
     next_boards: Boards
     """meaningless where discount is 0"""
     next_action: Int64Array
     """int64[B]: the next action played; -1 if none, or if the learner does not want it"""
 
     def own_first(self, rewards: str) -> Transition:
-        """Return the transitions with own stones as 1, and with final rewards of 0, 0.5 and 1 for ``rewards`` of
-        "report".
+        """Return the transitions with own stones as 1, and with final rewards of 0, 0.5 and 1 for
+        ``rewards`` of "report".
         """
         boards = next_boards = Boards(self.boards.own_first(), self.boards.mover)
         if self.next_boards is not self.boards:
@@ -65,9 +72,13 @@ class ArraySpec(NamedTuple):
 
     dtype: np.dtype[Any]
     shape: tuple[int | str, ...]
-    """A name in place of the first length: any length, the same in all arrays of the object with that name."""
+    """A name in place of the first length: any length, the same in all arrays of the object with
+    that name.
+    """
     minimum: Any = None
-    """A number or an array that broadcasts; None if every value fits, with ``maximum`` too. NaN never fits a range."""
+    """A number or an array that broadcasts; None if every value fits, with ``maximum`` too. NaN
+    never fits a range.
+    """
     maximum: Any = None
 
     @classmethod
@@ -83,19 +94,23 @@ class ArraySpec(NamedTuple):
 
 
 class Stored:
-    """What can be saved as arrays and restored from them exactly: the attributes named in ``stored``."""
+    """What can be saved as arrays and restored from them exactly: the attributes named in
+    ``stored``.
+    """
 
     name: str = "a learner"
     """By which messages call it."""
     stored: ClassVar[tuple[str, ...]] = ()
-    """Attributes that determine its future: arrays, dictionaries or named tuples of arrays, generators, other objects
-    of this kind, or None."""
+    """Attributes that determine its future: arrays, dictionaries or named tuples of arrays,
+    generators, other objects of this kind, or None."""
 
     @property
     def state(self) -> Arrays:
-        """Copies of all arrays by name, ``attribute`` or ``attribute.name``: enough to resume exactly.
+        """Copies of all arrays by name, ``attribute`` or ``attribute.name``: enough to resume
+        exactly.
 
-        Setting it raises ValueError for arrays that do not fit their :meth:`array_specs`, and changes nothing then.
+        Setting it raises ValueError for arrays that do not fit their :meth:`array_specs`, and
+        changes nothing then.
         """
         return self.to_arrays()
 
@@ -113,8 +128,8 @@ class Stored:
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
         """Return what each array of ``state`` must be: as at present, within the :meth:`limits`.
 
-        Kernels and others rely on what is declared here: they check no index. ``arrays`` are those to be restored,
-        for objects that have other names of arrays each time.
+        Kernels and others rely on what is declared here: they check no index. ``arrays`` are those
+        to be restored, for objects that have other names of arrays each time.
         """
         specs: dict[str, ArraySpec] = {}
         for name in self.stored:
@@ -185,7 +200,9 @@ class Checkpointable(Stored, Policy):
 
 
 class Learner(Checkpointable):
-    """A policy that learns. ``probabilities`` and ``act`` are its greedy policy: no exploration, no learning."""
+    """A policy that learns. ``probabilities`` and ``act`` are its greedy policy: no exploration, no
+    learning.
+    """
 
     backup: Backup = "agent"
     on_policy: bool = False
@@ -220,12 +237,14 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
     """A learner that explores by random moves, with the probability ``epsilon[0]``.
 
     Args:
-        config: its settings, with ``name``, ``symmetries``, ``rewards``, ``epsilon`` and ``epsilon_decay``.
+        config: its settings, with ``name``, ``symmetries``, ``rewards``, ``epsilon`` and
+            ``epsilon_decay``.
         game: the game.
         backup: where a transition leads.
 
     Attributes:
-        epsilon: float64[2]: the probability, and its decay: it is multiplied by 1 - decay after each random move.
+        epsilon: float64[2]: the probability, and its decay: it is multiplied by 1 - decay after
+            each random move.
 
     Raises:
         ValueError: rewards that have no opposite, if the next value may be the opponent's.
@@ -235,7 +254,10 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
 
     def __init__(self, config: Any, game: AnyGame, backup: Backup) -> None:
         if config.rewards == "report" and backup == "negamax":
-            rule = 'rewards="report" (1, 0.5, 0) has no opposite for the other player, which backup="negamax" needs'
+            rule = (
+                'rewards="report" (1, 0.5, 0) has no opposite for the other player, which '
+                'backup="negamax" needs'
+            )
             raise Refusal(f'{rule}: choose rewards="unit" or backup="agent"')
         self.config, self.name, self.game, self.backup = config, config.name, game, backup
         self.symmetric, self.epsilon = (
@@ -248,7 +270,9 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
         return {"epsilon": (0, 1)}
 
     def values_to_explore(self, boards: Boards, is_random: BoolArray) -> Float64Array:
-        """Return action values float64[B, cells] in training, NaN where illegal; 0 where a move ``is_random``."""
+        """Return action values float64[B, cells] in training, NaN where illegal; 0 where a move
+        ``is_random``.
+        """
         raise NotImplementedError
 
     def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
@@ -262,7 +286,9 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
 
 @kernel
 def decide_random(draws: Float64Array, epsilon: Float64Array, is_random: BoolArray) -> None:
-    """Write whether to play a random move: where draws[b, 0] < epsilon[0], which then decays by epsilon[1]."""
+    """Write whether to play a random move: where draws[b, 0] < epsilon[0], which then decays by
+    epsilon[1].
+    """
     for b in range(len(draws)):
         is_random[b] = draws[b, 0] < epsilon[0]
         epsilon[0] *= 1.0 - epsilon[1] * is_random[b]
@@ -270,7 +296,8 @@ def decide_random(draws: Float64Array, epsilon: Float64Array, is_random: BoolArr
 
 @kernel
 def choose_best(q: Float64Array, draws: Float64Array, actions: Int64Array) -> None:
-    """Choose a move of the highest value q float64[B, cells], NaN where illegal; draws[b, 1] chooses among equals.
+    """Choose a move of the highest value q float64[B, cells], NaN where illegal; draws[b, 1]
+    chooses among equals.
 
     No branch depends on the values, because it would be mispredicted.
     """
@@ -288,7 +315,9 @@ def choose_best(q: Float64Array, draws: Float64Array, actions: Int64Array) -> No
 
 
 def check_arrays(specs: Mapping[str, ArraySpec], arrays: Arrays, owner: str) -> None:
-    """Raise ValueError unless there is an array for every spec, and fits it; ``owner`` is for the message."""
+    """Raise ValueError unless there is an array for every spec, and fits it; ``owner`` is for the
+    message.
+    """
     lengths: dict[tuple[str, str], int] = {}
     for name, spec in specs.items():
         shape = list(spec.shape)
@@ -315,7 +344,9 @@ def _misfit(owner: str, name: str, expected: str, actual: str) -> Refusal:
 
 
 def discounts(over: Any, seat: Any, mover: Any) -> Float32Array:
-    """Return :attr:`Transition.discount` float32[B] of moves by the players ``seat`` after which ``mover`` is next."""
+    """Return :attr:`Transition.discount` float32[B] of moves by the players ``seat`` after which
+    ``mover`` is next.
+    """
     return np.where(over, 0, np.where(np.equal(seat, mover), 1, -1)).astype(np.float32)
 
 

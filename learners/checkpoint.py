@@ -1,6 +1,7 @@
 """Run directories: atomically written files, and policies loaded from runs.
 
-Loading a file here never runs code: arrays are read with ``allow_pickle=False`` and settings are JSON.
+Loading a file here never runs code: arrays are read with ``allow_pickle=False`` and settings are
+JSON.
 """
 
 from __future__ import annotations
@@ -156,7 +157,9 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
 
 
 def new_config(game: AnyGame, settings: Mapping[str, Any], **training: Any) -> dict[str, Any]:
-    """Return the contents of :data:`CONFIG`: game, settings, and the training's fields, ``learner`` among them."""
+    """Return the contents of :data:`CONFIG`: game, settings, and the training's fields, ``learner``
+    among them.
+    """
     return {"format": 1, "game": game.to_dict(), **training, "settings": dict(settings)}
 
 
@@ -164,8 +167,9 @@ def read_config(run: Path, fields: type = RunConfig) -> dict[str, Any]:
     """Read a run's ``config.json``; its strings are :class:`~ttt_envs.agents.specs.FromFile`.
 
     Raises:
-        ValueError: no such run, or a damaged file, or one without the ``fields``, those of :data:`RunConfig`, or of
-            :data:`TrainingConfig`, which a training needs to be resumed or repeated.
+        ValueError: no such run, or a damaged file, or one without the ``fields``, those of
+            :data:`RunConfig`, or of :data:`TrainingConfig`, which a training needs to be resumed or
+            repeated.
     """
     path = run / CONFIG
     if run.is_file():
@@ -194,25 +198,27 @@ def read_config(run: Path, fields: type = RunConfig) -> dict[str, Any]:
 
 
 def is_recorded(run: Path, config: Mapping[str, Any]) -> bool:
-    """Return whether a run is a curve that ``ttt_eval.curves.record`` wrote: it has neither settings nor a policy."""
+    """Return whether a run is a curve that ``ttt_eval.curves.record`` wrote: it has neither
+    settings nor a policy.
+    """
     return "games" not in config and not (run / CHECKPOINT).exists()
 
 
 class RunPolicy(PolicyWrapper):
     """The policy trained by the run in a folder.
 
-    It has the learner's values and evaluations, where it has any. Warns with OtherGameWarning if the game is not the
-    one of its training.
+    It has the learner's values and evaluations, where it has any. Warns with OtherGameWarning if
+    the game is not the one of its training.
 
     Args:
         game: the game to play.
         path: folder of the run.
-        symmetrize: whether to play by the mean of the action values over all symmetries of the board, so that the
-            policy is symmetric; else it plays as the learner does by itself.
+        symmetrize: whether to play by the mean of the action values over all symmetries of the
+            board, so that the policy is symmetric; else it plays as the learner does by itself.
 
     Raises:
-        ValueError: no such run, a run on another board or by other rules, a damaged file, or ``symmetrize`` of a
-            learner without action values.
+        ValueError: no such run, a run on another board or by other rules, a damaged file, or
+            ``symmetrize`` of a learner without action values.
     """
 
     variants = ALL_VARIANTS  # its run has one game, which the learner supports

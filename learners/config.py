@@ -1,6 +1,8 @@
-"""The base class of learner settings, the only interface that ``train.py`` uses, and types of settings.
+"""The base class of learner settings, the only interface that ``train.py`` uses, and types of
+settings.
 
-A type says which values are admissible, by ``Literal`` or by the limits of msgspec, as ``Fraction`` does.
+A type says which values are admissible, by ``Literal`` or by the limits of msgspec, as ``Fraction``
+does.
 """
 
 from __future__ import annotations
@@ -48,9 +50,9 @@ TEACHER = "teacher"
 class LearnerConfig:
     """Base class of settings: frozen dataclasses that define the command-line options.
 
-    A subclass defines :meth:`build`, and ``loop`` if the learner has a loop of its own. The class variables suit most
-    learners; a subclass overrides what does not suit it. Values are checked against the types of the fields, as
-    :data:`Fraction` or a ``Literal``.
+    A subclass defines :meth:`build`, and ``loop`` if the learner has a loop of its own. The class
+    variables suit most learners; a subclass overrides what does not suit it. Values are checked
+    against the types of the fields, as :data:`Fraction` or a ``Literal``.
 
     Raises:
         ValueError: a value does not fit its type, or two settings do not fit together.
@@ -69,14 +71,18 @@ class LearnerConfig:
     self_play_games: ClassVar[int] = 50_000
     """Default number of games in self-play."""
     report: ClassVar[Mapping[str, Any] | None] = None
-    """Settings of the learner's source, ``batch`` among them, for ``--settings report``; None if there is no such."""
+    """Settings of the learner's source, ``batch`` among them, for ``--settings report``; None if
+    there is no such.
+    """
     only_opponent: ClassVar[bool] = False
     """Whether it learns from games of ``opponent`` only."""
     loop: ClassVar[str] = ""
-    """"module:Class" of its own :class:`~learners.training.TrainingLoop`, called with the learner, the number of games
-    and those keywords of :meth:`training` that it names; "" for :class:`~learners.training.Trainer`."""
+    """"module:Class" of its own :class:`~learners.training.TrainingLoop`, called with the learner,
+    the number of games and those keywords of :meth:`training` that it names; "" for
+    :class:`~learners.training.Trainer`."""
     resumes: ClassVar[bool] = True
-    """Whether a stopped training continues, and a finished one to more games; else it starts again."""
+    """Whether a stopped training continues, and a finished one to more games; else it starts again.
+    """
     plays_games: ClassVar[bool] = True
     """Whether games are played; else ``games`` is a number of exact updates."""
     variants: ClassVar[tuple[str, ...]] = ()
@@ -88,7 +94,9 @@ class LearnerConfig:
             object.__setattr__(self, field.name, self._check(field.name, hints[field.name]))
 
     def _check(self, name: str, kind: Any) -> Any:
-        """Return the value of a field, in its type: lists as tuples, because JSON has none, and integers as floats."""
+        """Return the value of a field, in its type: lists as tuples, because JSON has none, and
+        integers as floats.
+        """
         value = getattr(self, name)
         if typing.get_origin(kind) is Literal:
             check_choice(name, value, typing.get_args(kind))
@@ -132,18 +140,21 @@ class LearnerConfig:
             games: total number of games.
             batch: number of games in parallel.
             seed: seed of all random numbers.
-            opponent: a spec string, a pool, or ``"self"``, the default of learners that have no other.
+            opponent: a spec string, a pool, or ``"self"``, the default of learners that have no
+                other.
             seat: the learner's, as in :class:`~learners.training.Trainer`.
             cluster: address of a cluster that plays the games, "" for none.
 
         Raises:
-            ValueError: numbers out of range, an unknown opponent, one that the learner cannot learn from.
+            ValueError: numbers out of range, an unknown opponent, one that the learner cannot learn
+                from.
         """
         self.check_game(game)
         opponent = opponent or (self.opponent if self.only_opponent else SELF)
         if self.only_opponent and opponent != self.opponent:
             raise Refusal(
-                f"{self.name} learns from games of {self.opponent} only: leave opponent={opponent} out"
+                f"{self.name} learns from games of {self.opponent} only: leave opponent={opponent} "
+                "out"
             )
         is_pool = opponent.partition(":")[0] == POOL
 
@@ -153,7 +164,8 @@ class LearnerConfig:
         if self.loop:
             if is_pool:
                 raise Refusal(
-                    f"{self.name} trains in a loop of its own, without a pool: choose self or a policy"
+                    f"{self.name} trains in a loop of its own, without a pool: choose self or a "
+                    "policy"
                 )
             options = {
                 "batch": batch,
@@ -181,15 +193,20 @@ def load_learner(name: str) -> type[LearnerConfig]:
     """Return the class of a learner's settings.
 
     Args:
-        name: of :data:`learners.LEARNERS`, or ``"module:Class"``, a class of settings outside this package.
+        name: of :data:`learners.LEARNERS`, or ``"module:Class"``, a class of settings outside this
+            package.
 
     Raises:
-        ValueError: an unknown name, a class of anything else, or one that only an untrusted file names.
+        ValueError: an unknown name, a class of anything else, or one that only an untrusted file
+            names.
     """
     if ":" not in name:
         return cast("type[LearnerConfig]", load_object(find_named("learner", name, LEARNERS)))
     if isinstance(name, FromFile) and name not in named and not trusted():
-        why = f"the learner {name!r} was read from a file, and is not of this package, so it can run any code"
+        why = (
+            f"the learner {name!r} was read from a file, and is not of this package, so it can run "
+            "any code"
+        )
         raise Refusal(f"{why}: if you trust its author, {TRUSTING}")
     named.add(name)
     kind = load_object(str(name))

@@ -1,29 +1,34 @@
 """A softmax table trained by exact updates: it plays no games, and samples nothing.
 
-An update evaluates the current policy exactly (:mod:`ttt_envs.graph.kept`) and changes all positions at once; in
-phantom games these are views, and a policy over views has no memory. So learning curves are free of noise, and a
-reference for learners that estimate the same updates from games.
+An update evaluates the current policy exactly (:mod:`ttt_envs.graph.kept`) and changes all
+positions at once; in phantom games these are views, and a policy over views has no memory. So
+learning curves are free of noise, and a reference for learners that estimate the same updates from
+games.
 
-Let p(s, .) be the policy in position s, q(s, .) the exact action values for the mover against the other player's
-current policy, A = q - sum(p q) the advantages, d(s) the probability of a visit, and h the learning rate. Logits x are
-log p up to a constant for each position. In self-play all updates are simultaneous for both players; against a fixed
-opponent the same updates are made in the learner's positions only.
+Let p(s, .) be the policy in position s, q(s, .) the exact action values for the mover against the
+other player's current policy, A = q - sum(p q) the advantages, d(s) the probability of a visit, and
+h the learning rate. Logits x are log p up to a constant for each position. In self-play all updates
+are simultaneous for both players; against a fixed opponent the same updates are made in the
+learner's positions only.
 
-- ``gradient``: x += h d p A / seats, the policy gradient theorem (Sutton et al., 2000, Theorem 1) for a softmax; in
-  self-play simultaneous gradient ascent (Singh, Kearns and Mansour, 2000).
+- ``gradient``: x += h d p A / seats, the policy gradient theorem (Sutton et al., 2000, Theorem 1)
+  for a softmax; in self-play simultaneous gradient ascent (Singh, Kearns and Mansour, 2000).
 - ``natural-gradient``: x += h A (Kakade, 2001): the Fisher information cancels d p.
-- ``optimistic-mirror-descent``: x += h (2 q_t - q_(t-1)), with negative entropy (Rakhlin and Sridharan, 2013; Syrgkanis
-  et al., 2015, optimistic Hedge), in each position.
-- ``magnetic-mirror-descent``: p <- (p m^(ha) e^(hq))^(1/(1 + ha)), normalized, with negative entropy, temperature a
-  and a uniform magnet m (Sokota et al., 2023, with action values in each position). With ``anneal`` both h and a are
-  divided by sqrt(t) in update t; else the limit is a quantal response, not an equilibrium.
-- ``fictitious-play``: p += w (b - p) with best responses b to the current averages p, in update t with c = 1/(t + 1)
-  and w = c d_b / ((1 - c) d_p + c d_b) (Heinrich, Lanctot and Silver, 2015, extensive-form fictitious play). The paper
-  weighs by the player's own realization probabilities. Positions here merge move orders, so d_b and d_p are the
-  probabilities of a visit with b and with p, against the other player's p; on a tree both weights are equal.
-- ``r-nad``: x += h q~ (Perolat et al., 2021; 2022), where q~ belongs to the rewards transformed by -a log(p(s, m) /
-  r(s, m)) for the player who makes a move m, and by its negative for the other. The regularization policy r becomes the
-  current policy every ``reference_interval`` updates. The update discretizes replicator dynamics.
+- ``optimistic-mirror-descent``: x += h (2 q_t - q_(t-1)), with negative entropy (Rakhlin and
+  Sridharan, 2013; Syrgkanis et al., 2015, optimistic Hedge), in each position.
+- ``magnetic-mirror-descent``: p <- (p m^(ha) e^(hq))^(1/(1 + ha)), normalized, with negative
+  entropy, temperature a and a uniform magnet m (Sokota et al., 2023, with action values in each
+  position). With ``anneal`` both h and a are divided by sqrt(t) in update t; else the limit is a
+  quantal response, not an equilibrium.
+- ``fictitious-play``: p += w (b - p) with best responses b to the current averages p, in update t
+  with c = 1/(t + 1) and w = c d_b / ((1 - c) d_p + c d_b) (Heinrich, Lanctot and Silver, 2015,
+  extensive-form fictitious play). The paper weighs by the player's own realization probabilities.
+  Positions here merge move orders, so d_b and d_p are the probabilities of a visit with b and with
+  p, against the other player's p; on a tree both weights are equal.
+- ``r-nad``: x += h q~ (Perolat et al., 2021; 2022), where q~ belongs to the rewards transformed by
+  -a log(p(s, m) / r(s, m)) for the player who makes a move m, and by its negative for the other.
+  The regularization policy r becomes the current policy every ``reference_interval`` updates. The
+  update discretizes replicator dynamics.
 """
 
 from __future__ import annotations
@@ -65,7 +70,9 @@ MAX_LOGIT = 1e12
 
 @dataclass(frozen=True)
 class ExactPGConfig(LearnerConfig):
-    """A softmax table with exact policy gradients, or exact self-play; an update counts as one game."""
+    """A softmax table with exact policy gradients, or exact self-play; an update counts as one
+    game.
+    """
 
     name: ClassVar[str] = "exact-pg"
     variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
@@ -77,19 +84,23 @@ class ExactPGConfig(LearnerConfig):
     loop: ClassVar[str] = "learners.exact_pg:ExactTraining"
 
     method: Method = "natural-gradient"
-    """update of the policy, the same against an opponent and in self-play: gradient, natural-gradient,
-    optimistic-mirror-descent, magnetic-mirror-descent, fictitious-play, or r-nad (regularized Nash dynamics)"""
+    """update of the policy, the same against an opponent and in self-play: gradient,
+    natural-gradient, optimistic-mirror-descent, magnetic-mirror-descent, fictitious-play, or r-nad
+    (regularized Nash dynamics)"""
     learning_rate: Positive | None = None
-    """step size, above 0; by default 10 for gradient and 1 for the others; fictitious-play has none"""
+    """step size, above 0; by default 10 for gradient and 1 for the others; fictitious-play has none
+    """
     temperature: NonNegative = 0.1
     """weight of the regularization of magnetic-mirror-descent and r-nad"""
     anneal: bool = True
-    """divide learning rate and temperature of magnetic-mirror-descent by the square root of the number of the update"""
+    """divide learning rate and temperature of magnetic-mirror-descent by the square root of the
+    number of the update
+    """
     reference_interval: PositiveInt = 100
     """number of updates of r-nad between two changes of its regularization policy"""
     initial_std: NonNegative = 0.0
-    """standard deviation of the initial logits, drawn from the seed; 0: the policy starts uniform, and no number
-    depends on the seed"""
+    """standard deviation of the initial logits, drawn from the seed; 0: the policy starts uniform,
+    and no number depends on the seed"""
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> ExactPG:
         """Return an untrained learner.
@@ -101,7 +112,8 @@ class ExactPGConfig(LearnerConfig):
 
 
 class ExactPG(Checkpointable):
-    """The learner of :class:`ExactPGConfig`: its policy is the softmax of its logits, uniform where it never plays.
+    """The learner of :class:`ExactPGConfig`: its policy is the softmax of its logits, uniform where
+    it never plays.
 
     Attributes:
         index: the N positions.
@@ -127,16 +139,19 @@ class ExactPG(Checkpointable):
         return {"logits": (-MAX_LOGIT, 0)}
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells]: the softmax policy; uniform in positions that cannot be reached."""
+        """Return float64[B, cells]: the softmax policy; uniform in positions that cannot be
+        reached.
+        """
         return SoftmaxTable(self.index, self.logits).probabilities(boards)
 
 
 class ExactTraining(TrainingLoop):
     """Exact updates of a table, see :class:`~learners.training.TrainingLoop`.
 
-    An update counts as one game. Wins, draws and losses are the sums of their exact probabilities before each update,
-    rounded so that they add up to the number of updates; those of the learner, over its seats, and in self-play those
-    of player_0. No moves are made, so ``steps`` is 0. ``logged`` has the exact expected result before the last update.
+    An update counts as one game. Wins, draws and losses are the sums of their exact probabilities
+    before each update, rounded so that they add up to the number of updates; those of the learner,
+    over its seats, and in self-play those of player_0. No moves are made, so ``steps`` is 0.
+    ``logged`` has the exact expected result before the last update.
 
     Args:
         learner: the learner, trained in place.
@@ -152,8 +167,8 @@ class ExactTraining(TrainingLoop):
         reference: float64[N, cells]: logits of the regularization policy.
 
     Raises:
-        ValueError: numbers out of range, an unknown opponent, one that is not pure or sees hidden stones, a method that
-            the game does not allow.
+        ValueError: numbers out of range, an unknown opponent, one that is not pure or sees hidden
+            stones, a method that the game does not allow.
     """
 
     learner: ExactPG
@@ -166,14 +181,18 @@ class ExactTraining(TrainingLoop):
         game, boards, method = learner.game, learner.graph.boards, learner.config.method
         if isinstance(game, PhantomGame) and method == "fictitious-play":
             raise Refusal(
-                f"{method} needs best responses over views, unknown in {game}: choose another method"
+                f"{method} needs best responses over views, unknown in {game}: choose another "
+                "method"
             )
         self._opponent: Float64Array | None = None
         self._seats: tuple[int, ...] = (0, 1)
         if opponent != SELF:
             policy = make_policy(opponent, game)
             if not policy.pure:
-                why = f"{opponent} is no function of the position, or of the view of the player who moves, alone"
+                why = (
+                    f"{opponent} is no function of the position, or of the view of the player who "
+                    "moves, alone"
+                )
                 raise Refusal(
                     f"{learner} evaluates its opponent exactly, but {why}: choose another opponent"
                 )
@@ -236,8 +255,8 @@ class ExactTraining(TrainingLoop):
         """Evaluate the learner's policy, or its best responses to the other player's policy.
 
         Returns:
-            The evaluation of each position with the learner in its mover's seat; the results are the learner's, the
-            mean over its seats, and in self-play those of player_0.
+            The evaluation of each position with the learner in its mover's seat; the results are
+            the learner's, the mean over its seats, and in self-play those of player_0.
         """
         graph, evaluations = self.learner.graph, []
         if self._opponent is None and not best_response:
@@ -260,8 +279,8 @@ class ExactTraining(TrainingLoop):
         )
         return first._replace(results=tuple(results.tolist()))
 
-    # The changes of the logits x, see the module: p, q, A and d are the policy, its exact action values, advantages and
-    # visits, and h is the learning rate.
+    # The changes of the logits x, see the module: p, q, A and d are the policy, its exact action
+    # values, advantages and visits, and h is the learning rate.
 
     def _gradient(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
         """Return h d p A / seats."""
@@ -300,7 +319,9 @@ class ExactTraining(TrainingLoop):
         return np.asarray(np.log(np.maximum(average, MIN_PROBABILITY)) - self.learner.logits)
 
     def _r_nad(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
-        """Return h q~, of rewards minus a (x - x_r), with x_r the logits of the regularization policy."""
+        """Return h q~, of rewards minus a (x - x_r), with x_r the logits of the regularization
+        policy.
+        """
         config, x = self.learner.config, self.learner.logits
         if self.done.games % config.reference_interval == 0:
             self.reference = x

@@ -1,8 +1,10 @@
-"""Small fully connected nets: shapes, initial weights, inference in numpy or in a kernel, training in TensorFlow.
+"""Small fully connected nets: shapes, initial weights, inference in numpy or in a kernel, training
+in TensorFlow.
 
-A net is arrays by name, ``0.weights`` float32[inputs, outputs] and ``0.bias`` float32[outputs], then ``1.weights`` and
-so on, with the activation of each layer. At play its output for a position does not depend on the rest of the batch:
-:func:`forward` achieves this with float64; :func:`evaluate_net`, which is faster, sums in a fixed order.
+A net is arrays by name, ``0.weights`` float32[inputs, outputs] and ``0.bias`` float32[outputs],
+then ``1.weights`` and so on, with the activation of each layer. At play its output for a position
+does not depend on the rest of the batch: :func:`forward` achieves this with float64;
+:func:`evaluate_net`, which is faster, sums in a fixed order.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ class Dense(NamedTuple):
 
 
 def layer_shapes(widths: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the layers between these widths: ``0.weights`` [inputs, outputs], ``0.bias``, and so on."""
+    """Return the shapes of the layers between these widths: ``0.weights`` [inputs, outputs],
+    ``0.bias``, and so on.
+    """
     shapes: dict[str, tuple[int, ...]] = {}
     for layer, (inputs, outputs) in enumerate(itertools.pairwise(widths)):
         shapes |= {f"{layer}.weights": (inputs, outputs), f"{layer}.bias": (outputs,)}
@@ -59,7 +63,9 @@ def layer_shapes(widths: Sequence[int]) -> dict[str, tuple[int, ...]]:
 def glorot(
     shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator
 ) -> dict[str, Float32Array]:
-    """Draw weights uniform in +-sqrt(6 / (inputs + outputs)) (Glorot and Bengio, 2010), in this order; biases are 0."""
+    """Draw weights uniform in +-sqrt(6 / (inputs + outputs)) (Glorot and Bengio, 2010), in this
+    order; biases are 0.
+    """
     limits = {
         name: math.sqrt(6 / sum(shape)) if len(shape) == 2 else 0.0
         for name, shape in shapes.items()
@@ -76,8 +82,8 @@ def net_specs(weights: Mapping[str, Any], limit: float = MAX_NUMBER) -> dict[str
 
 
 def planes(obs: Int8Array, count: int = 3) -> Float32Array:
-    """Return float32[B, count * cells] from boards own stones first: planes of own stones, opponent's stones, and for a
-    ``count`` of 3 empty cells.
+    """Return float32[B, count * cells] from boards own stones first: planes of own stones,
+    opponent's stones, and for a ``count`` of 3 empty cells.
     """
     return np.concatenate([obs == stone for stone in (1, 2, 0)[:count]], axis=1, dtype=np.float32)
 
@@ -95,7 +101,9 @@ def dense_layers(weights: Arrays, activations: Iterable[Activation]) -> list[Den
 
 
 def forward(inputs: np.ndarray[Any, Any], layers: Sequence[Dense]) -> Float64Array:
-    """Return outputs float64[B, outputs of the last layer] for ``inputs`` [B, inputs of the first]."""
+    """Return outputs float64[B, outputs of the last layer] for ``inputs`` [B, inputs of the
+    first].
+    """
     out = inputs.astype(np.float64)
     for weights, bias, activation in layers:
         out = ACTIVATIONS[activation](out @ weights + bias)
@@ -110,7 +118,7 @@ ACTIVATIONS: dict[Activation, Callable[[Any], Any]] = {
 }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Inference in kernels
 
 
@@ -120,7 +128,9 @@ class Packed(NamedTuple):
     weights: Float32Array
     """float32[W]: for each layer the bias and then the weights [inputs, outputs], row by row"""
     widths: Int64Array
-    """int64[layers + 1]: the number of inputs of the first layer, then the number of outputs of each layer"""
+    """int64[layers + 1]: the number of inputs of the first layer, then the number of outputs of
+    each layer
+    """
     lines: Int64Array
     """int64[L, k]: the lines that are input features; may be empty"""
 
@@ -144,11 +154,13 @@ class Packed(NamedTuple):
 
 @inlined
 def evaluate_net(obs: Int8Array, net: Packed, room: Float32Array) -> int:
-    """Evaluate a net on a board int8[cells], own stones first; return the row of ``room`` that holds the outputs.
+    """Evaluate a net on a board int8[cells], own stones first; return the row of ``room`` that
+    holds the outputs.
 
-    The inputs are :func:`planes` and, for each line, a one-hot vector of 2 k - 1 numbers: the states 1 to 2 k - 1 of
-    :func:`line_states`. The inputs are never materialized. Every sum is made in the order of its terms, skipping zeros,
-    which most are. So the result is also the same on every computer.
+    The inputs are :func:`planes` and, for each line, a one-hot vector of 2 k - 1 numbers: the
+    states 1 to 2 k - 1 of :func:`line_states`. The inputs are never materialized. Every sum is made
+    in the order of its terms, skipping zeros, which most are. So the result is also the same on
+    every computer.
     """
     cells, states, width = len(obs), 2 * net.lines.shape[1] - 1, net.widths[1]
     out = room[0][:width]
@@ -183,10 +195,12 @@ def _add(size: np.float32, weights: Float32Array, start: int, out: Float32Array)
 
 
 def line_states(obs: Int8Array, lines: Int64Array) -> Int8Array:
-    """Return the state int8[B, L] of each of ``lines`` int64[L, k] on boards int8[B, cells], own stones first.
+    """Return the state int8[B, L] of each of ``lines`` int64[L, k] on boards int8[B, cells], own
+    stones first.
 
-    0: no stone; n: n own stones alone; k - 1 + n: n of the opponent's alone, n < k; 2 k - 1: stones of both, or a full
-    line of k stones of one side, which ends the game or, where lines must be exact, is part of a longer one.
+    0: no stone; n: n own stones alone; k - 1 + n: n of the opponent's alone, n < k; 2 k - 1: stones
+    of both, or a full line of k stones of one side, which ends the game or, where lines must be
+    exact, is part of a longer one.
     """
     out = np.empty((len(obs), len(lines)), np.int8)
     _states(obs, lines, out)
@@ -214,12 +228,13 @@ def _state(obs: Int8Array, lines: Int64Array, line: int) -> int:
     return int(own if other == 0 else length - 1 + other)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Training
 
 
 def import_tensorflow(learner: str) -> Any:
-    """Import TensorFlow, with one thread unless configured otherwise: more threads change the order of sums.
+    """Import TensorFlow, with one thread unless configured otherwise: more threads change the order
+    of sums.
 
     Raises:
         ValueError: it is not installed.
@@ -245,7 +260,8 @@ def import_tensorflow(learner: str) -> Any:
 
 
 class TFNet(Stored):
-    """A net and its optimizer in TensorFlow. The same steps give the same net, bit for bit, with one thread.
+    """A net and its optimizer in TensorFlow. The same steps give the same net, bit for bit, with
+    one thread.
 
     Args:
         learner: the learner's name, for messages.
@@ -253,8 +269,8 @@ class TFNet(Stored):
         activations: of the layers.
         learning_rate, decay: the learning rate of step n, from 0, is learning_rate / (1 + decay n).
         optimizer: Adam (Kingma and Ba, 2015), or plain gradient descent.
-        fused_bias: whether TensorFlow's kernel for biases sums their gradients, which rounds in its own way; results of
-            seeds depend on it.
+        fused_bias: whether TensorFlow's kernel for biases sums their gradients, which rounds in its
+            own way; results of seeds depend on it.
 
     Attributes:
         tf: TensorFlow.
@@ -342,7 +358,8 @@ class TFNet(Stored):
         return np.array(rates, np.float32)
 
     def step(self, losses: Callable[[], Sequence[Any]], rate: Any) -> Sequence[Any]:
-        """Make a step with a rate from :meth:`next_rates` down the gradient of the first of ``losses()``.
+        """Make a step with a rate from :meth:`next_rates` down the gradient of the first of
+        ``losses()``.
 
         Returns:
             The losses before the step.
@@ -367,7 +384,8 @@ class TFNet(Stored):
         return before
 
     def steps(self, losses: Callable[[Any], Sequence[Any]], rates: Any, count: int = 1) -> Any:
-        """Make a step for each rate in turn, the n-th by the ``count`` values of ``losses(n)``: see :meth:`step`.
+        """Make a step for each rate in turn, the n-th by the ``count`` values of ``losses(n)``: see
+        :meth:`step`.
 
         Returns:
             float32[count]: the sums of the losses before the steps.
@@ -407,7 +425,9 @@ class TFNet(Stored):
         self.updates = int(arrays["updates"][0])
 
     def check(self, *numbers: Any) -> None:
-        """Raise ValueError unless all numbers are finite, and not so large that the net's outputs may overflow."""
+        """Raise ValueError unless all numbers are finite, and not so large that the net's outputs
+        may overflow.
+        """
         if not all((np.abs(array) < MAX_NUMBER).all() for array in numbers):
             state = f"{self._learner} has diverged after {self.updates:,} updates"
             raise Refusal(f"{state}: choose a learning_rate below {min(self._rate[0], 0.1):g}")

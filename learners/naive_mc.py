@@ -1,4 +1,5 @@
-"""Monte Carlo control by mean final rewards: the first and simplest algorithm of the report on three learners.
+"""Monte Carlo control by mean final rewards: the first and simplest algorithm of the report on
+three learners.
 
 The update rule is :func:`mc_update`.
 """
@@ -21,7 +22,9 @@ from ttt_envs.game.phantom import AnyGame
 
 @dataclass(frozen=True)
 class NaiveMCConfig(TabularConfig):
-    """Monte Carlo control with a table: at the end of a game Q(s, a) += (r - Q(s, a)) / n for every move of it."""
+    """Monte Carlo control with a table: at the end of a game Q(s, a) += (r - Q(s, a)) / n for every
+    move of it.
+    """
 
     name: ClassVar[str] = "naive-mc"
     self_play: ClassVar[Mapping[str, Any]] = {"epsilon_decay": 1e-5, "symmetries": "all"}
@@ -32,7 +35,9 @@ class NaiveMCConfig(TabularConfig):
     epsilon_decay: Fraction = 1e-4
     """epsilon is multiplied by 1 - epsilon_decay after each random move, 0 to 1"""
     rewards: Literal["unit", "report"] = "report"
-    """win, draw, loss: report is 1, 0.5, 0; unit is 1, 0, -1. A move never made has the value of a draw"""
+    """win, draw, loss: report is 1, 0.5, 0; unit is 1, 0, -1. A move never made has the value of a
+    draw
+    """
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> NaiveMC:
         """Return an untrained learner; ``rng`` is unused."""
@@ -40,7 +45,8 @@ class NaiveMCConfig(TabularConfig):
 
 
 class NaiveMC(TabularLearner):
-    """The learner of :class:`NaiveMCConfig`; it keeps the moves of each player in each game until the game is over.
+    """The learner of :class:`NaiveMCConfig`; it keeps the moves of each player in each game until
+    the game is over.
 
     Attributes:
         waiting: uint64[games, 2, cells, words]: the keys of the moves of each player.
@@ -93,8 +99,8 @@ def mc_update(
 ) -> float:
     """Q(s, a) += 1 / n * (final reward - Q(s, a)) for all moves of a player whose game is over.
 
-    ``waiting`` uint64[games, 2, cells, words] has the keys of the moves of each player, ``lengths`` int64[games, 2]
-    their numbers. Return the mean absolute difference before.
+    ``waiting`` uint64[games, 2, cells, words] has the keys of the moves of each player, ``lengths``
+    int64[games, 2] their numbers. Return the mean absolute difference before.
     """
     total, count = 0.0, 0
     for b in range(len(batch.action)):

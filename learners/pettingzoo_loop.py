@@ -1,6 +1,8 @@
-"""A PettingZoo environment hosts a learner: one game after another, the learner in one seat or in both.
+"""A PettingZoo environment hosts a learner: one game after another, the learner in one seat or in
+both.
 
-With the same seed :class:`learners.training.Trainer`, with one game at a time, trains the same learner, bit for bit.
+With the same seed :class:`learners.training.Trainer`, with one game at a time, trains the same
+learner, bit for bit.
 """
 
 from __future__ import annotations
@@ -45,8 +47,9 @@ def train_in(
     """Train a learner in a PettingZoo AEC environment.
 
     Args:
-        env: an environment with two agents, planes (rows, columns, 2) with own stones first, and one action per cell,
-            with gravity per column. If it has an attribute ``game`` of this package, that must be the learner's.
+        env: an environment with two agents, planes (rows, columns, 2) with own stones first, and
+            one action per cell, with gravity per column. If it has an attribute ``game`` of this
+            package, that must be the learner's.
         learner: the learner, trained in place; its game must be the environment's.
         opponent: a spec string, a policy, or ``"self"``.
         games: number of games.
@@ -54,12 +57,14 @@ def train_in(
         seat: the learner's.
 
     Raises:
-        ValueError: numbers out of range, an unknown opponent, a learner of another game or one that cannot learn so.
+        ValueError: numbers out of range, an unknown opponent, a learner of another game or one that
+            cannot learn so.
     """
     game = getattr(env.unwrapped, "game", None)
     if isinstance(game, AnyGame) and game != learner.game:
         raise Refusal(
-            f"the environment plays {game}, and {learner} plays {learner.game}: give both the same game"
+            f"the environment plays {game}, and {learner} plays {learner.game}: give both the same "
+            "game"
         )
     check_counts(games, 1)
     check_choice("seat", seat, get_args(Seat))

@@ -1,11 +1,13 @@
 """Tabular Q-learning (Watkins, 1989) and Sarsa (Rummery and Niranjan, 1994).
 
-The update rule is :func:`q_update`, for each transition: ``Q(s, a) += alpha * (td_target - Q(s, a))``, where
-``td_target = reward + discount * gamma * max Q(s', .)``, or with Q(s', a') of the move played in Sarsa. The discount is
-0 where the game is over, 1 where s' is the same player's turn, and -1 where it is the opponent's (``backup``).
+The update rule is :func:`q_update`, for each transition: ``Q(s, a) += alpha * (td_target - Q(s,
+a))``, where ``td_target = reward + discount * gamma * max Q(s', .)``, or with Q(s', a') of the move
+played in Sarsa. The discount is 0 where the game is over, 1 where s' is the same player's turn, and
+-1 where it is the opponent's (``backup``).
 
-Exploration: in training a random legal move has the probability ``epsilon`` (0.3, constant, unless set), else the move
-of the highest value is played; :meth:`learners.base.EpsilonGreedyLearner.explore` does it, and the setting stands in
+Exploration: in training a random legal move has the probability ``epsilon`` (0.3, constant, unless
+set), else the move of the highest value is played;
+:meth:`learners.base.EpsilonGreedyLearner.explore` does it, and the setting stands in
 :class:`learners.q_table.TabularConfig` with those that all tables share.
 """
 
@@ -42,21 +44,26 @@ class QLearningConfig(TabularConfig):
     name: ClassVar[str] = "q-learning"
     self_play: ClassVar[Mapping[str, Any]] = {"backup": "negamax", "symmetries": "all"}
     report: ClassVar[Mapping[str, Any]] = {
-        "batch": 1, "step_size": 1.0, "step_size_power": 0.0, "gamma": 1.0, "epsilon": 1.0, "epsilon_decay": 1e-4,
+        "batch": 1, "step_size": 1.0, "step_size_power": 0.0, "gamma": 1.0, "epsilon": 1.0,
+        "epsilon_decay": 1e-4,
         "rewards": "report", "values": "afterstate", "target": "sarsa",
     }  # fmt: skip
 
     step_size: Rate = 1.0
     """learning rate alpha of the first update of an entry, above 0 and at most 1"""
     step_size_power: Fraction = 0.7
-    """the learning rate of the n-th update of an entry is step_size / n ** step_size_power; 0 keeps it constant"""
+    """the learning rate of the n-th update of an entry is step_size / n ** step_size_power; 0 keeps
+    it constant
+    """
     gamma: Fraction = 1.0
     """discount factor per turn, 0 to 1"""
     backup: Backup = "agent"
-    """agent: s' is the own next turn, to learn the best response to the opponent; negamax: in self-play, s' is the next
-    ply, to learn minimax values"""
+    """agent: s' is the own next turn, to learn the best response to the opponent; negamax: in
+    self-play, s' is the next ply, to learn minimax values"""
     target: Literal["max", "sarsa"] = "max"
-    """value of s': max over its moves (Q-learning), or that of the move played (Sarsa), exploration included"""
+    """value of s': max over its moves (Q-learning), or that of the move played (Sarsa), exploration
+    included
+    """
     values: Literal["action", "afterstate"] = "action"
     """entries of the table: action values, or afterstate values, which several actions share"""
 
@@ -68,7 +75,8 @@ class QLearningConfig(TabularConfig):
         """
         if isinstance(game, PhantomGame) and self.values == "afterstate":
             raise Refusal(
-                f"values='afterstate' needs to know what a move does, not so in {game}: choose 'action'"
+                f"values='afterstate' needs to know what a move does, not so in {game}: choose "
+                "'action'"
             )
         return QLearning(self, game)
 
@@ -103,7 +111,9 @@ def q_update(
     parameters: Parameters,
     table: Memory,
 ) -> float:
-    """Q(s, a) += alpha * (td_target - Q(s, a)), for each transition in order. Return the mean absolute TD error."""
+    """Q(s, a) += alpha * (td_target - Q(s, a)), for each transition in order. Return the mean
+    absolute TD error.
+    """
     total = 0.0
     for b in range(len(batch.action)):
         obs, next_obs = batch.boards.cells[b], batch.next_boards.cells[b]

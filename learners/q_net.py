@@ -1,4 +1,6 @@
-"""A Q-network in TensorFlow, as in the report on three learners, with variants that improve its strength and speed."""
+"""A Q-network in TensorFlow, as in the report on three learners, with variants that improve its
+strength and speed.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ ACTIVATIONS: tuple[Activation, ...] = ("relu", "linear")
 
 @dataclass(frozen=True)
 class QNetConfig(LearnerConfig):
-    """A Q-network: one hidden layer of ReLU units, from the stones of both players to a value for each cell."""
+    """A Q-network: one hidden layer of ReLU units, from the stones of both players to a value for
+    each cell.
+    """
 
     name: ClassVar[str] = "q-net"
     variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
@@ -64,7 +68,9 @@ class QNetConfig(LearnerConfig):
     learning_rate: Positive = 0.001
     """initial learning rate of the optimizer, above 0"""
     learning_rate_decay: NonNegative = 0.0
-    """the learning rate of update n, from 0, is learning_rate / (1 + learning_rate_decay n); 0 keeps it constant"""
+    """the learning rate of update n, from 0, is learning_rate / (1 + learning_rate_decay n); 0
+    keeps it constant
+    """
     gamma: Fraction = 1.0
     """discount factor per turn, 0 to 1"""
     epsilon: Fraction = 1.0
@@ -72,21 +78,26 @@ class QNetConfig(LearnerConfig):
     epsilon_decay: Fraction = 1e-4
     """epsilon is multiplied by 1 - epsilon_decay after each random move, 0 to 1"""
     backup: Backup = "agent"
-    """agent: s' is the own next turn, to learn the best response to the opponent; negamax: in self-play, s' is the next
-    ply, to learn minimax values"""
+    """agent: s' is the own next turn, to learn the best response to the opponent; negamax: in
+    self-play, s' is the next ply, to learn minimax values"""
     rewards: Literal["unit", "report"] = "unit"
     """win, draw, loss: unit is 1, 0, -1; report is 1, 0.5, 0"""
     symmetries: Symmetries = "none"
-    """add the rotations, or all symmetries, of the positions to every update, and average over them in greedy play"""
+    """add the rotations, or all symmetries, of the positions to every update, and average over them
+    in greedy play
+    """
     buffer_size: NonNegativeInt = 0
-    """capacity of the replay buffer in decisions; 0: no buffer, every update learns from the latest decisions"""
+    """capacity of the replay buffer in decisions; 0: no buffer, every update learns from the latest
+    decisions
+    """
     batch_size: PositiveInt = 256
     """number of decisions in a minibatch from the replay buffer"""
     gradient_steps: PositiveInt = 1
     """number of updates per batch of decisions played"""
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> QNet:
-        """Return a learner with random weights; ``rng`` draws these and the minibatches of the replay buffer.
+        """Return a learner with random weights; ``rng`` draws these and the minibatches of the
+        replay buffer.
 
         Raises:
             ValueError: TensorFlow is not installed.
@@ -95,10 +106,12 @@ class QNetConfig(LearnerConfig):
 
 
 class QNet(EpsilonGreedyLearner):
-    """The learner of :class:`QNetConfig`. One net serves both seats: it sees the mover's stones as its own.
+    """The learner of :class:`QNetConfig`. One net serves both seats: it sees the mover's stones as
+    its own.
 
-    The same seed gives the same learner, bit for bit, on one machine with the same TensorFlow and one thread. Building
-    the first learner limits TensorFlow to one thread, unless the process has used TensorFlow or set a number before.
+    The same seed gives the same learner, bit for bit, on one machine with the same TensorFlow and
+    one thread. Building the first learner limits TensorFlow to one thread, unless the process has
+    used TensorFlow or set a number before.
 
     Everything runs on the CPU, where a net of this size is fastest.
     """
@@ -132,11 +145,13 @@ class QNet(EpsilonGreedyLearner):
         return {**super().limits(), "replay.rows": (minimum, maximum)}
 
     def _step(self, batch: Any, rates: Any) -> Any:
-        """Make a step on the mean of (td_target - Q(s, a))^2 over all decisions and their symmetries.
+        """Make a step on the mean of (td_target - Q(s, a))^2 over all decisions and their
+        symmetries.
 
-        ``batch`` is one array, because every argument takes time: float32[B, 2 * cells + 3], the boards before the move
-        and at the next turn, own stones first, the action, the reward, and gamma with the sign of the next mover (0
-        where the game is over). Returns the mean before the step.
+        ``batch`` is one array, because every argument takes time: float32[B, 2 * cells + 3], the
+        boards before the move and at the next turn, own stones first, the action, the reward, and
+        gamma with the sign of the next mover (0 where the game is over). Returns the mean before
+        the step.
         """
         net, tf, cells = self.net, self.net.tf, self.game.cells
         obs, next_obs, numbers = tf.split(batch, [cells, cells, 3], axis=1)
@@ -161,7 +176,9 @@ class QNet(EpsilonGreedyLearner):
         return net.step(loss, rates[0])[0]
 
     def update(self, transition: Transition) -> dict[str, float]:
-        """Update the net once from all the decisions, or ``gradient_steps`` times from the replay buffer."""
+        """Update the net once from all the decisions, or ``gradient_steps`` times from the replay
+        buffer.
+        """
         config, batch = self.config, transition.own_first(self.config.rewards)
         numbers = np.stack([batch.action, batch.reward, batch.discount * config.gamma], axis=1)
         rows = np.concatenate(
@@ -187,11 +204,12 @@ class QNet(EpsilonGreedyLearner):
         return np.where(boards.legal(self.game), q, np.nan)
 
     def action_values(self, boards: Boards) -> Float64Array:
-        """Return action values float64[B, cells] from the mover's view, NaN where illegal; the mean over the training
-        symmetries.
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal; the mean
+        over the training symmetries.
 
-        They are computed in float64 and rounded to float32, so that they do not depend on the batch; sums of few such
-        numbers in float64 are exact, so that symmetric moves have equal values.
+        They are computed in float64 and rounded to float32, so that they do not depend on the
+        batch; sums of few such numbers in float64 are exact, so that symmetric moves have equal
+        values.
         """
         obs, layers = boards.own_first(), dense_layers(self.net.arrays, ACTIVATIONS)
         total = np.zeros(obs.shape)
@@ -202,7 +220,9 @@ class QNet(EpsilonGreedyLearner):
 
 
 class ReplayBuffer(Stored):
-    """Replay buffer of the last ``size`` decisions, rows of ``width`` numbers; batches are drawn with replacement."""
+    """Replay buffer of the last ``size`` decisions, rows of ``width`` numbers; batches are drawn
+    with replacement.
+    """
 
     stored = ("rows", "added", "rng")
 

@@ -1,16 +1,20 @@
-"""A table of values by key(board, action): a hash table of flat arrays, read and written by kernels.
+"""A table of values by key(board, action): a hash table of flat arrays, read and written by
+kernels.
 
-A board as its mover sees it (own stones 1, the opponent's 2) has a number in base 3. A key is that number and the
-move, the least over the symmetries that share entries:
+A board as its mover sees it (own stones 1, the opponent's 2) has a number in base 3. A key is that
+number and the move, the least over the symmetries that share entries:
 
-    key(board, action) = min over s of  sum over cells of  stone * 64 * 3 ** s(cell)   +   move(s(action))
+    key(board, action) = min over s of  sum over cells of  stone * 64 * 3 ** s(cell)
+                                        + move(s(action))
 
-Of an action value the move is s(action) + 1, so that every action of a board has a key of its own; of an afterstate it
-is 64 * 3 ** s(action) + 1, the stone that it puts, so that moves to the same board share a key. Keys are exact: from 37
-cells on they have several words of 34 cells each, the first of which also holds the move, below 512.
+Of an action value the move is s(action) + 1, so that every action of a board has a key of its own;
+of an afterstate it is 64 * 3 ** s(action) + 1, the stone that it puts, so that moves to the same
+board share a key. Keys are exact: from 37 cells on they have several words of 34 cells each, the
+first of which also holds the move, below 512.
 
-The actions of a small board share a slot, which is found once for all of them. On larger boards, most of which are seen
-once, a slot with room for every action would take several times the memory: each action has a slot of its own there.
+The actions of a small board share a slot, which is found once for all of them. On larger boards,
+most of which are seen once, a slot with room for every action would take several times the memory:
+each action has a slot of its own there.
 """
 
 from __future__ import annotations
@@ -53,18 +57,24 @@ HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 MAX_CELLS_PER_SLOT = 12
 """maximum number of cells of a board whose actions share a slot"""
 PROBE_STEP = 13
-"""odd, and longer than the actions of a medium board, whose slots lie side by side: two boards soon part"""
+"""odd, and longer than the actions of a medium board, whose slots lie side by side: two boards soon
+part
+"""
 NUM_RATES = 4096
 """number of learning rates that are tabulated"""
 
 
 class Memory(NamedTuple):
-    """The arrays of a table of 2 ** n slots, for kernels; a slot that is free has a key of 0 and initial values."""
+    """The arrays of a table of 2 ** n slots, for kernels; a slot that is free has a key of 0 and
+    initial values.
+    """
 
     keys: UInt64Array
     """uint64[slots, words]; ``move_bits`` are set"""
     values: Float64Array
-    """float64[slots, columns], where the column is the move of a key if actions share a slot, else 0"""
+    """float64[slots, columns], where the column is the move of a key if actions share a slot, else
+    0
+    """
     counts: Int64Array
     """int64[slots, columns], numbers of updates"""
     size: Int64Array
@@ -140,7 +150,10 @@ class Table(Stored):
         slots = 1 << (needed - 1).bit_length()
         entries, slot_bytes = self._entries(), 8 * (len(self.memory.words) + 2 * self._columns)
         if slots * slot_bytes > self.max_bytes:
-            size = f"{self.size:,} entries of {self.game} and may take {self.max_bytes / 2**20:,.3g} MiB"
+            size = (
+                f"{self.size:,} entries of {self.game} and may take {self.max_bytes / 2**20:,.3g} "
+                "MiB"
+            )
             raise MemoryError(
                 f"the table holds {size}: give more with memory=, or learn with a net"
             )
@@ -167,7 +180,9 @@ class Table(Stored):
         return keys, self.memory.values[places], self.memory.counts[places]
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return an empty board, and the entries by ascending keys, so that equal tables have equal arrays."""
+        """Return an empty board, and the entries by ascending keys, so that equal tables have equal
+        arrays.
+        """
         keys, values, counts = self._entries()
         order, board = np.lexsort(keys.T), np.zeros((self.game.rows, self.game.columns), np.int8)
         return {
@@ -201,18 +216,22 @@ class Table(Stored):
         self._fill(keys, arrays["values"], arrays["counts"], 1 << (2 * in_use - 1).bit_length())
 
     def check_keys(self, keys: UInt64Array) -> None:
-        """Raise ValueError unless these keys uint64[N, words] have moves on the board: kernels index by them."""
+        """Raise ValueError unless these keys uint64[N, words] have moves on the board: kernels
+        index by them.
+        """
         moves = keys[:, 0] & self.memory.move_bits
         if not keys[:, 0].all() or moves.max(initial=0) >= self._columns:
             raise Refusal(f"a key is not one of a move in {self.game}")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Learners with a table
 
 
 def learning_rates(step_size: float, power: float) -> Float64Array:
-    """Return float64[``NUM_RATES``]: step_size / n ** power for update n of an entry, from 1; a power takes long."""
+    """Return float64[``NUM_RATES``]: step_size / n ** power for update n of an entry, from 1; a
+    power takes long.
+    """
     return np.array([0.0, *(step_size * float(n) ** -power for n in range(1, NUM_RATES))])
 
 
@@ -229,9 +248,13 @@ class TabularConfig(LearnerConfig):
     epsilon_decay: Fraction = 0.0
     """epsilon is multiplied by 1 - epsilon_decay after each random move, 0 to 1"""
     rewards: Literal["unit", "report"] = "unit"
-    """win, draw, loss: unit is 1, 0, -1; report is 1, 0.5, 0. Entries never updated have the value of a draw"""
+    """win, draw, loss: unit is 1, 0, -1; report is 1, 0.5, 0. Entries never updated have the value
+    of a draw
+    """
     symmetries: Symmetries = "none"
-    """positions that are equal under the rotations, or all symmetries, of the board share their entries"""
+    """positions that are equal under the rotations, or all symmetries, of the board share their
+    entries
+    """
     memory: Annotated[float, Meta(gt=0, le=2**20)] = 2.0
     """maximum size of the table in GiB while it learns"""
 
@@ -271,17 +294,21 @@ class TabularLearner(EpsilonGreedyLearner):
         return q
 
     def action_values(self, boards: Boards) -> Float64Array:
-        """Return action values float64[B, cells] from the mover's view, NaN where illegal; initial if never updated."""
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal; initial
+        if never updated.
+        """
         return self.values_to_explore(boards, np.zeros(len(boards.mover), np.bool_))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Kernels. Boards are int8[cells], own stones first
 
 
 @inlined
 def write_keys(obs: Int8Array, first: int, stop: int, table: Memory) -> None:
-    """Write key(board, action) into ``table.action_keys`` for the actions from ``first`` to ``stop`` - 1."""
+    """Write key(board, action) into ``table.action_keys`` for the actions from ``first`` to
+    ``stop`` - 1.
+    """
     for s in range(len(table.stone_weights)):
         for w in range(len(table.words)):
             total = np.uint64(0)
@@ -324,8 +351,8 @@ def find(key: UInt64Array, table: Memory) -> int:
 def is_stop(key: UInt64Array, slot: int, table: Memory) -> int:
     """Return 0 if a slot has another key than ``key`` uint64[words], else 1.
 
-    Bit 63 of (x - 1) & ~x is 1 only if x is 0. A compiler makes two branches of a comparison with "or", and processors
-    cannot predict whether an entry is there.
+    Bit 63 of (x - 1) & ~x is 1 only if x is 0. A compiler makes two branches of a comparison with
+    "or", and processors cannot predict whether an entry is there.
     """
     used, difference = table.keys[slot, 0], (key[0] | table.move_bits) ^ table.keys[slot, 0]
     for w in range(1, len(table.words)):
@@ -370,7 +397,8 @@ def value_of(obs: Int8Array, action: int, table: Memory) -> float:
 def learn(
     key: UInt64Array, target: float, rates: Float64Array, power: float, table: Memory
 ) -> float:
-    """Move the value of a key uint64[words] towards a target: Q += alpha * (target - Q). Return the error before.
+    """Move the value of a key uint64[words] towards a target: Q += alpha * (target - Q). Return the
+    error before.
 
     The learning rate alpha of the n-th update of an entry is that of :func:`learning_rates`.
     """
@@ -386,7 +414,8 @@ def learn(
 
 @inlined
 def max_value(obs: Int8Array, parameters: Parameters, table: Memory, q: Float64Array) -> float:
-    """Write the action values q float64[cells] of a board, NaN where illegal, and return the highest.
+    """Write the action values q float64[cells] of a board, NaN where illegal, and return the
+    highest.
 
     Values of illegal actions are read, too: a branch would take longer.
     """
@@ -405,7 +434,8 @@ def max_value(obs: Int8Array, parameters: Parameters, table: Memory, q: Float64A
 def write_action_values(
     obs: Int8Array, is_random: BoolArray, parameters: Parameters, table: Memory, q: Float64Array
 ) -> None:
-    """Write the action values float64[B, cells] of boards int8[B, cells], own stones first, NaN where illegal.
+    """Write the action values float64[B, cells] of boards int8[B, cells], own stones first, NaN
+    where illegal.
 
     They are 0 where ``is_random`` bool[B].
     """

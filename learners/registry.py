@@ -17,7 +17,9 @@ LEARNERS: dict[str, str] = {
     "sb3-ppo": "learners.sb3:PPOConfig",
     "value-net": "learners.value_net:ValueNetConfig",
 }
-"""Maps a learner's name to "module:Config", the frozen dataclass of its settings, imported on demand."""
+"""Maps a learner's name to "module:Config", the frozen dataclass of its settings, imported on
+demand.
+"""
 
 
 class OtherGameWarning(UserWarning):

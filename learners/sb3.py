@@ -1,7 +1,9 @@
-"""Learners of Stable-Baselines3 and sb3-contrib, trained in the Gymnasium environments, and their files as policies.
+"""Learners of Stable-Baselines3 and sb3-contrib, trained in the Gymnasium environments, and their
+files as policies.
 
-Our runs hold the weights as plain arrays, and playing them needs neither package. A zip saved by Stable-Baselines3
-holds pickles, which can run any code when loaded: ``sb3:PATH`` loads it only if it is trusted.
+Our runs hold the weights as plain arrays, and playing them needs neither package. A zip saved by
+Stable-Baselines3 holds pickles, which can run any code when loaded: ``sb3:PATH`` loads it only if
+it is trusted.
 """
 
 from __future__ import annotations
@@ -51,22 +53,25 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import HIDING, AnyGame
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Packages, and their global state
 
 
 class RandomState:
-    """The random generators of the process as Stable-Baselines3 uses them, apart from their use by others.
+    """The random generators of the process as Stable-Baselines3 uses them, apart from their use by
+    others.
 
-    In its context they continue where they were at the end of the last one, and torch has this number of threads. On
-    exit they are as before.
+    In its context they continue where they were at the end of the last one, and torch has this
+    number of threads. On exit they are as before.
     """
 
     def __init__(self, threads: int | None = None) -> None:
         self._states: list[Any] = [None, None, None, threads]
 
     def _exchange(self, *_: object) -> None:
-        """Exchange the states of three generators and the number of threads for the stored ones that are not None."""
+        """Exchange the states of three generators and the number of threads for the stored ones
+        that are not None.
+        """
         import torch
 
         kinds = [
@@ -104,18 +109,20 @@ def load_algorithm(owner: str, path: str) -> Any:
         ) from None
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Self-play: the next position is mostly the opponent's, and its value has the opposite sign (if the players see the
-# same board: self-play is refused in phantom games). The buffers of Stable-Baselines3 know the end of a
-# game as a number, 1 or 0, and multiply what comes after by 1 - end: with `1 - discount` for that number they compute
-# with the discount, which is -1 before the opponent's turn.
+# --------------------------------------------------------------------------------------------------
+# Self-play: the next position is mostly the opponent's, and its value has the opposite sign (if the
+# players see the same board: self-play is refused in phantom games). The buffers of
+# Stable-Baselines3 know the end of a game as a number, 1 or 0, and multiply what comes after by 1 -
+# end: with `1 - discount` for that number they compute with the discount, which is -1 before the
+# opponent's turn.
 
 
 def sign_buffer(games: Any, buffer: Any) -> Any:
     """Turn a new buffer into one for self-play, and return it.
 
-    The attribute ``discount`` float32[B] of ``games`` describes the last step as in ``learners.base.Transition``: 0 if
-    the game is over, +1 if the mover moves again, -1 if the opponent is next.
+    The attribute ``discount`` float32[B] of ``games`` describes the last step as in
+    ``learners.base.Transition``: 0 if the game is over, +1 if the mover moves again, -1 if the
+    opponent is next.
     """
     from stable_baselines3.common.buffers import ReplayBuffer
 
@@ -143,22 +150,24 @@ def sign_buffer(games: Any, buffer: Any) -> Any:
     return buffer
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Nets at play, from plain arrays: neither torch nor Stable-Baselines3 is needed
 
 
 class SB3Net(Checkpointable):
-    """A net of Stable-Baselines3 at play. Its state is the policy's ``state_dict``, in float32; at first it has none.
+    """A net of Stable-Baselines3 at play. Its state is the policy's ``state_dict``, in float32; at
+    first it has none.
 
-    It is computed in float64, so that a position's probabilities do not depend on the rest of its batch.
+    It is computed in float64, so that a position's probabilities do not depend on the rest of its
+    batch.
 
     Args:
         config: the settings.
         game: the game.
 
     Attributes:
-        stochastic: whether the outputs are logits of a distribution; else the legal moves of highest output share
-            equally.
+        stochastic: whether the outputs are logits of a distribution; else the legal moves of
+            highest output share equally.
     """
 
     colour_blind = True
@@ -178,7 +187,9 @@ class SB3Net(Checkpointable):
         return dict(self._arrays)
 
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
-        """See :class:`~learners.base.Stored`; :meth:`from_arrays` compares the shapes of those that it uses."""
+        """See :class:`~learners.base.Stored`; :meth:`from_arrays` compares the shapes of those that
+        it uses.
+        """
         return {
             name: spec._replace(dtype=np.dtype(np.float32))
             for name, spec in net_specs(arrays).items()
@@ -205,7 +216,10 @@ class SB3Net(Checkpointable):
             if [layer.weights.shape + layer.bias.shape for layer in tower] != [
                 (*shape, shape[1]) for shape in shapes
             ]:
-                needs = f"{config.name} with hidden={config.hidden} needs layers of {shapes} for {self.game}"
+                needs = (
+                    f"{config.name} with hidden={config.hidden} needs layers of {shapes} for "
+                    f"{self.game}"
+                )
                 raise Refusal(f"{needs}, but these arrays are another game's or learner's")
             layers.append([*tower[:-1], tower[-1]._replace(activation="linear")])
         self._arrays, self._layers[:] = arrays, layers
@@ -215,13 +229,17 @@ class SB3Net(Checkpointable):
         return forward(planes(boards.own_first(), 2), self._layers[tower])
 
     def scores(self, boards: Boards) -> Float64Array:
-        """Return outputs float64[B, cells], NaN where illegal; with gravity a cell has that of its column."""
+        """Return outputs float64[B, cells], NaN where illegal; with gravity a cell has that of its
+        column.
+        """
         outputs = self.outputs(boards)
         outputs = np.tile(outputs, (1, self.game.rows)) if self.game.gravity else outputs
         return np.where(boards.legal(self.game), outputs, np.nan)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells]: equal shares for the legal moves of highest score, or the masked distribution."""
+        """Return float64[B, cells]: equal shares for the legal moves of highest score, or the
+        masked distribution.
+        """
         scores = self.scores(boards)
         return softmax(scores) if self.stochastic else best_shares(scores)
 
@@ -253,7 +271,7 @@ class SB3QNet(GreedyPolicy, SB3Net):
     action_values = SB3Net.scores
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Learners
 
 
@@ -280,11 +298,13 @@ class SB3Config(LearnerConfig):
     symmetry: Symmetry = "random"
     """random: transform each game by a randomly drawn symmetry of the board"""
     threads: PositiveInt = 1
-    """number of torch threads during training; with more than one the same seed need not give the same learner"""
+    """number of torch threads during training; with more than one the same seed need not give the
+    same learner
+    """
 
     def arguments(self, batch: int) -> tuple[int, dict[str, Any]]:
-        """Return the number of positions between updates of ``batch`` parallel games, and those arguments of the
-        algorithm that are not settings.
+        """Return the number of positions between updates of ``batch`` parallel games, and those
+        arguments of the algorithm that are not settings.
         """
         raise NotImplementedError
 
@@ -294,10 +314,11 @@ class SB3Config(LearnerConfig):
 
 
 class SB3Training(TrainingLoop):
-    """A training by Stable-Baselines3. A step is the positions between two updates of its net, and these.
+    """A training by Stable-Baselines3. A step is the positions between two updates of its net, and
+    these.
 
-    At least ``games`` games are finished and learned from. Its state is not stored, so it cannot continue. ``logged``
-    has the values that Stable-Baselines3 logs, where they are finite.
+    At least ``games`` games are finished and learned from. Its state is not stored, so it cannot
+    continue. ``logged`` has the values that Stable-Baselines3 logs, where they are finite.
     """
 
     learner: SB3Net
@@ -354,7 +375,9 @@ class SB3Training(TrainingLoop):
         self._store()
 
     def _update_remaining(self, *_: int) -> None:
-        """Set the share of the training that remains, by which learning rate and exploration decay."""
+        """Set the share of the training that remains, by which learning rate and exploration
+        decay.
+        """
         self.model._current_progress_remaining = max(0.0, 1 - self.done.games / max(1, self.games))
 
     def step(self) -> None:
@@ -376,7 +399,9 @@ class SB3Training(TrainingLoop):
         self._store()
 
     def count(self, step: Mapping[str, Any], _: object) -> bool:
-        """Take a step of the games: count those that end, in self-play for player_0, and set the discounts."""
+        """Take a step of the games: count those that end, in self-play for player_0, and set the
+        discounts.
+        """
         over, rewards = step["dones"], step["rewards"].astype(np.float64)
         if self._self_play:
             mover, seat = (
@@ -395,22 +420,25 @@ class SB3Training(TrainingLoop):
         }
         if not all(np.isfinite(array).all() for array in arrays.values()):
             raise Refusal(
-                f"{self.learner} diverged after {self.done.games} games: choose a smaller learning_rate"
+                f"{self.learner} diverged after {self.done.games} games: choose a smaller "
+                "learning_rate"
             )
         self.learner.from_arrays(arrays)
 
 
 @dataclass(frozen=True)
 class DQNConfig(SB3Config):
-    """DQN of Stable-Baselines3: Q-learning with a net, a replay buffer and a target net (Mnih et al., 2015)."""
+    """DQN of Stable-Baselines3: Q-learning with a net, a replay buffer and a target net (Mnih et
+    al., 2015).
+    """
 
     name: ClassVar[str] = "sb3-dqn"
     algorithm: ClassVar[str] = "stable_baselines3:DQN"
     net: ClassVar[type[SB3Net]] = SB3QNet
 
     illegal_action: Literal["lose", "penalize"] = "lose"
-    """effect of an illegal action in training: lose the game, or penalize by as much and leave the board; greedy play
-    uses legal moves only"""
+    """effect of an illegal action in training: lose the game, or penalize by as much and leave the
+    board; greedy play uses legal moves only"""
     positions_per_update: PositiveInt = 16
     """number of positions played per step of Adam"""
     batch_size: PositiveInt = 256
@@ -453,7 +481,9 @@ class MaskablePPOConfig(SB3Config):
     learning_rate: Rate = 3e-3
     """initial learning rate of Adam, above 0 and at most 1"""
     stochastic: bool = False
-    """sample moves from the net's distribution over legal moves at play, in place of its most likely move"""
+    """sample moves from the net's distribution over legal moves at play, in place of its most
+    likely move
+    """
     rollout: Annotated[int, Meta(ge=2)] = 2_048
     """number of positions per rollout, over all parallel games"""
     batch_size: Annotated[int, Meta(ge=2)] = 256
@@ -461,8 +491,8 @@ class MaskablePPOConfig(SB3Config):
     n_epochs: PositiveInt = 5
     """number of epochs per rollout"""
     gae_lambda: Fraction = 0.95
-    """lambda of generalized advantage estimation: 0 relies on the value of the next position, 1 on the result of the
-    game"""
+    """lambda of generalized advantage estimation: 0 relies on the value of the next position, 1 on
+    the result of the game"""
     clip_range: Positive = 0.2
     """PPO clip range: maximum relative change of a move's probability per rollout, above 0"""
     ent_coef: NonNegative = 0.02
@@ -489,11 +519,11 @@ class PPOConfig(MaskablePPOConfig):
     algorithm: ClassVar[str] = "stable_baselines3:PPO"
 
     illegal_action: Literal["lose", "penalize"] = "lose"
-    """effect of an illegal action in training: lose the game, or penalize by as much and leave the board; greedy play
-    uses legal moves only"""
+    """effect of an illegal action in training: lose the game, or penalize by as much and leave the
+    board; greedy play uses legal moves only"""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Zips saved by Stable-Baselines3
 
 Algorithm = Literal["dqn", "ppo", "maskable-ppo"]
@@ -506,16 +536,19 @@ CONFIGS: dict[str, type[SB3Config]] = {
 
 @dataclass(frozen=True)
 class ZipPolicy(Named):
-    """A zip saved by Stable-Baselines3, ``sb3:PATH,algorithm=dqn``, playing the legal move of highest score.
+    """A zip saved by Stable-Baselines3, ``sb3:PATH,algorithm=dqn``, playing the legal move of
+    highest score.
 
     Args:
         game: the game, on the board on which the model was trained.
         path: the zip.
         algorithm: the algorithm that trained it.
-        trust: whether the file may run code; the environment variable ``TTT_ENVS_TRUST`` = 1 trusts every file.
+        trust: whether the file may run code; the environment variable ``TTT_ENVS_TRUST`` = 1 trusts
+            every file.
 
     Raises:
-        ValueError: a file that is missing, not trusted, damaged, of another algorithm or another board.
+        ValueError: a file that is missing, not trusted, damaged, of another algorithm or another
+            board.
     """
 
     name: ClassVar[str] = "sb3"
@@ -533,9 +566,13 @@ class ZipPolicy(Named):
     def __post_init__(self) -> None:
         if not (self.trust or trusted()):
             spec = f"sb3:{self.path},algorithm={self.algorithm},trust=true"
-            why = "a zip of Stable-Baselines3 holds pickles, which can run any code when they are loaded"
+            why = (
+                "a zip of Stable-Baselines3 holds pickles, which can run any code when they are "
+                "loaded"
+            )
             raise Refusal(
-                f"{self.path} is not read: {why}. If you trust its source, set {TRUST}=1 or write {spec}"
+                f"{self.path} is not read: {why}. If you trust its source, set {TRUST}=1 or write "
+                f"{spec}"
             )
         self.model  # noqa: B018  # reports a damaged file at once
 
@@ -546,8 +583,12 @@ class ZipPolicy(Named):
         memory = (
             {"buffer_size": 1} if self.algorithm == "dqn" else {}
         )  # and not of a million positions
-        place = f"{self.path} cannot be read as a zip of {kind.__name__}, is it there, and of this algorithm?"
-        # a pickle can raise any; opened here, because Stable-Baselines3 would add .zip to the name of a missing file
+        place = (
+            f"{self.path} cannot be read as a zip of {kind.__name__}, is it there, and of this "
+            "algorithm?"
+        )
+        # a pickle can raise any; opened here, because Stable-Baselines3 would add .zip to the name
+        # of a missing file
         with RandomState(), name_place(place, (Exception,)), open(self.path, "rb") as file:
             model = kind.load(file, device="cpu", seed=None, **memory)
             if not isinstance(model.policy, kind.policy_aliases["MlpPolicy"]):

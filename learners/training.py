@@ -1,7 +1,8 @@
 """Training on many games side by side, resumable at every step.
 
-With one game at a time and the same seed, :mod:`learners.pettingzoo_loop` trains the same learner, bit for bit: skips,
-the opponent's moves and seats come from the number of the game, and the learner's exploration from a stream of its own.
+With one game at a time and the same seed, :mod:`learners.pettingzoo_loop` trains the same learner,
+bit for bit: skips, the opponent's moves and seats come from the number of the game, and the
+learner's exploration from a stream of its own.
 """
 
 from __future__ import annotations
@@ -42,17 +43,20 @@ Callback = Callable[[int, Policy], dict[str, float]]
 """Called with the number of finished games and the learner; its return value is logged."""
 
 SPAWN_EXPLORATION, SPAWN_INITIAL, SPAWN_TEACHER, SPAWN_REPLAY = range(4)
-"""Spawn keys of a training's seed, so that its uses share no random numbers: a learner's exploration, of
-Stable-Baselines3 the seeds of games; initial weights and the learner's draws; and with a number of games as the second
-part of the key, games of a teacher, and draws from a replay buffer. Results of seeds depend on the values."""
+"""Spawn keys of a training's seed, so that its uses share no random numbers: a learner's
+exploration, of Stable-Baselines3 the seeds of games; initial weights and the learner's draws; and
+with a number of games as the second part of the key, games of a teacher, and draws from a replay
+buffer. Results of seeds depend on the values."""
 
 Marks = Callable[[int], int]
-"""Maps the number of games at the last mark, where a training is measured and logged, to that of the next mark."""
+"""Maps the number of games at the last mark, where a training is measured and logged, to that of
+the next mark.
+"""
 
 
 def dense_first(games: int) -> Marks:
-    """Return geometric marks, dense at first, when learning is fastest: each 25% later, by at most a fiftieth of all
-    games.
+    """Return geometric marks, dense at first, when learning is fastest: each 25% later, by at most
+    a fiftieth of all games.
     """
     return lambda marked: marked + max(1, min(marked // 4, games // 50))
 
@@ -76,7 +80,9 @@ class Progress:
 
 
 def make_seeds(seed: int, *key: int) -> np.random.SeedSequence:
-    """Return the seeds of a use in a training: ``key`` begins with a spawn key, such as :data:`SPAWN_REPLAY`."""
+    """Return the seeds of a use in a training: ``key`` begins with a spawn key, such as
+    :data:`SPAWN_REPLAY`.
+    """
     return np.random.SeedSequence(seed, spawn_key=key)
 
 
@@ -152,7 +158,8 @@ class TrainingLoop(Stored, ABC):
         """Run to the end.
 
         Args:
-            every: number of games between calls of the callbacks and the log, or marks; never by default.
+            every: number of games between calls of the callbacks and the log, or marks; never by
+                default.
             callbacks: measurements to log; they must not draw from the learner's randomness.
             log: takes the number of games and all numbers measured since.
             after_step: called after every step; False stops.
@@ -192,7 +199,8 @@ class TrainingLoop(Stored, ABC):
 
 
 class Decisions(Stored):
-    """A learner's last decision in each seat of B games, until what comes of it is known; with negamax in any seat.
+    """A learner's last decision in each seat of B games, until what comes of it is known; with
+    negamax in any seat.
 
     Args:
         learner: the learner.
@@ -227,7 +235,8 @@ class Decisions(Stored):
         return {**super().array_specs(arrays), **logged}
 
     def act(self, games: Int64Array, boards: Boards) -> Int64Array:
-        """Learn from the decisions before, then choose moves int64[B] in ``games``, given in ascending order.
+        """Learn from the decisions before, then choose moves int64[B] in ``games``, given in
+        ascending order.
 
         Sarsa chooses first, because it learns from the moves chosen.
         """
@@ -249,7 +258,8 @@ class Decisions(Stored):
 
         Args:
             games: int64[B], in ascending order.
-            last: int8[B]: the learner's seat that moved last, whose decision is the first to be learned from.
+            last: int8[B]: the learner's seat that moved last, whose decision is the first to be
+                learned from.
             rewards: float64[B], to that seat; the other's are the opposite.
         """
         self._close(self._index(games, last), rewards)
@@ -266,7 +276,8 @@ class Decisions(Stored):
         results: Boards | None = None,
         actions: Int64Array | None = None,
     ) -> None:
-        """Learn from the open decisions among these, which led to the boards ``results``, or to the end.
+        """Learn from the open decisions among these, which led to the boards ``results``, or to the
+        end.
 
         ``actions`` are the moves chosen there, if they are known.
         """
@@ -294,11 +305,13 @@ def _take(boards: Boards, rows: Int64Array) -> Boards:
 
 
 class Pool(Stored, Policy):
-    """The latest snapshots of a learner, ``pool:every=5000,size=8``; one of them, drawn uniformly, plays a whole game.
+    """The latest snapshots of a learner, ``pool:every=5000,size=8``; one of them, drawn uniformly,
+    plays a whole game.
 
-    A snapshot is taken before the first game, and whenever ``every`` more games have begun. Game n meets one of the
-    ``size`` newest snapshots at its beginning, chosen by the game's random key. So opponents do not depend on the
-    number of parallel games, and only the snapshots need to be stored.
+    A snapshot is taken before the first game, and whenever ``every`` more games have begun. Game n
+    meets one of the ``size`` newest snapshots at its beginning, chosen by the game's random key. So
+    opponents do not depend on the number of parallel games, and only the snapshots need to be
+    stored.
 
     Args:
         game: the game.
@@ -324,7 +337,9 @@ class Pool(Stored, Policy):
         self.every, self.size, self._snapshots = every, size, dict[int, Learner]()
 
     def begin(self, first: int, last: int, running: int, learner: Learner) -> None:
-        """Take due snapshots before games ``first`` to ``last``, and drop those older than game ``running`` needs."""
+        """Take due snapshots before games ``first`` to ``last``, and drop those older than game
+        ``running`` needs.
+        """
         for number in range(max(self._snapshots, default=-1) + 1, last // self.every + 1):
             self._add(number, learner.state)
         oldest = min(first, running) // self.every + 1 - self.size
@@ -351,7 +366,9 @@ class Pool(Stored, Policy):
         return actions
 
     def check(self, running: int, started: int) -> None:
-        """Raise ValueError unless it has the snapshots that the games from ``running`` to ``started`` - 1 may meet."""
+        """Raise ValueError unless it has the snapshots that the games from ``running`` to
+        ``started`` - 1 may meet.
+        """
         newest = (started - 1) // self.every
         needed = range(max(0, running // self.every + 1 - self.size), newest + 1)
         if not {*needed} <= {*self._snapshots} or max(self._snapshots, default=-1) > newest:
@@ -394,8 +411,8 @@ def _snapshot_numbers(arrays: Arrays) -> list[int]:
 class Trainer(TrainingLoop):
     """Training on games side by side, which can be saved and restored.
 
-    Games are numbered when they start, and every started game is finished and counted: stopping at a number of finished
-    games would favour short games.
+    Games are numbered when they start, and every started game is finished and counted: stopping at
+    a number of finished games would favour short games.
 
     Args:
         learner: the learner, trained in place.
@@ -406,7 +423,8 @@ class Trainer(TrainingLoop):
         seat: the learner's, ``"first"``, ``"second"``, ``"random"`` or ``"alternate"``.
 
     Raises:
-        ValueError: numbers out of range, an unknown opponent, a learner that cannot learn in this way.
+        ValueError: numbers out of range, an unknown opponent, a learner that cannot learn in this
+            way.
     """
 
     learner: Learner
@@ -448,7 +466,9 @@ class Trainer(TrainingLoop):
         self._games.restore({**self._games.setting, **arrays})
 
     def limits(self) -> Limits:
-        """See :class:`~learners.base.Stored`: the board's columns are those of one opponent, who sees no symmetries."""
+        """See :class:`~learners.base.Stored`: the board's columns are those of one opponent, who
+        sees no symmetries.
+        """
         skip_chance = self._games.game.skip_chance
         return {
             **super().limits(),
@@ -462,7 +482,8 @@ class Trainer(TrainingLoop):
         """See :class:`~learners.base.Stored`; of more games than before, the next ones begin.
 
         Raises:
-            ValueError: more games than there are, or games in progress that are over, by their numbers or positions.
+            ValueError: more games than there are, or games in progress that are over, by their
+                numbers or positions.
         """
         super().from_arrays(arrays)
         started, in_progress = (
@@ -545,7 +566,9 @@ def check_memory(size: int, cause: str) -> None:
 
 
 def check_backup(learner: Learner, self_play: bool) -> None:
-    """Raise ValueError if a learner that learns from every ply does not play both seats, or cannot see the next ply."""
+    """Raise ValueError if a learner that learns from every ply does not play both seats, or cannot
+    see the next ply.
+    """
     if learner.backup == "negamax":
         check_opposite_values(learner.game, 'choose backup="agent", or a policy as opponent')
         if not self_play:
@@ -554,7 +577,12 @@ def check_backup(learner: Learner, self_play: bool) -> None:
 
 
 def check_opposite_values(game: AnyGame, remedy: str) -> None:
-    """Raise ValueError if the value of a position for one player is not the opposite of the other's."""
+    """Raise ValueError if the value of a position for one player is not the opposite of the
+    other's.
+    """
     if isinstance(game, PhantomGame):
-        why = f"learning from every ply needs opposite values, and the players of {game} see different boards"
+        why = (
+            f"learning from every ply needs opposite values, and the players of {game} see "
+            "different boards"
+        )
         raise Refusal(f"{why}: {remedy}")

@@ -1,9 +1,10 @@
 """A value net trained by imitation of a search, as in the report on tree search.
 
-It learns the teacher's values of the positions in the teacher's games. It plays one ply deep, or replaces the heuristic
-of a search. Input and output are from the mover's view. Q(a) = p V(after a, same mover) - (1 - p) V(after a, other
-mover), where p is the skip chance. The net stands for a search of the teacher's depth D, so a move judged by it is a
-search of depth D + 1, in which an immediate win scores D + 1. All values are fractions of that score.
+It learns the teacher's values of the positions in the teacher's games. It plays one ply deep, or
+replaces the heuristic of a search. Input and output are from the mover's view. Q(a) = p V(after a,
+same mover) - (1 - p) V(after a, other mover), where p is the skip chance. The net stands for a
+search of the teacher's depth D, so a move judged by it is a search of depth D + 1, in which an
+immediate win scores D + 1. All values are fractions of that score.
 """
 
 from __future__ import annotations
@@ -65,14 +66,18 @@ class ValueNetConfig(types.LearnerConfig):
     loop: ClassVar[str] = "learners.value_net:Imitation"
 
     preset: Preset = "40-20"
-    """hidden layers of the report's four nets: 40-20 one sigmoid after the second, 20 sigmoid, 30-10 tanh, 10-20
-    sigmoid"""
+    """hidden layers of the report's four nets: 40-20 one sigmoid after the second, 20 sigmoid,
+    30-10 tanh, 10-20 sigmoid"""
     hidden: types.Layers | None = None
     """units of the hidden layers, in place of the preset's"""
     activations: tuple[Activation, ...] | None = None
-    """activation of each hidden layer, in place of the preset's: linear (identity), relu, tanh or sigmoid"""
+    """activation of each hidden layer, in place of the preset's: linear (identity), relu, tanh or
+    sigmoid
+    """
     teacher: str = "expectiminimax:depth=3,width=15"
-    """policy that plays both seats and labels positions: a search, or a policy with values such as optimal"""
+    """policy that plays both seats and labels positions: a search, or a policy with values such as
+    optimal
+    """
     epsilon: types.Fraction = 0.0
     """probability of a random move in the teacher's games, 0 to 1"""
     iterations: types.NonNegativeInt = 1_000
@@ -80,24 +85,28 @@ class ValueNetConfig(types.LearnerConfig):
     learning_rate: types.Positive = 0.01
     """learning rate of Adam, above 0"""
     held_out: Annotated[float, Meta(ge=0, le=0.9)] = 0.1
-    """share of the games held out to measure the validation error, on their positions that no symmetry maps to one
-    learned from, 0 to 0.9"""
+    """share of the games held out to measure the validation error, on their positions that no
+    symmetry maps to one learned from, 0 to 0.9"""
     keep: Literal["last", "best"] = "last"
-    """weights to keep: those after the last step, or those with the lowest validation error, if any position is held
-    out"""
+    """weights to keep: those after the last step, or those with the lowest validation error, if any
+    position is held out"""
     symmetries: Symmetries = "none"
-    """augment training data with the rotations, or all symmetries, of the positions, and average over them at play"""
+    """augment training data with the rotations, or all symmetries, of the positions, and average
+    over them at play
+    """
     log_iterations: types.PositiveInt = 10
     """number of steps between two points of the learning curve"""
     jobs: types.NumProcesses = 1
-    """number of processes for the teacher's games, -1 for one per core; results do not depend on it"""
+    """number of processes for the teacher's games, -1 for one per core; results do not depend on it
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
         hidden, activations = self.layers()
         if len(activations) != len(hidden):
             raise Refusal(
-                f"activations={self.activations} do not fit: choose one for each hidden layer {hidden}"
+                f"activations={self.activations} do not fit: choose one for each hidden layer "
+                f"{hidden}"
             )
 
     def layers(self) -> tuple[tuple[int, ...], tuple[Activation, ...]]:
@@ -106,7 +115,9 @@ class ValueNetConfig(types.LearnerConfig):
         return self.hidden or hidden, self.activations or activations
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> ValueNet:
-        """Return a net with random weights, as the report's: uniform in +-1 / sqrt(inputs), and so are biases."""
+        """Return a net with random weights, as the report's: uniform in +-1 / sqrt(inputs), and so
+        are biases.
+        """
         shapes = layer_shapes((3 * game.cells, *self.layers()[0], 1))
         inputs = {name: np.float32(shapes[name.replace("bias", "weights")][0]) for name in shapes}
         weights = {
@@ -116,7 +127,7 @@ class ValueNetConfig(types.LearnerConfig):
         return ValueNet(self, visible(game), weights, rng)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The teacher's games
 
 BLOCK = 4
@@ -124,14 +135,17 @@ BLOCK = 4
 
 
 Scores = Callable[[Boards, np.random.Generator], Float64Array]
-"""Scores moves: float64[B, cells] from the mover's view, NaN where illegal; the best moves' scores are values."""
+"""Scores moves: float64[B, cells] from the mover's view, NaN where illegal; the best moves' scores
+are values.
+"""
 
 
 def make_teacher(spec: str, game: AnyGame) -> tuple[Scores, float, float]:
     """Return the scores of the teacher named by a spec string, and their scale.
 
     Returns:
-        The scores; that of an immediate win, one ply before them; and their maximum as a fraction of it.
+        The scores; that of an immediate win, one ply before them; and their maximum as a fraction
+        of it.
 
     Raises:
         ValueError: not a policy, or one that does not score moves.
@@ -142,7 +156,8 @@ def make_teacher(spec: str, game: AnyGame) -> tuple[Scores, float, float]:
     if policy.action_values is not None:
         return (lambda boards, rng: policy.action_values(boards)), 1, 1 - 2**-10
     raise Refusal(
-        f"teacher={spec} has no action values: choose a search, as expectiminimax:depth=3, or optimal"
+        f"teacher={spec} has no action values: choose a search, as expectiminimax:depth=3, or "
+        "optimal"
     )
 
 
@@ -162,7 +177,8 @@ class TrainingExamples(NamedTuple):
 def play_training_games(
     game: Game, teacher: str, epsilon: float, seed: int, numbers: range
 ) -> TrainingExamples:
-    """Return the examples of the teacher's games with these numbers; each depends on its number and the seed alone.
+    """Return the examples of the teacher's games with these numbers; each depends on its number and
+    the seed alone.
 
     Moves within 1e-9 of the best have equal shares.
     """
@@ -190,16 +206,18 @@ def play_training_games(
     return TrainingExamples(obs, value, games, np.array(results))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Training
 
 
 class Imitation(TrainingLoop):
-    """The training of a value net: the teacher plays its games, then the net learns the values of their positions.
+    """The training of a value net: the teacher plays its games, then the net learns the values of
+    their positions.
 
-    A step is a block of games, or ``config.log_iterations`` iterations of Adam; the first of these are none, to measure
-    the untrained net. ``logged`` has the number of iterations, the errors after them, and the number of positions. A
-    restored training keeps the games; the net learns again from the beginning, which takes seconds.
+    A step is a block of games, or ``config.log_iterations`` iterations of Adam; the first of these
+    are none, to measure the untrained net. ``logged`` has the number of iterations, the errors
+    after them, and the number of positions. A restored training keeps the games; the net learns
+    again from the beginning, which takes seconds.
 
     Args:
         learner: the untrained net, trained in place; its ``rng`` chooses the games held out.
@@ -254,7 +272,9 @@ class Imitation(TrainingLoop):
         self.logged = next(self._steps)
 
     def _play_and_fit(self) -> Iterator[dict[str, float]]:
-        """Play games, and yield nothing after each block; then train, and yield the numbers of :meth:`_fit`."""
+        """Play games, and yield nothing after each block; then train, and yield the numbers of
+        :meth:`_fit`.
+        """
         config, numbers = self.learner.config, range(self.done.games, self.games)
         play = partial(
             play_training_games, self.learner.game, config.teacher, config.epsilon, self._seed
@@ -267,7 +287,9 @@ class Imitation(TrainingLoop):
         yield from self._fit()
 
     def _fit(self) -> Iterator[dict[str, float]]:
-        """Train the net on the teacher's values; yield the errors before, and after every ``log_iterations``."""
+        """Train the net on the teacher's values; yield the errors before, and after every
+        ``log_iterations``.
+        """
         learner, config, (obs, value, *_) = self.learner, self.learner.config, self.examples
         net = TFNet(
             config.name, self._weights, (*config.layers()[1], "linear"), config.learning_rate
@@ -306,9 +328,9 @@ def hold_out(
 ) -> tuple[Int64Array, Int64Array]:
     """Return the rows of positions to learn from, and of those held out, both int64.
 
-    The ``share`` is of the games, rounded up, because positions of one game have similar values; at least one game is
-    learned from. Games begin alike: a position that a symmetry maps to one learned from is on neither side.
-    More games are held out while no position remains.
+    The ``share`` is of the games, rounded up, because positions of one game have similar values; at
+    least one game is learned from. Games begin alike: a position that a symmetry maps to one
+    learned from is on neither side. More games are held out while no position remains.
 
     Args:
         game: the game.
@@ -328,7 +350,7 @@ def hold_out(
     return np.arange(len(classes)), np.zeros(0, np.int64)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Playing
 
 
@@ -342,8 +364,8 @@ class ValueNet(GreedyPolicy, Checkpointable):
         rng: generator of its training.
 
     Attributes:
-        scale: float32[2]: the net's output for a win, and the maximum absolute value of a position that is not over, as
-            a fraction of that.
+        scale: float32[2]: the net's output for a win, and the maximum absolute value of a position
+            that is not over, as a fraction of that.
     """
 
     colour_blind = True
@@ -376,7 +398,8 @@ class ValueNet(GreedyPolicy, Checkpointable):
         return np.clip(total / (len(self._permutations) * win), -bound, bound)
 
     def action_values(self, boards: Boards) -> Float64Array:
-        """Return action values float64[B, cells] from the mover's view, NaN where illegal; an immediate win has value
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal; an
+        immediate win has value
         1.
         """
         return one_ply_ahead(self.game, boards, self.values)

@@ -1,4 +1,6 @@
-"""Reproductions of published tables and figures, and studies of our own: one file for each source."""
+"""Reproductions of published tables and figures, and studies of our own: one file for each
+source.
+"""
 
 __all__ = ["STUDIES"]
 

@@ -1,4 +1,6 @@
-"""AlphaZero with chance nodes, measured exactly: beside q-learning and q-net, and without each of its parts."""
+"""AlphaZero with chance nodes, measured exactly: beside q-learning and q-net, and without each of
+its parts.
+"""
 
 from __future__ import annotations
 
@@ -46,19 +48,25 @@ MARKS: Mapping[Game, tuple[float, ...]] = {
     FOUR: SHARES[1::2],
     FOUR_SKIPS: (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0),
 }
-"""Shares of the games after which learners are measured, where not after all: these measurements take seconds."""
+"""Shares of the games after which learners are measured, where not after all: these measurements
+take seconds.
+"""
 LEARNERS = (NAME, "q-learning", "q-net")
 GAMES: Mapping[Game, tuple[int, int, int]] = {
     **{Game(skip_chance=skip): (8_192, 300_000, 30_000) for skip in (0.0, 0.1, 0.25, 0.5)},
     FOUR: (16_384, 300_000, 60_000),
     FOUR_SKIPS: (32_768, 300_000, 60_000),
 }
-"""Numbers of training games, so that all three learners take seconds on 3 x 3 and a minute or two on 4 x 4."""
+"""Numbers of training games, so that all three learners take seconds on 3 x 3 and a minute or two
+on 4 x 4.
+"""
 LARGE: Mapping[str, dict[str, Any]] = {
     "q-learning": {"memory": 8.0},
     NAME: {"buffer_size": 150_000},
 }
-"""Changed settings on 4 x 4 with skips: room for ten million positions, and a replay buffer for longer trainings."""
+"""Changed settings on 4 x 4 with skips: room for ten million positions, and a replay buffer for
+longer trainings.
+"""
 GOALS = (
     ("plays perfectly at the end", Game(), ROUNDING),
     (f"is below {NEAR} at the end", SKIPS, NEAR),
@@ -138,7 +146,9 @@ class TrainingCurve(NamedTuple):
         return float(self.exploitability[-1])
 
     def reach(self, bound: float = NEAR) -> tuple[float, float]:
-        """Return games and CPU seconds after which it never exceeds ``bound`` again; inf if there are none."""
+        """Return games and CPU seconds after which it never exceeds ``bound`` again; inf if there
+        are none.
+        """
         beyond = np.flatnonzero(self.exploitability > bound)
         first = int(beyond[-1]) + 1 if len(beyond) else 0
         if first == len(self.games):
@@ -164,20 +174,25 @@ def cpu_numbers(seconds: Sequence[float]) -> dict[str, Any]:
 
 
 Curves = dict[Game, dict[str, list[TrainingCurve]]]
-"""The curves of all seeds, by game, and by learner or variant; the others are compared with the first of their game."""
+"""The curves of all seeds, by game, and by learner or variant; the others are compared with the
+first of their game.
+"""
 
 
 class TrainingStudy(Study):
-    """CPU seconds are those of the training steps, user and system, in one process, without imports, compilation and
-    measurements. Exploitability is exact. For good means at a mark and at every later one; if its time is that of the
-    whole training, it is the last mark alone. Numbers of several runs are the median (and the range). Runs are sooner
-    or better than those of the first row of their board if the exact rank test says so at 5%, else undecided.
+    """CPU seconds are those of the training steps, user and system, in one process, without
+    imports, compilation and measurements. Exploitability is exact. For good means at a mark and at
+    every later one; if its time is that of the whole training, it is the last mark alone. Numbers
+    of several runs are the median (and the range). Runs are sooner or better than those of the
+    first row of their board if the exact rank test says so at 5%, else undecided.
     """
 
     left_out = "all seeds but one, most games, and all boards but 3 x 3 with a skip chance of .25"
 
     def trainings(self) -> list[dict[str, Any]]:
-        """Return the trainings without their seeds, on each board those first with which the others are compared."""
+        """Return the trainings without their seeds, on each board those first with which the others
+        are compared.
+        """
         raise NotImplementedError
 
     def report(self, rows: Sequence[Row], curves: Curves) -> Report:
@@ -195,7 +210,8 @@ class TrainingStudy(Study):
         return [{**run, "seed": seed} for seed in range(SEEDS) for run in self.trainings()]
 
     def measure(self, unit: Unit) -> dict[str, Any]:
-        """Train, with exact measurements at the marks of a unit, and with the net's search at the end if it says so.
+        """Train, with exact measurements at the marks of a unit, and with the net's search at the
+        end if it says so.
 
         Returns:
             By mark ``games``, ``cpu_s`` and ``exploitability``; and ``searched``.
@@ -252,7 +268,9 @@ class TrainingStudy(Study):
 
 
 def times_to_play(runs: Sequence[TrainingCurve], bound: float = NEAR) -> list[float]:
-    """Return the CPU seconds after which runs are below an exploitability for good; infinite if they never are."""
+    """Return the CPU seconds after which runs are below an exploitability for good; infinite if
+    they never are.
+    """
     return [run.reach(bound)[1] for run in runs]
 
 
@@ -261,14 +279,15 @@ def is_sooner(runs: Sequence[TrainingCurve], others: Sequence[TrainingCurve]) ->
     return is_smaller(times_to_play(runs), times_to_play(others))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # AlphaZero beside q-learning and q-net
 
 
 class Learning(TrainingStudy):
-    """The net plays alone, and at the end with its search of 32 simulations. All learners train by self-play with their
-    default settings, five seeds. On 4 x 4 with skips q-learning has room for a larger table, and the replay buffer of
-    alpha-zero holds 150,000 positions. Goals are statements on the seeds trained.
+    """The net plays alone, and at the end with its search of 32 simulations. All learners train by
+    self-play with their default settings, five seeds. On 4 x 4 with skips q-learning has room for a
+    larger table, and the replay buffer of alpha-zero holds 150,000 positions. Goals are statements
+    on the seeds trained.
     """
 
     title = "AlphaZero with chance nodes: learning curves"
@@ -313,7 +332,9 @@ class Learning(TrainingStudy):
 
 
 def curve_panel(curves: Curves, game: Game, by: str) -> Panel:
-    """Return a panel with every training of a game as a thin line, and the medians at the marks as a thick one."""
+    """Return a panel with every training of a game as a thin line, and the medians at the marks as
+    a thick one.
+    """
     series = []
     for index, learner in enumerate(LEARNERS):
         runs = curves[game][learner]
@@ -336,24 +357,28 @@ def curve_panel(curves: Curves, game: Game, by: str) -> Panel:
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Ablation: each part removed, or set otherwise, with all else as by default
 
 DEFAULT = "as by default"
 ABLATION = read_data("alpha_zero")
-"""``parts`` that are claimed to be useful, by the variant without them, and changed settings of all ``variants``."""
+"""``parts`` that are claimed to be useful, by the variant without them, and changed settings of all
+``variants``.
+"""
 ABLATION_GAMES = 8_192
 
 
 class Ablation(TrainingStudy):
-    """Each part of alpha-zero is removed, or set otherwise, with all else as by default, five seeds. A claim is that
-    runs with the part are sooner on every board.
+    """Each part of alpha-zero is removed, or set otherwise, with all else as by default, five
+    seeds. A claim is that runs with the part are sooner on every board.
     """
 
     title = "AlphaZero with chance nodes, without its parts"
 
     def trainings(self) -> list[dict[str, Any]]:
-        """Return the trainings of all variants; on 4 x 4, where they take longest, of the default and those claimed."""
+        """Return the trainings of all variants; on 4 x 4, where they take longest, of the default
+        and those claimed.
+        """
         return [
             {**training_unit(NAME, game, ABLATION_GAMES, **changes), "variant": variant}
             for game in (Game(), SKIPS, FOUR)

@@ -1,4 +1,6 @@
-"""Beyond the paper on compressed tables: five decompositions of four tables at equal stored numbers."""
+"""Beyond the paper on compressed tables: five decompositions of four tables at equal stored
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +29,17 @@ TABLES: dict[str, tuple[Game, str]] = {
 GAMES = 200_000
 """Number of self-play games for the learned table."""
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
-"""Shares of a table's numbers at which methods are compared: each at its largest rank within the share."""
+"""Shares of a table's numbers at which methods are compared: each at its largest rank within the
+share.
+"""
 MEASURES = (("size", "error", "relative error"), ("play", "exploitability", "exploitability"))
 """Part, name and label of the measures that are drawn."""
 
 
 class Decompositions(Study):
-    """Softmax play (w = 10) of compressed tables on 3 x 3: values of random play without and with skips, values of
-    perfect play, and the action values that q-learning learned by self-play, each compressed by five methods. All
-    results are exact.
+    """Softmax play (w = 10) of compressed tables on 3 x 3: values of random play without and with
+    skips, values of perfect play, and the action values that q-learning learned by self-play, each
+    compressed by five methods. All results are exact.
     """
 
     title = "Five decompositions of four tables at equal stored numbers"
@@ -74,7 +78,9 @@ class Decompositions(Study):
         return points
 
     def analyse(self, results: Results) -> Report:
-        """Report all tables at equal numbers, and where the smallest error is the least exploitable play."""
+        """Report all tables at equal numbers, and where the smallest error is the least exploitable
+        play.
+        """
         rows, claims, panels = list[Row](), list[Claim](), list[Panel]()
         for table in dict.fromkeys(unit["table"] for unit, _ in results):
             curves = {unit["method"]: points for unit, points in results if unit["table"] == table}

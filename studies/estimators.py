@@ -18,7 +18,9 @@ GAE = [f"gae:lam={lam:g}" for lam in LAMBDAS]
 SMALL, LARGER = (2, 3, 2), (3, 3, 3)
 """Rows, columns and win lengths."""
 LATE, EARLIER = "oxo/xo./x.. o", "ox./.../x.. o"
-"""Positions of the larger board from which groups of three episodes, and episodes of another policy, are enumerated."""
+"""Positions of the larger board from which groups of three episodes, and episodes of another
+policy, are enumerated.
+"""
 TARGET = "optimal:epsilon=0.5"
 """Policy that is audited off policy, from episodes of random play."""
 SKIPS = (0.0, 0.25, 0.5)
@@ -30,12 +32,16 @@ WHOLE, TRUNCATED, GROUPS, OFF_POLICY = (
 )
 """Kinds of episodes."""
 ESTIMATORS: Mapping[str, Sequence[str]] = {
-    WHOLE: [*GAE, "n-step:n=2", "n-step:n=3", "monte-carlo", "return-minus-value", "td-lambda", "gae-finite"],
-    TRUNCATED: ["gae", "gae:bootstrap=false", "gae-finite", "gae:lam=1", "gae:lam=1,bootstrap=false"],
-    GROUPS: ["rloo", "grpo", "grpo:scale=false", "per-turn", "per-turn:leave_one_out=true", "per-turn-return"],
+    WHOLE: [*GAE, "n-step:n=2", "n-step:n=3", "monte-carlo", "return-minus-value", "td-lambda",
+            "gae-finite"],
+    TRUNCATED: ["gae", "gae:bootstrap=false", "gae-finite", "gae:lam=1",
+                "gae:lam=1,bootstrap=false"],
+    GROUPS: ["rloo", "grpo", "grpo:scale=false", "per-turn", "per-turn:leave_one_out=true",
+             "per-turn-return"],
     # no ratio is as large as 1000: V-trace without truncation, and of the second weight alone
     OFF_POLICY: [
-        "importance-sampling", "v-trace:max_rho=1000,max_c=1000", "v-trace:max_rho=1000", "v-trace", *GAE[::6],
+        "importance-sampling", "v-trace:max_rho=1000,max_c=1000", "v-trace:max_rho=1000", "v-trace",
+        *GAE[::6],
     ],
 }  # fmt: skip
 EQUAL = 1e-9
@@ -44,22 +50,25 @@ ERRORS = {"bias_squared": "bias^2", "variance": "variance", "mse": "mean squared
 
 
 class Estimators(Study):
-    """Random play against random play, moving first; the estimated gradient is that of uniform softmax play. All
-    episodes are enumerated, so all numbers are exact: those of 2 x 3, two to win, and from two positions of 3 x 3.
-    Values are exact, or learned: the mean returns of 100 other episodes, by position. Numbers are errors of the
-    policy gradient of one episode, as sums of squares over all logits; result.json also has those of advantages.
-    Groups have two episodes, or three from a position with three cells left, whose results include draws. Off policy,
-    random play makes the episodes and perfect play with a random move half of the time is audited; positions count as
-    often as random play visits them. `evaluate.py audit` measures an estimator on any game, from sampled episodes too.
-    Sources: Schulman et al. (2016), High-Dimensional Continuous Control Using Generalized Advantage Estimation
-    (https://arxiv.org/abs/1506.02438); rlevo issue 343 (https://github.com/anthonytorlucci/rlevo/issues/343), after
-    Doering et al. (2026), An Approximate Ascent Approach To Prove Convergence of PPO
-    (https://arxiv.org/abs/2602.03386); verl issue 7244 (https://github.com/verl-project/verl/issues/7244); Pardo et
-    al. (2018), Time Limits in Reinforcement Learning (https://arxiv.org/abs/1712.00378); Precup, Sutton and Singh
-    (2000), Eligibility Traces for Off-Policy Policy Evaluation; Espeholt et al. (2018), IMPALA
-    (https://arxiv.org/abs/1802.01561); Kool et al. (2019), Buy 4 REINFORCE Samples, Get a Baseline for Free!;
-    Ahmadian et al. (2024), Back to Basics (https://arxiv.org/abs/2402.14740); Liu et al. (2025), Understanding
-    R1-Zero-Like Training (https://arxiv.org/abs/2503.20783).
+    """Random play against random play, moving first; the estimated gradient is that of uniform
+    softmax play. All episodes are enumerated, so all numbers are exact: those of 2 x 3, two to win,
+    and from two positions of 3 x 3. Values are exact, or learned: the mean returns of 100 other
+    episodes, by position. Numbers are errors of the policy gradient of one episode, as sums of
+    squares over all logits; result.json also has those of advantages. Groups have two episodes, or
+    three from a position with three cells left, whose results include draws. Off policy, random
+    play makes the episodes and perfect play with a random move half of the time is audited;
+    positions count as often as random play visits them. `evaluate.py audit` measures an estimator
+    on any game, from sampled episodes too. Sources: Schulman et al. (2016), High-Dimensional
+    Continuous Control Using Generalized Advantage Estimation (https://arxiv.org/abs/1506.02438);
+    rlevo issue 343 (https://github.com/anthonytorlucci/rlevo/issues/343), after Doering et al.
+    (2026), An Approximate Ascent Approach To Prove Convergence of PPO
+    (https://arxiv.org/abs/2602.03386); verl issue 7244
+    (https://github.com/verl-project/verl/issues/7244); Pardo et al. (2018), Time Limits in
+    Reinforcement Learning (https://arxiv.org/abs/1712.00378); Precup, Sutton and Singh (2000),
+    Eligibility Traces for Off-Policy Policy Evaluation; Espeholt et al. (2018), IMPALA
+    (https://arxiv.org/abs/1802.01561); Kool et al. (2019), Buy 4 REINFORCE Samples, Get a Baseline
+    for Free!; Ahmadian et al. (2024), Back to Basics (https://arxiv.org/abs/2402.14740); Liu et al.
+    (2025), Understanding R1-Zero-Like Training (https://arxiv.org/abs/2503.20783).
     """
 
     title = "Advantage estimators against exact advantages"
@@ -137,7 +146,10 @@ class Estimators(Study):
             for unit, result in results
             if unit["kind"] == GROUPS
         ]
-        words = "advantages that are divided by the standard deviation of the group give a biased gradient"
+        words = (
+            "advantages that are divided by the standard deviation of the group give a biased "
+            "gradient"
+        )
         claims.append(
             Claim(f"Liu et al. (2025): {words}", max(angles) > EQUAL, {"1 - cosine": angles})
         )
@@ -145,7 +157,9 @@ class Estimators(Study):
 
 
 def _numbers(results: Results, claim: Mapping[str, Any], measure: str) -> list[list[float]]:
-    """Return a measure of the gradients of a claim's estimators, in all games of its kind with its critic."""
+    """Return a measure of the gradients of a claim's estimators, in all games of its kind with its
+    critic.
+    """
     kind = claim["kind"], claim["critic"]
     games = [audits for unit, audits in results if (unit["kind"], unit["critic"]) == kind]
     return [

@@ -1,4 +1,6 @@
-"""Frame of the studies: resumable units of work; tables, claims and figures as data; the page made from them."""
+"""Frame of the studies: resumable units of work; tables, claims and figures as data; the page made
+from them.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,14 @@ RESULT_VALUES = (1, 0, -1)
 Results = Sequence[tuple[Unit, Any]]
 """Units with their results, in order."""
 Value = Any
-"""A number, a word, a verdict (True, False or None), an :class:`Interval`, or a sequence or mapping of these."""
+"""A number, a word, a verdict (True, False or None), an :class:`Interval`, or a sequence or mapping
+of these.
+"""
 Numbers = Mapping[str, Value]
 """Values by what they are."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Results as data
 
 
@@ -49,7 +53,9 @@ class Row(NamedTuple):
     ours: Value = None
     exact: Value = None
     agrees: bool | None = None
-    """whether published and exact (or ours) agree within sampling error; None if that cannot be decided"""
+    """whether published and exact (or ours) agree within sampling error; None if that cannot be
+    decided
+    """
 
 
 class Claim(NamedTuple):
@@ -135,7 +141,8 @@ class Report:
 class Study:
     """A published table or figure, and its reproduction.
 
-    The docstrings of a study and of its bases describe the original, the reproduction, and their differences.
+    The docstrings of a study and of its bases describe the original, the reproduction, and their
+    differences.
 
     The quick form does fewer units, and decides no claim.
 
@@ -154,7 +161,9 @@ class Study:
     version: int = 1
 
     def units(self, quick: bool) -> list[Unit]:
-        """Return the units of work, JSON-ready, all different; those of the quick form if ``quick``."""
+        """Return the units of work, JSON-ready, all different; those of the quick form if
+        ``quick``.
+        """
         raise NotImplementedError
 
     def measure(self, unit: Unit) -> Any:
@@ -172,7 +181,9 @@ def read_data(source: str) -> dict[str, Any]:
 
 
 def group(results: Results, *names: str) -> dict[Any, list[Any]]:
-    """Return lists of results by one setting of their units or a tuple of several, without the units that lack one."""
+    """Return lists of results by one setting of their units or a tuple of several, without the
+    units that lack one.
+    """
     groups: dict[Any, list[Any]] = {}
     for unit, result in results:
         if all(name in unit for name in names):
@@ -196,7 +207,7 @@ def make_claims(
     return [Claim(about + words[name], *verdict) for name, verdict in verdicts.items()]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Work, and its files
 
 
@@ -210,16 +221,18 @@ def reproduce(
     jobs: Jobs = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[Report, list[Path]]:
-    """Do the units of a study that are not done yet; write ``table.md``, its tables as CSV, ``result.json``, figures.
+    """Do the units of a study that are not done yet; write ``table.md``, its tables as CSV,
+    ``result.json``, figures.
 
-    Every result is written to ``units.jsonl`` in the folder as soon as it is available: after a kill, the same call
-    resumes.
+    Every result is written to ``units.jsonl`` in the folder as soon as it is available: after a
+    kill, the same call resumes.
 
     Args:
         study: the study.
         name: its name in the list of studies.
         folder: folder of the results.
-        provenance: JSON-ready: versions and everything else that determines results besides the study's version.
+        provenance: JSON-ready: versions and everything else that determines results besides the
+            study's version.
         quick: the quick form.
         jobs: the workers.
         progress: called with the number of units done, and the total.
@@ -228,8 +241,8 @@ def reproduce(
         The report, and the paths of the written files.
 
     Raises:
-        ValueError: another process works in the folder, something in it is no file, or it has the results of another
-            version or ``provenance``; there is no matplotlib.
+        ValueError: another process works in the folder, something in it is no file, or it has the
+            results of another version or ``provenance``; there is no matplotlib.
     """
     units = study.units(quick)
     values = collect_results(
@@ -297,8 +310,9 @@ def write_page(study: Study, report: Report, command: str, quick: bool) -> str:
 def format_value(value: Value, nested: bool = False) -> str:
     """Format a value for a table, evidence or caption.
 
-    Fractions have four digits after the point, and an interval has its ends in brackets unless it is a point.
-    Sequences are joined by slashes. Mappings are lists of names and values, those ``nested`` in others with commas.
+    Fractions have four digits after the point, and an interval has its ends in brackets unless it
+    is a point. Sequences are joined by slashes. Mappings are lists of names and values, those
+    ``nested`` in others with commas.
     """
     if value is None or isinstance(value, bool):
         return VERDICTS[value]
@@ -329,7 +343,7 @@ def _format_number(number: Any, size: Any) -> str:
     return f"{number:.2g}" if 0 < size < 0.00095 else f"{number:.4f}"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Figures
 
 

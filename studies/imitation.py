@@ -1,4 +1,6 @@
-"""The report on tree search, part three: four nets, trained by imitation of the tree, against the tree."""
+"""The report on tree search, part three: four nets, trained by imitation of the tree, against the
+tree.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ from ttt_eval.statistics import Interval, interval_from_seeds
 
 TEACHER_GAMES = 25
 SEEDS, PAIRS = 10, 500
-"""Number of nets for each of the report's, each trained on games of its own; number of games of each in either seat."""
+"""Number of nets for each of the report's, each trained on games of its own; number of games of
+each in either seat.
+"""
 MAX_EXACT_CELLS = 9
 """Maximum number of cells for exact results of a net against the tree."""
 ABOUT_A_FIFTH = (0.15, 0.25)
@@ -124,15 +128,16 @@ class EntryResult:
 
 
 class ImitationNets(Study):
-    """For each network and board of the report, the tree (depth 3, 15 random moves at each node, 8 on 7 x 7) plays
-    25 games against itself. The network learns the value that the tree's search gives to each of their
-    positions, for as many steps as in the report, and plays the tree one ply deep. The report has one network
-    each and 100 games, with the network moving first. Here there are 10 networks, each trained on
-    games of its own, with 500 games in either seat each. Rates are the network's wins, draws and losses.
-    Lead is wins minus losses; its interval is that of the mean over networks (95%, Student's t), and on 3 x 3
-    the lead of each network is exact. Published and our results agree if the published counts are a plausible
-    sample of one of our networks. Li's text says that his network wins more on 7 x 7; his table, used here, has
-    38 of 100. The picture has the lead of all networks.
+    """For each network and board of the report, the tree (depth 3, 15 random moves at each node, 8
+    on 7 x 7) plays 25 games against itself. The network learns the value that the tree's search
+    gives to each of their positions, for as many steps as in the report, and plays the tree one ply
+    deep. The report has one network each and 100 games, with the network moving first. Here there
+    are 10 networks, each trained on games of its own, with 500 games in either seat each. Rates are
+    the network's wins, draws and losses. Lead is wins minus losses; its interval is that of the
+    mean over networks (95%, Student's t), and on 3 x 3 the lead of each network is exact. Published
+    and our results agree if the published counts are a plausible sample of one of our networks.
+    Li's text says that his network wins more on 7 x 7; his table, used here, has 38 of 100. The
+    picture has the lead of all networks.
     """
 
     title = "Networks trained by imitation of the tree, against the tree"

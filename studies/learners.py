@@ -1,4 +1,6 @@
-"""The report on learners: figures 7 to 14, cost of learners and two learners trained on the games between them."""
+"""The report on learners: figures 7 to 14, cost of learners and two learners trained on the games
+between them.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +40,15 @@ from ttt_eval.result_store import Unit
 from ttt_eval.statistics import Interval, interval_from_seeds
 
 SOURCE = (
-    "Vassiliades (2017), Implementation of Tic-Tac-Toe Agents using Reinforcement Learning techniques "
+    "Vassiliades (2017), Implementation of Tic-Tac-Toe Agents using Reinforcement Learning "
+    "techniques "
     "(https://github.com/dimivas/tictactoe)"
 )
 MARKS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000, 50_000)
 """Numbers of training games after which the learners are measured."""
 DATA = read_data("learners")
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Two learners, trained on the games between them
 
 
@@ -59,7 +62,8 @@ def build_learner(
 
 
 class TwoLearners(Learner):
-    """One learner for player_0 and another for player_1, combined into a single self-playing learner.
+    """One learner for player_0 and another for player_1, combined into a single self-playing
+    learner.
 
     Each learns from its own moves alone, so both have ``backup="agent"``.
     """
@@ -95,12 +99,14 @@ class TwoLearners(Learner):
 
 
 class DuelStudy(Study):
-    """Two learners play each other and both learn, one game after another, with an update after every move, as in the
-    report. Alpha, hidden units and exploration are those of its program. In runs with even seeds the first named
-    learner moves first, in the others second; the report does not control this. A learner is measured in the seat
-    in which it learned. Measurements neither explore nor learn, and moves of equal value share their probability; the
-    report's 1,000 test games were one game repeated. Rates are those of the last named learner, exact in every run. The
-    interval is that of the mean over seeds (95%, Student's t); it is a point where all runs end alike.
+    """Two learners play each other and both learn, one game after another, with an update after
+    every move, as in the report. Alpha, hidden units and exploration are those of its program. In
+    runs with even seeds the first named learner moves first, in the others second; the report does
+    not control this. A learner is measured in the seat in which it learned. Measurements neither
+    explore nor learn, and moves of equal value share their probability; the report's 1,000 test
+    games were one game repeated. Rates are those of the last named learner, exact in every run. The
+    interval is that of the mean over seeds (95%, Student's t); it is a point where all runs end
+    alike.
     """
 
     left_out = "all runs but two of a pair, and all games of training but 200"
@@ -111,7 +117,9 @@ class DuelStudy(Study):
     marks: Sequence[int] = MARKS
 
     def pairs(self) -> dict[str, dict[str, Any]]:
-        """Return pairs by name: learners with settings, ``challenger`` and ``benchmark``; and the number of seeds."""
+        """Return pairs by name: learners with settings, ``challenger`` and ``benchmark``; and the
+        number of seeds.
+        """
         return {
             name: {
                 **pair,
@@ -136,7 +144,9 @@ class DuelStudy(Study):
         ]
 
     def measure(self, unit: Unit) -> list[dict[str, Any]]:
-        """Train a pair, and measure the challenger after each mark: ``games`` and ``exact`` results."""
+        """Train a pair, and measure the challenger after each mark: ``games`` and ``exact``
+        results.
+        """
         game, seed, marks = Game(), unit["seed"], unit["marks"]
         rngs = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))).spawn(2)
         benchmark, challenger = (
@@ -189,7 +199,9 @@ class LearningCurve:
     def shares(
         self, weights: Sequence[float], games: Iterable[int] | None = None
     ) -> dict[int, Interval]:
-        """Return by games the mean over seeds of results weighted by ``weights`` of wins, draws and losses."""
+        """Return by games the mean over seeds of results weighted by ``weights`` of wins, draws and
+        losses.
+        """
         values, bounds = self.exact @ np.asarray(weights), (min(0.0, *weights), 1.0)
         chosen = self.marks if games is None else [mark for mark in self.marks if mark in games]
         return {
@@ -320,7 +332,7 @@ class QLearningAgainstNet(DuelStudy):
     name, question = "learners-qnet", "Which of Q-learning and the Q-net learns faster?"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Cost
 
 LEARNERS = {
@@ -338,11 +350,12 @@ MIB = 2**20
 
 
 class Cost(Study):
-    """Every run is a separate process, imports included, with one seed per repeat. The CPU time of a game is the
-    slope over numbers of games, which excludes the startup. Intervals (95%, Student's t) are over repeats. A ratio is
-    the geometric mean of the ratios within each repeat, whose processes share the load of the machine. The report used
-    the command time, one game at a time, in Python and TensorFlow before 1.0; here tables are compiled, and games are
-    played one at a time, too. Training runs games side by side by default.
+    """Every run is a separate process, imports included, with one seed per repeat. The CPU time of
+    a game is the slope over numbers of games, which excludes the startup. Intervals (95%, Student's
+    t) are over repeats. A ratio is the geometric mean of the ratios within each repeat, whose
+    processes share the load of the machine. The report used the command time, one game at a time,
+    in Python and TensorFlow before 1.0; here tables are compiled, and games are played one at a
+    time, too. Training runs games side by side by default.
     """
 
     title = "What learners cost against random"
@@ -351,7 +364,9 @@ class Cost(Study):
     alone = True
 
     def units(self, quick: bool) -> list[Unit]:
-        """Return the processes to run, repeats in the outer loop, so that a slow moment affects all alike."""
+        """Return the processes to run, repeats in the outer loop, so that a slow moment affects all
+        alike.
+        """
         return [
             {
                 "learner": name,
@@ -469,10 +484,10 @@ class ProcessCost:
         games: int64[N], rising from 0.
         cpu: float64[repeats, N], seconds of user and system.
         memory: float64[repeats, N], bytes at the peak.
-        per_game: float64[repeats], CPU seconds: the slope of the straight line through all numbers of games but 0, at
-            which no kernel is loaded.
-        bend: float64[repeats], how far the cost half way is below the straight line through the ends, as a share of
-            what all games cost.
+        per_game: float64[repeats], CPU seconds: the slope of the straight line through all numbers
+            of games but 0, at which no kernel is loaded.
+        bend: float64[repeats], how far the cost half way is below the straight line through the
+            ends, as a share of what all games cost.
         peak: float64[repeats], bytes at most.
         growth: float64[repeats], share of the peak above the memory of the fewest games.
     """

@@ -22,7 +22,9 @@ from ttt_eval.result_store import Unit
 from ttt_eval.statistics import Interval, interval_from_seeds
 
 SUBMISSIONS = Path(__file__).parents[1] / "benchmarks" / "submissions"
-"""Submissions to the benchmark of all agents in this repository; `make bench-submissions` makes them."""
+"""Submissions to the benchmark of all agents in this repository; `make bench-submissions` makes
+them.
+"""
 OPPONENTS = ("random", "win-or-block")
 GAMES = (20, 100, 1_000)
 REPLICATES = 200
@@ -35,12 +37,13 @@ SAMPLED, EXACT_RATE = "win rate against random, 100 games", "win rate against ra
 
 
 class NoiseOfGames(Study):
-    """The submissions to the benchmark ttt-exact in this repository: all agents, tasks with masks and one game,
-    seeds and stored checkpoints; one agent has half of the tasks. Their policies have exact scores, and are also
-    measured as is usual, by win rates over some games, which are drawn 200 times from their exact distribution,
-    with half of the games in each seat. A comparison is that of two agents after the same number of
-    environment steps with the same seed; equal values count half. Intervals are 95%, by Student's t over
-    the means of tasks, because seeds of one task have the task in common.
+    """The submissions to the benchmark ttt-exact in this repository: all agents, tasks with masks
+    and one game, seeds and stored checkpoints; one agent has half of the tasks. Their policies have
+    exact scores, and are also measured as is usual, by win rates over some games, which are drawn
+    200 times from their exact distribution, with half of the games in each seat. A comparison is
+    that of two agents after the same number of environment steps with the same seed; equal values
+    count half. Intervals are 95%, by Student's t over the means of tasks, because seeds of one task
+    have the task in common.
     """
 
     title = "What games say, beside exact scores"
@@ -56,12 +59,15 @@ class NoiseOfGames(Study):
         ]
 
     def measure(self, unit: Unit) -> list[dict[str, Any]]:
-        """Measure the policies of an agent at the last ``checkpoints`` checkpoints of each run, at all if it is 0.
+        """Measure the policies of an agent at the last ``checkpoints`` checkpoints of each run, at
+        all if it is 0.
 
-        Tasks without masks and those with several games are left out: their policies have no win rate in one game.
+        Tasks without masks and those with several games are left out: their policies have no win
+        rate in one game.
 
         Returns:
-            For each policy ``task``, ``seed``, ``steps``, ``score``, and by opponent the win rates in both seats.
+            For each policy ``task``, ``seed``, ``steps``, ``score``, and by opponent the win rates
+            in both seats.
         """
         rows = []
         with open_submission(SUBMISSIONS / f"{unit['agent']}.npz") as stored:
@@ -124,7 +130,8 @@ class NoiseOfGames(Study):
 
 
 def mean_over_tasks(shares: Mapping[str, Sequence[float]]) -> Interval:
-    """Return the mean over tasks, with Student's t interval, of the means over the seeds of each task.
+    """Return the mean over tasks, with Student's t interval, of the means over the seeds of each
+    task.
 
     Args:
         shares: by task, for each seed.
@@ -135,7 +142,8 @@ def mean_over_tasks(shares: Mapping[str, Sequence[float]]) -> Interval:
 def win_rates(
     rows: Sequence[Mapping[str, Any]], rng: np.random.Generator
 ) -> dict[str, Float64Array]:
-    """Return the win rates of the policies of one task and seed by measure, float64[replicates, policies].
+    """Return the win rates of the policies of one task and seed by measure, float64[replicates,
+    policies].
 
     Numbers of won games are drawn from their exact distribution: half of the games in each seat.
     """
@@ -152,7 +160,8 @@ def win_rates(
 
 
 def share_of_wrong(values: Float64Array, rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return how often values pick the worse of two agents after the same number of steps; ties count half.
+    """Return how often values pick the worse of two agents after the same number of steps; ties
+    count half.
 
     Args:
         values: float64[replicates, policies].

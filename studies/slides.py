@@ -16,7 +16,7 @@ MASTER_RATES = (0.3918, 0.3161)
 SIGMAS = {10: 3.67, 20: 5.19, 30: 6.36, 40: 7.34, 50: 8.21}
 """Standard deviations in the tables, by pairs of games."""
 PUBLISHED = {
-    10: "108 315 502 658 779 866 924 960 981 991 997 999 1000 1000 1000 1000 1000 1000 1000 1000 1000",
+    10: "108 315 502 658 779 866 924 960 981 991 997 999" + 9 * " 1000",
     20: "076 227 369 499 613 710 789 851 899 933 958 974 985 991 995 997 999 999 1000 1000 1000",
     30: "063 186 305 417 520 612 693 761 819 865 902 930 951 967 978 986 991 994 997 998 999",
     40: "054 162 266 366 460 546 624 693 753 804 847 883 912 934 952 966 976 983 989 992 995",
@@ -34,11 +34,11 @@ def published(pairs: int) -> list[int]:
 
 
 class NetScores(Study):
-    """Two copies of a program play n pairs of games; each copy moves first in one game of a pair. X[n] is the wins
-    of one copy minus those of the other. The slides tabulate the probability that its absolute value is at most
-    s, from the results of 63,548 games of Chinese chess masters. Exact is the n-fold convolution of a pair's
-    five results. For pairs with common random numbers see
-    evaluate.py match --sprt, which counts pairs.
+    """Two copies of a program play n pairs of games; each copy moves first in one game of a pair.
+    X[n] is the wins of one copy minus those of the other. The slides tabulate the probability that
+    its absolute value is at most s, from the results of 63,548 games of Chinese chess masters.
+    Exact is the n-fold convolution of a pair's five results. For pairs with common random numbers
+    see evaluate.py match --sprt, which counts pairs.
     """
 
     title = "Distribution of the net score of equal players"
@@ -49,7 +49,9 @@ class NetScores(Study):
         return [{"pairs": pairs} for pairs in PUBLISHED]
 
     def measure(self, unit: Unit) -> dict[str, Any]:
-        """Compute the distribution of equal players' absolute net score at 0, 1, ... 20, and its standard deviation."""
+        """Compute the distribution of equal players' absolute net score at 0, 1, ... 20, and its
+        standard deviation.
+        """
         pairs, chances = unit["pairs"], pair_probabilities(*MASTER_RATES)
         deviation = math.sqrt(pairs * float(chances @ np.arange(-2, 3) ** 2))
         beyond = {

@@ -1,4 +1,6 @@
-"""The paper on compressed tables: figures 4 and 5 and Table 1, SVD and HOSVD of the values of random play."""
+"""The paper on compressed tables: figures 4 and 5 and Table 1, SVD and HOSVD of the values of
+random play.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ from ttt_eval.reports.plots import RESULTS
 from ttt_eval.result_store import Unit
 
 SOURCE = (
-    "Fujita and Watanabe (2022), Information Compression and Performance Evaluation of Tic-Tac-Toe's Evaluation "
+    "Fujita and Watanabe (2022), Information Compression and Performance Evaluation of "
+    "Tic-Tac-Toe's Evaluation "
     "Function Using Singular Value Decomposition (https://arxiv.org/abs/2207.02449)"
 )
 DATA = read_data("svd")
@@ -45,7 +48,8 @@ MAX_RATIO_ERROR = 0.02
 METHODS: tuple[Method, ...] = ("svd", "hosvd", "hosvd2")
 """SVD, and HOSVD of the newer version of the paper and of the older."""
 KNEE = 18
-"""Rank down to which the paper finds the winning rates almost constant, a compression ratio of 0.3."""
+"""Rank down to which the paper finds the winning rates almost constant, a compression ratio of 0.3.
+"""
 MAX_DRIFT = 0.1
 """Maximum change of a winning rate that is called almost constant."""
 SHOWN = DATA["shown"]
@@ -87,9 +91,10 @@ def rate_series(
 
 
 class PaperStudy(Study):
-    """Two conventions: by the paper's Eq. (1) a won board has the value 1 or -1; the paper's program stores 0 there,
-    so that a winning move looks like any other move, and the paper's figures use that table. Exact results are
-    computed by dynamic programming, w = 10; rates are means of both seats, as in the paper.
+    """Two conventions: by the paper's Eq. (1) a won board has the value 1 or -1; the paper's
+    program stores 0 there, so that a winning move looks like any other move, and the paper's
+    figures use that table. Exact results are computed by dynamic programming, w = 10; rates are
+    means of both seats, as in the paper.
     """
 
 
@@ -225,7 +230,10 @@ class Figure5(PaperStudy):
         rows, claims, panels = list[Row](), list[Claim](), list[Panel]()
         for unit, result in results:
             (svd_rank, rank), (svd_ratio, ratio) = unit["pair"], result["ratios"]
-            label = f"{unit['terminal']}, {unit['method']} {rank} ({ratio:.3f}) - svd {svd_rank} ({svd_ratio:.3f})"
+            label = (
+                f"{unit['terminal']}, {unit['method']} {rank} ({ratio:.3f}) - svd {svd_rank} "
+                f"({svd_ratio:.3f})"
+            )
             rows.append(Row(label, None, None, mean(result)))
         curves = group(results, "terminal", "method")
         for (terminal, method), points in curves.items():
@@ -261,7 +269,9 @@ class Figure5(PaperStudy):
 
 
 def _deviations(rates: OutcomeProbabilities) -> float:
-    """Return wins minus losses in standard deviations of the paper's 1,000 games: two shares of one sample."""
+    """Return wins minus losses in standard deviations of the paper's 1,000 games: two shares of one
+    sample.
+    """
     win, _, loss = rates
     return float((win - loss) / np.sqrt((win + loss - (win - loss) ** 2) / 1_000))
 

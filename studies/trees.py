@@ -36,7 +36,10 @@ from ttt_eval.reports.plots import RESULTS
 from ttt_eval.result_store import Unit
 from ttt_eval.statistics import Interval, difference, interval_from_pairs, median, wilson
 
-SOURCE = "Song, Li, Liu and Cheng, CIS 667 Project Final Report (Syracuse University; https://github.com/JiaxinSong/tictactoe)"
+SOURCE = (
+    "Song, Li, Liu and Cheng, CIS 667 Project Final Report (Syracuse University; "
+    "https://github.com/JiaxinSong/tictactoe)"
+)
 DATA = read_data("trees")
 SKIP = 0.25
 DEPTH = 3
@@ -74,11 +77,15 @@ class ReportBoard(NamedTuple):
 
     @property
     def close(self) -> bool:
-        """Whether its size and its goal are "relatively close", in the report's words for two of its boards."""
+        """Whether its size and its goal are "relatively close", in the report's words for two of
+        its boards.
+        """
         return self.win_length >= MIN_CLOSE_RATIO * self.size
 
     def spec(self, heuristic: Heuristic = "count", *, wide: bool = False) -> str:
-        """Return the report's tree, or one with another heuristic, or a ``wide`` one that tries every move."""
+        """Return the report's tree, or one with another heuristic, or a ``wide`` one that tries
+        every move.
+        """
         width = "" if wide else f",width={self.width}"
         return f"expectiminimax:depth={DEPTH}{width}" + (
             "" if heuristic == "count" else f",heuristic={heuristic}"
@@ -86,7 +93,9 @@ class ReportBoard(NamedTuple):
 
     @property
     def trees(self) -> dict[str, str]:
-        """The trees that play on it by what is different: the report's, as we read it, and others."""
+        """The trees that play on it by what is different: the report's, as we read it, and
+        others.
+        """
         trees = {"": self.spec(), ", comparing runs": self.spec("consecutive")}
         return trees | ({", trying every move": self.spec(wide=True)} if self.close else {})
 
@@ -110,7 +119,8 @@ def play_match(
     """Play this number of games of a against b in each seat.
 
     Returns:
-        JSON-ready data: the fields of a `Score`, and ``cpu_s``, the CPU time of the games in seconds.
+        JSON-ready data: the fields of a `Score`, and ``cpu_s``, the CPU time of the games in
+            seconds.
     """
     start = time.process_time()
     score = play_pairs(game, a, b, games, seed=seed)
@@ -149,7 +159,9 @@ def first_move_advantage(score: Score) -> Interval:
 
 
 def counts_agree(published: Sequence[int], ours: Sequence[int] | Int64Array) -> bool | None:
-    """Return whether published counts are plausible under our rates; None if our games are too few."""
+    """Return whether published counts are plausible under our rates; None if our games are too
+    few.
+    """
     if np.sum(ours) < MIN_GAMES_RATIO * sum(published):
         return None
     # add one of each result: a result unseen in our games is rare, not impossible
@@ -172,7 +184,9 @@ def mean_result(counts: Sequence[int] | Int64Array, weights: Sequence[float]) ->
 
 
 def has_draw_gap(draws: Sequence[Interval]) -> bool | None:
-    """Return whether each board of close size and goal has more draws than any other; None if intervals overlap."""
+    """Return whether each board of close size and goal has more draws than any other; None if
+    intervals overlap.
+    """
     rates = list(zip(BOARDS, draws, strict=True))
     close, other = (
         [rate for board, rate in rates if board.close == kind] for kind in (True, False)
@@ -187,7 +201,7 @@ def format_counts(counts: Sequence[int]) -> str:
     return " / ".join(f"{count:,}" for count in counts)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Random against random: the first table
 
 EXACT_BOARDS = ((3, 3), (4, 3))
@@ -199,10 +213,11 @@ EXACT_CONFIDENCE = 0.99
 
 
 class RandomPlay(Study):
-    """Turns are skipped with probability 0.25. Numbers are wins / draws / losses of the first player, O in the
-    report. Published counts agree if they are a plausible sample of the rates of our 100,000 games (exact multinomial
-    test, 5%). Intervals (95%) are over pairs of games, in which each player moves first once. Exact results are
-    computed by dynamic programming; they agree if all three rates lie in our intervals of 99%.
+    """Turns are skipped with probability 0.25. Numbers are wins / draws / losses of the first
+    player, O in the report. Published counts agree if they are a plausible sample of the rates of
+    our 100,000 games (exact multinomial test, 5%). Intervals (95%) are over pairs of games, in
+    which each player moves first once. Exact results are computed by dynamic programming; they
+    agree if all three rates lie in our intervals of 99%.
     """
 
     title = "Random against random on five boards"
@@ -291,7 +306,7 @@ class RandomPlay(Study):
         return Report(rows, claims, {"tree-random": figure})
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The tree against random: the second table, and its figures
 
 EXACT_BOARD = (3, 3)
@@ -324,7 +339,9 @@ def split_games(games: int, size: int) -> list[tuple[int, int]]:
 
 
 def tree_size(board: ReportBoard) -> int:
-    """Return the nodes of a three-ply tree from the empty board, by the report: two turns after every move."""
+    """Return the nodes of a three-ply tree from the empty board, by the report: two turns after
+    every move.
+    """
     return board.game.cells * (1 + 2 * board.width + 2 * board.width * 2 * board.width)
 
 
@@ -351,7 +368,9 @@ class BoardResult(NamedTuple):
 
     @property
     def won(self) -> Int64Array:
-        """int64[cells + 1]: games that the tree won, moving second, by the stones on the board at the end."""
+        """int64[cells + 1]: games that the tree won, moving second, by the stones on the board at
+        the end.
+        """
         lengths = self.trees[""].lengths
         assert lengths is not None
         return np.asarray(lengths[SECOND, 0])
@@ -380,14 +399,16 @@ class BoardResult(NamedTuple):
 
 
 class TreeSearch(Study):
-    """Turns are skipped with probability 0.25. The tree searches 3 plies, with as many random moves at a node below
-    the root as in the report (7 x 7: 15, 8 x 8: 10, 9 x 9: 12, 10 x 10: 9, 13 x 13: 8). Numbers are wins / draws /
-    losses of the tree. In the published games it moves second; here it plays in both seats, 10,000 games in each,
-    with 95% intervals. Published counts agree if they are a plausible sample of the rates of our games (exact
-    multinomial test, 5%). At the horizon the report compares "the maximum pieces in a row that have potential to win",
-    which we read as stones in one open line; comparing runs is the other reading, the longest chain in one. The first
-    move is searched twice: with pruning (star1), and without, which visits the whole tree, as in the report. Times are
-    of one core, with pruning. The report's figures have one bar per game for its turns; ours show all games together.
+    """Turns are skipped with probability 0.25. The tree searches 3 plies, with as many random moves
+    at a node below the root as in the report (7 x 7: 15, 8 x 8: 10, 9 x 9: 12, 10 x 10: 9, 13 x 13:
+    8). Numbers are wins / draws / losses of the tree. In the published games it moves second; here
+    it plays in both seats, 10,000 games in each, with 95% intervals. Published counts agree if they
+    are a plausible sample of the rates of our games (exact multinomial test, 5%). At the horizon
+    the report compares "the maximum pieces in a row that have potential to win", which we read as
+    stones in one open line; comparing runs is the other reading, the longest chain in one. The
+    first move is searched twice: with pruning (star1), and without, which visits the whole tree, as
+    in the report. Times are of one core, with pruning. The report's figures have one bar per game
+    for its turns; ours show all games together.
     """
 
     title = "A tree search against random on five boards"
@@ -395,7 +416,9 @@ class TreeSearch(Study):
     left_out = f"all games but 10 of {GAMES_PER_SEAT:,} in a seat"
 
     def units(self, quick: bool) -> list[Unit]:
-        """Return our games on each board with the report's tree and with others, and the exact results."""
+        """Return our games on each board with the report's tree and with others, and the exact
+        results.
+        """
         units: list[Unit] = [
             {"board": number, "tree": "", "games": 0, "seed": 0} for number in range(len(BOARDS))
         ]
@@ -409,7 +432,9 @@ class TreeSearch(Study):
         return [*units, {"exact": EXACT_BOARD}]
 
     def measure(self, unit: Unit) -> Any:
-        """Return the counts of a match, nodes of the first move if it has no games, or exact results."""
+        """Return the counts of a match, nodes of the first move if it has no games, or exact
+        results.
+        """
         if "exact" in unit:
             game = square(*unit["exact"])
             return [
@@ -441,7 +466,10 @@ class TreeSearch(Study):
         rows = [row for result in boards for row in result.rows()]
         for (a, b), seats in zip(EXACT_PAIRINGS, results[-1][1], strict=True):
             for seat, rates in zip(("second", "first"), seats, strict=True):
-                label = f"{board_name(square(*EXACT_BOARD))}, {a.replace(EXACT_TREE, 'tree')} {seat}, against {b}"
+                label = (
+                    f"{board_name(square(*EXACT_BOARD))}, {a.replace(EXACT_TREE, 'tree')} {seat}, "
+                    f"against {b}"
+                )
                 rows.append(Row(label, None, None, rates))
         question = "How often does the tree search beat random play?"
         symbols = "Intervals are 95%. On the right, circles are medians, lines the middle 90%."
@@ -540,14 +568,18 @@ def _same_result(result: BoardResult, other: BoardResult) -> tuple[bool | None, 
 
 
 def _chance_of_losses(score: Score, lost: int) -> Interval:
-    """Return the probability of so many losses or more in a published match, by the loss rate of the second seat."""
+    """Return the probability of so many losses or more in a published match, by the loss rate of
+    the second seat.
+    """
     return Interval(
         *(float(binom.sf(lost - 1, GAMES, share)) for share in rates_of_seat(score, SECOND)[2])
     )
 
 
 def _search_panels(boards: Sequence[BoardResult]) -> list[Panel]:
-    """Return the tree's win rate on each board, published and ours, and the length of these games."""
+    """Return the tree's win rate on each board, published and ours, and the length of these
+    games.
+    """
     names = [f"{result.board.name}, width {result.board.width}" for result in boards]
     published = [wilson(result.board.tree[0] / GAMES, GAMES) for result in boards]
     wins = [

@@ -14,10 +14,11 @@ from ttt_eval.statistics import Interval
 
 
 def is_smaller(sample: Sequence[float], other: Sequence[float], level: float = 0.05) -> bool | None:
-    """Test whether the values of some runs are smaller than those of others: exact two-sided rank test, with ties.
+    """Test whether the values of some runs are smaller than those of others: exact two-sided rank
+    test, with ties.
 
-    This is the test of Mann and Whitney (1947) over all permutations of the values. An infinite value, of a run that
-    never reached its target, is one more rank.
+    This is the test of Mann and Whitney (1947) over all permutations of the values. An infinite
+    value, of a run that never reached its target, is one more rank.
 
     Args:
         sample, other: of independent runs, of ten or so each.
@@ -41,8 +42,8 @@ def is_smaller(sample: Sequence[float], other: Sequence[float], level: float = 0
 
 
 def is_above(values: Iterable[Interval], bound: float = 0.0) -> bool | None:
-    """Return whether all values are above a bound: False if an interval lies below it, None if intervals leave it
-    open.
+    """Return whether all values are above a bound: False if an interval lies below it, None if
+    intervals leave it open.
     """
     return holds_for_all(
         True if value.low > bound else False if value.high < bound else None for value in values
@@ -69,10 +70,11 @@ def holds_for_any(verdicts: Iterable[bool | None]) -> bool | None:
 
 
 def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: float = 0.05) -> bool:
-    """Test whether counts of wins, draws and losses are plausible for games with these exact probabilities.
+    """Test whether counts of wins, draws and losses are plausible for games with these exact
+    probabilities.
 
-    This is the exact multinomial test: the total probability of all results at most as likely as the observed one is at
-    least ``level``. For up to some thousand games.
+    This is the exact multinomial test: the total probability of all results at most as likely as
+    the observed one is at least ``level``. For up to some thousand games.
     """
     from scipy.stats import multinomial
 

@@ -20,7 +20,9 @@ def json_of(capsys, *words):
 
 
 def error_of(capsys, command, *words):
-    """The message of a command that ends with exit code 2, or of its parser, in single spaces and without a frame."""
+    """The message of a command that ends with exit code 2, or of its parser, in single spaces and
+    without a frame.
+    """
     with pytest.raises(SystemExit) as end:
         command(list(map(str, words)))
     output = capsys.readouterr()

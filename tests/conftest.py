@@ -1,9 +1,11 @@
-"""Fixtures and hooks of all tests, and what belongs to which tier. The environment is set before numba is imported.
+"""Fixtures and hooks of all tests, and what belongs to which tier. The environment is set before
+numba is imported.
 
-Three tiers, by two markers. Tests without one are those of ``make test``: they tell whether the project works, in this
-process, within seconds a file. ``more``, run by ``make test-more``: browsers, kills, fuzzing, other processes, blocks
-of documents, other libraries, and TensorFlow and torch beyond a smoke test. ``slow``, run by ``make slow``: studies and
-full sizes. A file is ``more`` by what it uses, see ``tier_of``; a marker stands on a test or case where that is not
+Three tiers, by two markers. Tests without one are those of ``make test``: they tell whether the
+project works, in this process, within seconds a file. ``more``, run by ``make test-more``:
+browsers, kills, fuzzing, other processes, blocks of documents, other libraries, and TensorFlow and
+torch beyond a smoke test. ``slow``, run by ``make slow``: studies and full sizes. A file is
+``more`` by what it uses, see ``tier_of``; a marker stands on a test or case where that is not
 enough.
 """
 
@@ -35,8 +37,9 @@ FIRST = (
     "tests/ttt_envs/test_environments.py",
     "tests/ttt_eval/test_exact.py",
 )
-"""groups of tests that begin first, before the others in order. Where nothing is compiled yet, one worker compiles many
-kernels for everybody. The longest groups follow, so that nobody is left alone with one in the end"""
+"""groups of tests that begin first, before the others in order. Where nothing is compiled yet, one
+worker compiles many kernels for everybody. The longest groups follow, so that nobody is left alone
+with one in the end"""
 
 HARNESSES = {
     "damage",
@@ -48,20 +51,28 @@ HARNESSES = {
     "stub_endpoint",
     "subprocess",
 }
-"""modules by which a file of tests begins processes, looks at pages, or damages files: all its tests are ``more``"""
+"""modules by which a file of tests begins processes, looks at pages, or damages files: all its
+tests are ``more``
+"""
 MORE = re.compile(
     r"tests/(baselines/test_(layers|tablebase)|studies/|ttt_envs/test_numbering|ttt_eval/test_(audit|benchmark_|cost|elo|luck))"
 )
 """other files with tests of seconds, which ``make test`` can spare"""
 MORE_CASES = re.compile(
     r"test_kernels.*interpreted|test_timed.*endgame|test_alpha_zero.*puct|test_match.*blocks_are_small|test_trust.*process"
-    r"|test_expectiminimax.*(torus|overlines|exactly)|test_conformance.*(expectiminimax|mcts|timed)-.*(torus|15 x 15)"
-    r"|test_exact.*(plain_python.3 x 3.*skip|best_response_has)|test_tables.py.*-3 x 3.*skip|test_adapters.*other_proc"
+    r"|test_expectiminimax.*(torus|overlines|exactly)"
+    r"|test_conformance.*(expectiminimax|mcts|timed)-.*(torus|15 x 15)"
+    r"|test_exact.*(plain_python.3 x 3.*skip|best_response_has)"
+    r"|test_tables.py.*-3 x 3.*skip|test_adapters.*other_proc"
     r"|test_learner_conformance.*(sb3-dqn|sb3-mask|lockstep.*q-net|its_rewards.*q-net|_decides.q-net,)"
 )
-"""cases that compile a kernel once more, take seconds, or train more than once with TensorFlow or torch"""
+"""cases that compile a kernel once more, take seconds, or train more than once with TensorFlow or
+torch
+"""
 SMOKE = "tests/learners/test_learner_conformance.py"
-"""the file in which ``make test`` trains with TensorFlow and torch; all other tests that need them are ``more``"""
+"""the file in which ``make test`` trains with TensorFlow and torch; all other tests that need them
+are ``more``
+"""
 TIMEOUT_S = {"slow": 3600, "more": 1200}
 """s of a test, against hanging, for its cores may be shared; all others have that of setup.cfg"""
 
@@ -104,7 +115,9 @@ def is_here(package):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Files whose tests are all ``more`` are not even imported for the others; those of clients import much."""
+    """Files whose tests are all ``more`` are not even imported for the others; those of clients
+    import much.
+    """
     path = (
         collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
     )
@@ -126,7 +139,9 @@ def has_harness(module):
 
 
 def tier_of(item, packages):
-    """Return the marker of a test that has none of its own: ``more``, or nothing for one of ``make test``."""
+    """Return the marker of a test that has none of its own: ``more``, or nothing for one of ``make
+    test``.
+    """
     path = item.location[0]
     is_large = bool(packages - LIGHT) and path != SMOKE
     chosen = is_large or MORE.match(path) or {"browser", "cluster"} & set(item.fixturenames)
@@ -135,8 +150,8 @@ def tier_of(item, packages):
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist reads the groups, and after
 def pytest_collection_modifyitems(config, items):
-    """Give every test its tier, and leave out what needs a package that is not here; one worker has all that needs
-    TensorFlow, torch or other large packages, or a whole file."""
+    """Give every test its tier, and leave out what needs a package that is not here; one worker has
+    all that needs TensorFlow, torch or other large packages, or a whole file."""
     for item in items:
         needed = {name for mark in item.iter_markers("needs") for name in mark.args}
         if needed & {"stable_baselines3", "sb3_contrib"}:
@@ -167,7 +182,8 @@ def pytest_collection_modifyitems(config, items):
     yield
     if getattr(config.option, "loadgroup", False):
         for item in items:
-            # pytest-xdist 3.8 writes the group where pytest 9.2 looks no more: each test would go alone
+            # pytest-xdist 3.8 writes the group where pytest 9.2 looks no more: each test would go
+            # alone
             if (node_id := getattr(item, "_nodeid", item.nodeid)) != item.nodeid:
                 item._id = type(item._id).parse(node_id)
             told_to_all = item.nodeid.endswith("@" + item.get_closest_marker("xdist_group").args[0])
@@ -179,8 +195,9 @@ def pytest_collection_modifyitems(config, items):
 def pytest_configure(config):
     config.option.loadscopereorder = False  # groups are handed out in our order, see FIRST
     if getattr(config.option, "maxworkerrestart", None) is None:
-        # pytest-xdist 3.8 gives the worker that replaces a dead one all groups of that, finished ones too. A worker is
-        # given more when a test of it ends; in a finished group none does, so everybody waits for ever
+        # pytest-xdist 3.8 gives the worker that replaces a dead one all groups of that, finished
+        # ones too. A worker is given more when a test of it ends; in a finished group none does, so
+        # everybody waits for ever
         config.option.maxworkerrestart = "0"
     config.addinivalue_line(
         "markers", "needs(*packages): large packages, imported by the test and by no test file"
@@ -216,7 +233,9 @@ def no_waiting_for_the_disk():
 
 @pytest.fixture(scope="session", autouse=True)
 def tensorflow_and_torch_in_any_order():
-    """A worker may have tests of both, and some import Stable-Baselines3 by themselves, which imports TensorFlow."""
+    """A worker may have tests of both, and some import Stable-Baselines3 by themselves, which
+    imports TensorFlow.
+    """
     from ttt_envs.core.packages import avoid_triton_crash
 
     avoid_triton_crash()
@@ -224,8 +243,9 @@ def tensorflow_and_torch_in_any_order():
 
 @pytest.fixture(scope="session", autouse=True)
 def machine_code():
-    """Tests are of machine code, and test_kernels.py compares both; what is called in order to collect them is
-    interpreted. While one worker compiles a kernel, the others wait for it, and then have it from the cache."""
+    """Tests are of machine code, and test_kernels.py compares both; what is called in order to
+    collect them is interpreted. While one worker compiles a kernel, the others wait for it, and
+    then have it from the cache."""
     from ttt_envs.core.jit import Kernel, kernel_folder
 
     compile_for = Kernel.compile_for
@@ -243,7 +263,9 @@ def machine_code():
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_old_is_garbage():
-    """Where TensorFlow and torch are imported, to look for garbage among all that they hold takes half a second."""
+    """Where TensorFlow and torch are imported, to look for garbage among all that they hold takes
+    half a second.
+    """
     gc.freeze()
 
 
@@ -258,8 +280,9 @@ def private_cache(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def heard_signals():
-    """Processes begun by tests hear SIGINT and SIGHUP, which they would ignore where a shell runs the tests in its
-    background, or ``nohup`` does. The tests themselves still outlive a closed terminal under ``nohup``."""
+    """Processes begun by tests hear SIGINT and SIGHUP, which they would ignore where a shell runs
+    the tests in its background, or ``nohup`` does. The tests themselves still outlive a closed
+    terminal under ``nohup``."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: None)
@@ -279,7 +302,9 @@ def hidden(request):
 
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory):
-    """The folder of a tiny run of the learner of a name, made when it is asked for; to be read only."""
+    """The folder of a tiny run of the learner of a name, made when it is asked for; to be read
+    only.
+    """
     import tiny
 
     @cache
@@ -291,7 +316,9 @@ def tiny_run(tmp_path_factory):
 
 @pytest.fixture(scope="module")  # for while it idles it takes the time of other tests
 def cluster():
-    """A cluster of Ray on this machine, which is stopped again: for tests that say ``needs("ray")``."""
+    """A cluster of Ray on this machine, which is stopped again: for tests that say
+    ``needs("ray")``.
+    """
     import ray
     from ray import cluster_utils
 
@@ -321,7 +348,9 @@ def browser():
     params=[2, pytest.param("cluster", marks=[pytest.mark.slow, pytest.mark.needs("ray")])]
 )
 def more_workers(request):
-    """Two processes, and a cluster; by default only the test of ttt_envs/core/parallel.py works on a cluster."""
+    """Two processes, and a cluster; by default only the test of ttt_envs/core/parallel.py works on
+    a cluster.
+    """
     return request.getfixturevalue("cluster") if request.param == "cluster" else request.param
 
 

@@ -1,4 +1,6 @@
-"""Damage: to bytes, to what JSON holds, and to what a zip of arrays holds; and a guard over what is opened."""
+"""Damage: to bytes, to what JSON holds, and to what a zip of arrays holds; and a guard over what is
+opened.
+"""
 
 import io
 import json
@@ -16,7 +18,7 @@ from ttt_envs.core.jit import kernel_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Bytes
 
 
@@ -35,13 +37,15 @@ def damaged_bytes(whole, rng):
     return choices[rng.integers(len(choices))]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # JSON
 
 HUGE = "@huge@"  # stands for a number that json.dumps does not write
 VALUES = [
-    None, True, False, 0, 1, -1, 2, 5, 10**30, -(10**19), 2**63, 0.5, -0.5, 1e308, float("nan"), float("inf"), HUGE, "",
-    "x", "random", "self", "none", "../x", "\x00", "\ud800", "0" * 5000, "run:run", [], {}, [1], {"a": 1}, [[[[]]]],
+    None, True, False, 0, 1, -1, 2, 5, 10**30, -(10**19), 2**63, 0.5, -0.5, 1e308, float("nan"),
+    float("inf"), HUGE, "",
+    "x", "random", "self", "none", "../x", "\x00", "\ud800", "0" * 5000, "run:run", [], {}, [1],
+    {"a": 1}, [[[[]]]],
     [None],
 ]  # fmt: skip
 
@@ -55,7 +59,9 @@ def _nodes(data, path=()):
 
 
 def damaged_json(data, rng):
-    """JSON text in which any node is deleted, doubled, replaced, nested deeply, or of another type."""
+    """JSON text in which any node is deleted, doubled, replaced, nested deeply, or of another
+    type.
+    """
     root = [json.loads(json.dumps(data))]
     paths = list(_nodes(root))[1:]
     *path, key = paths[rng.integers(len(paths))]
@@ -109,7 +115,7 @@ def damaged_lines(lines, rng):
     return "\n".join(lines) + "\n" * int(rng.integers(2))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Zips of arrays
 
 HEADERS = {
@@ -137,7 +143,9 @@ def damaged_array(whole, rng):
 
 
 def damaged_zip(whole, rng):
-    """A zip with an entry renamed, lost, doubled, exchanged, of other content, compressed, or one too many."""
+    """A zip with an entry renamed, lost, doubled, exchanged, of other content, compressed, or one
+    too many.
+    """
     with zipfile.ZipFile(io.BytesIO(whole)) as archive:
         entries = [
             [entry.filename, archive.read(entry), zipfile.ZIP_STORED]
@@ -192,11 +200,12 @@ def damaged_zip(whole, rng):
     return bytes(written)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # What is opened
 
 _WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_CHANGES = {"os.remove": 1, "os.rename": 2, "os.mkdir": 1, "os.rmdir": 1, "os.link": 2, "os.symlink": 2, "os.chmod": 1,
+_CHANGES = {"os.remove": 1, "os.rename": 2, "os.mkdir": 1, "os.rmdir": 1, "os.link": 2,
+            "os.symlink": 2, "os.chmod": 1,
             "os.truncate": 1, "shutil.rmtree": 1, "os.chown": 1}  # fmt: skip
 _NEVER = (
     "socket.connect",
@@ -240,7 +249,8 @@ def _hook(event, arguments):
 
 @contextmanager
 def guarded(folder):
-    """Within, whatever is opened for writing is in ``folder`` or a cache, and whatever is read there or of Python.
+    """Within, whatever is opened for writing is in ``folder`` or a cache, and whatever is read
+    there or of Python.
 
     Audit hooks cannot be removed: there is one, which looks at nothing elsewhere.
     """

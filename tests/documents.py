@@ -67,9 +67,11 @@ def blocks(page):
 
 
 class Shell:
-    """One shell and one interpreter, in a folder where nothing is but what a checkout's root offers.
+    """One shell and one interpreter, in a folder where nothing is but what a checkout's root
+    offers.
 
-    ``make`` is a stand-in: what it sets up is there already, in the environment that runs the tests.
+    ``make`` is a stand-in: what it sets up is there already, in the environment that runs the
+    tests.
     """
 
     def __init__(self, folder, active):
@@ -100,7 +102,9 @@ class Shell:
         }
 
     def run(self, block):
-        """Run a block; what it prints is returned, and a failure is an AssertionError that shows it."""
+        """Run a block; what it prints is returned, and a failure is an AssertionError that shows
+        it.
+        """
         return self._sh(block.text) if block.kind == "sh" else self._interpreted(block.text)
 
     def _sh(self, text):

@@ -1,7 +1,8 @@
 """SIGKILL at every change of a file of a run, played inside the process of the tests.
 
-A kill between two changes leaves on the disk what a kill at the second one leaves. So the changes are all the instants
-that there are: files put in place, removed, opened and cut, and lines written, of which a kill may leave one half.
+A kill between two changes leaves on the disk what a kill at the second one leaves. So the changes
+are all the instants that there are: files put in place, removed, opened and cut, and lines written,
+of which a kill may leave one half.
 """
 
 import io
@@ -96,7 +97,9 @@ def train_until(kill_at, folder, arguments):
 
 
 def do_until(kill_at, folder, work):
-    """Do work, killed at a change of a file in the folder, or never; the number of changes that it made."""
+    """Do work, killed at a change of a file in the folder, or never; the number of changes that it
+    made.
+    """
     disk = Disk(folder, kill_at)
     with pytest.MonkeyPatch.context() as patch:
         disk.patch(patch)

@@ -110,7 +110,8 @@ def page_of_result(folder, data):
 
 @contextmanager
 def open_pages(browser, ignored=()):
-    """Opens pages, each in a context of its own; at the end, none has an error or has sent a request elsewhere.
+    """Opens pages, each in a context of its own; at the end, none has an error or has sent a
+    request elsewhere.
 
     Messages in the console that contain one of ``ignored`` are no errors.
     """
@@ -168,7 +169,8 @@ CUT_COMMANDS = """[...document.querySelectorAll("pre")].map(part => {
 
 
 def check_in_browser(browser, paths, *, dark=False):
-    """Check that pages are accessible, and fit at all widths without errors; bars and commands are whole.
+    """Check that pages are accessible, and fit at all widths without errors; bars and commands are
+    whole.
 
     Narrow windows hide the bars of tables of more than five columns.
     """

@@ -1,4 +1,6 @@
-"""Phantom games in plain Python, with the lines of the reference, and exact results by walks over all histories."""
+"""Phantom games in plain Python, with the lines of the reference, and exact results by walks over
+all histories.
+"""
 
 from typing import NamedTuple
 
@@ -12,7 +14,9 @@ VARIANTS = ("classic", "abrupt")
 
 
 class State(NamedTuple):
-    """Cells 0, 1, 2; for each player the cells on which it has found a stone; the mover; None or the result."""
+    """Cells 0, 1, 2; for each player the cells on which it has found a stone; the mover; None or
+    the result.
+    """
 
     cells: tuple
     hits: tuple = (frozenset(), frozenset())
@@ -35,7 +39,9 @@ def start(game):
 
 
 def branches(game, state, cell):
-    """[(probability, next state, observation of the mover: "failed", "placed" or "again")] of an attempt."""
+    """[(probability, next state, observation of the mover: "failed", "placed" or "again")] of an
+    attempt.
+    """
     assert cell in state.legal()
     mover, other, skip = state.mover, 1 - state.mover, game.skip_chance
     if state.cells[cell]:
@@ -101,7 +107,9 @@ def play_out(game, state, policies):
 
 
 def best_response(game, state, responder, policy, tolerance=1e-12):
-    """(value of a best response, smallest, largest probability of its win over all of them), over all histories."""
+    """(value of a best response, smallest, largest probability of its win over all of them), over
+    all histories.
+    """
     wins, draws, _ = range(3)
 
     def best(histories):
@@ -130,7 +138,9 @@ def best_response(game, state, responder, policy, tolerance=1e-12):
         )
 
     def follow(weight, reached, ended, histories):
-        """Add the results of games that end before the responder moves, and the histories in which it moves."""
+        """Add the results of games that end before the responder moves, and the histories in which
+        it moves.
+        """
         if reached.winner is not None:
             ended[draws if reached.winner == 2 else wins if reached.winner == responder else 2] += (
                 weight

@@ -1,4 +1,6 @@
-"""The game once more, in plain Python and without a line of ours, to compare with; and positions to test on."""
+"""The game once more, in plain Python and without a line of ours, to compare with; and positions to
+test on.
+"""
 
 import json
 from dataclasses import replace
@@ -41,7 +43,8 @@ def all_lines(game):
 
 
 def play_variant(game, actions, u):
-    """Play ``actions`` until the game ends: (cells, mover, winner: None in progress, 2 for a draw, legal cells).
+    """Play ``actions`` until the game ends: (cells, mover, winner: None in progress, 2 for a draw,
+    legal cells).
 
     ``u`` are the draws of the skips, by number of stones.
     """
@@ -87,7 +90,9 @@ def cells_of_any(game):
 
 
 def positions_of_random_play(game, count, seed=0):
-    """``count`` positions of random games that are not over, of all lengths, either player to move."""
+    """``count`` positions of random games that are not over, of all lengths, either player to
+    move.
+    """
     rng = np.random.default_rng(seed)
     cells, movers = [], []
     while len(cells) < count:
@@ -105,7 +110,9 @@ def positions_of_random_play(game, count, seed=0):
 
 
 def all_positions(game, stones=0):
-    """Every board with at least so many stones, with either mover; without skips those of alternating play."""
+    """Every board with at least so many stones, with either mover; without skips those of
+    alternating play.
+    """
     cells = from_keys(np.arange(3**game.cells, dtype=np.uint64), game)
     cells = cells[np.count_nonzero(cells, axis=1) >= stones]
     boards = Boards(
@@ -119,7 +126,9 @@ def all_positions(game, stones=0):
 
 
 def assert_bellman_equation(solution, boards, tolerance):
-    """Values are the best of the action values, and these are the expected values of the successors."""
+    """Values are the best of the action values, and these are the expected values of the
+    successors.
+    """
     values, action_values = solution.values(boards), solution.action_values(boards)
     assert values.dtype == action_values.dtype == np.float64
     assert_array_equal(np.isnan(action_values), boards.cells != 0)
@@ -138,7 +147,8 @@ def assert_bellman_equation(solution, boards, tolerance):
 
 @cache
 def everything(shape):
-    """All positions that can be reached, those with fewer stones first: {state: {action: (winner, next states)}}.
+    """All positions that can be reached, those with fewer stones first: {state: {action: (winner,
+    next states)}}.
 
     A state is (cells as bytes, mover); of two next states the first is the other player's turn.
     """
@@ -164,13 +174,16 @@ def everything(shape):
 
 
 def moves_of(game):
-    """The moves of every position that can be reached: the same ones for all skip chances above 0."""
+    """The moves of every position that can be reached: the same ones for all skip chances above
+    0.
+    """
     return everything(replace(game, skip_chance=0.5 if game.skip_chance else 0.0))
 
 
 @cache
 def values_of(game, average=False):
-    """Values to the mover of all positions that can be reached, and of their moves: {state}, {state: {action}}.
+    """Values to the mover of all positions that can be reached, and of their moves: {state},
+    {state: {action}}.
 
     Both players make best moves, or with ``average`` random ones.
     """
@@ -207,7 +220,9 @@ def assert_same_arrays(arrays, others):
 
 
 def assert_same_runs(run, other):
-    """Two runs have ended alike: every file but the report, times apart, and when they were saved and went on."""
+    """Two runs have ended alike: every file but the report, times apart, and when they were saved
+    and went on.
+    """
     files = [_files_of(folder) for folder in (run, other)]
     assert files[0].keys() == files[1].keys()
     for name, content in files[0].items():

@@ -9,7 +9,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def run_program(*command, cwd=ROOT, code=0, env=os.environ, **variables):
-    """Run a program to its end, with more environment variables; return the process, with its output as text.
+    """Run a program to its end, with more environment variables; return the process, with its
+    output as text.
 
     ``code`` is the exit code that it must have, or None.
     """

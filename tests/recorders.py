@@ -7,7 +7,9 @@ from ttt_envs.agents.policy import Player
 
 
 class Counting(Policy):
-    """Plays the empty cell whose index among them is the number of moves that its player remembers."""
+    """Plays the empty cell whose index among them is the number of moves that its player
+    remembers.
+    """
 
     pure = False
 

@@ -1,4 +1,6 @@
-"""A chat-completions endpoint on the loopback address, whose model reads the prompt and plays by a policy."""
+"""A chat-completions endpoint on the loopback address, whose model reads the prompt and plays by a
+policy.
+"""
 
 import hashlib
 import json
@@ -49,9 +51,10 @@ def answers_badly(game, position):
 class Stub:
     """The state of a stub: its model, its faults, and the bodies that it has answered.
 
-    ``model`` is one of MOVES; "malformed", which never names a move; or "half-malformed", which names a taken or an
-    unknown cell in some positions, also when it is asked again. ``faults`` are used up one by one, before an answer; a
-    function replies itself, by the handler that it is given.
+    ``model`` is one of MOVES; "malformed", which never names a move; or "half-malformed", which
+    names a taken or an unknown cell in some positions, also when it is asked again. ``faults`` are
+    used up one by one, before an answer; a function replies itself, by the handler that it is
+    given.
     """
 
     def __init__(self, game, faults=(), delay_s=0.0):

@@ -8,7 +8,9 @@ from processes import ROOT, run_python
 
 @pytest.fixture
 def bench(tmp_path):
-    """Run a benchmark as a command, which keeps itself on one core; return its output and its JSON."""
+    """Run a benchmark as a command, which keeps itself on one core; return its output and its
+    JSON.
+    """
 
     def run(*words):
         file = tmp_path / "found.json"

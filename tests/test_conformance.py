@@ -265,9 +265,11 @@ class Numbers:
 
 @pytest.mark.parametrize("case", REPEATABLE, indirect=True)
 def test_moves_follow_the_probabilities_and_the_spec_recreates_the_policy(policy, game, boards):
-    """A pure policy's moves are, in all positions, the probabilities at uniform numbers; others' are by frequency.
+    """A pure policy's moves are, in all positions, the probabilities at uniform numbers; others'
+    are by frequency.
 
-    Frequencies are those of `probabilities` within 5 standard errors, and three moves, because few are not normal.
+    Frequencies are those of `probabilities` within 5 standard errors, and three moves, because few
+    are not normal.
     """
     if policy.pure:
         many, u = boards.take(np.repeat(np.arange(64), 8)), np.random.default_rng(3).random(512)
@@ -283,12 +285,14 @@ def test_moves_follow_the_probabilities_and_the_spec_recreates_the_policy(policy
     assert_array_equal(probabilities(again, boards), probabilities(policy, boards))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Declared symmetry and colour-blindness
 
 
 def with_both_colours(boards):
-    """The positions with stones of both players, which are reachable with exchanged colours as well."""
+    """The positions with stones of both players, which are reachable with exchanged colours as
+    well.
+    """
     return boards.take((boards.cells == 1).any(axis=1) & (boards.cells == 2).any(axis=1))
 
 

@@ -22,7 +22,9 @@ POSIX = {
     ),
     ("docs/gomocup.md", "examples/files/pbrain-ttt --input examples/files/turns.txt"),
 }
-"""(page, command) of commands for POSIX shells alone; the page says so, or has another command next to it."""
+"""(page, command) of commands for POSIX shells alone; the page says so, or has another command next
+to it.
+"""
 
 
 def name_of(page):
@@ -39,7 +41,9 @@ def test_the_readme_names_the_two_commands_first():
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_blocks_have_a_language_show_files_of_the_checkout_and_are_the_same_in_every_shell(page):
-    """Bash, zsh and PowerShell read commands alike: no pipes, variables, here-documents or lines in several parts."""
+    """Bash, zsh and PowerShell read commands alike: no pipes, variables, here-documents or lines in
+    several parts.
+    """
     for block in blocks(page):
         place = f"{name_of(page)}:{block.line}"
         assert block.kind in (

@@ -1,7 +1,8 @@
-"""Every example runs as a user runs it: in its own process, in an empty folder, with checked numbers.
+"""Every example runs as a user runs it: in its own process, in an empty folder, with checked
+numbers.
 
-Those of Tianshou, TorchRL, PufferLib and RLlib are run by the matrix of clients, each in its own environment:
-tests/clients.
+Those of Tianshou, TorchRL, PufferLib and RLlib are run by the matrix of clients, each in its own
+environment: tests/clients.
 """
 
 import re

@@ -71,7 +71,9 @@ def one_line_errors():
 
 @pytest.fixture(scope="module", autouse=True)
 def load_fonts():
-    """matplotlib looks for fonts and caches them on its first import, which the guard would report."""
+    """matplotlib looks for fonts and caches them on its first import, which the guard would
+    report.
+    """
     import matplotlib.font_manager  # noqa: F401
 
 
@@ -80,7 +82,7 @@ def no_trust(monkeypatch):
     monkeypatch.setenv(TRUST, "0")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Spec strings and settings
 
 KEYS = sorted(
@@ -153,7 +155,7 @@ def test_any_text_is_a_position_or_an_error(text):
         assert to_text(from_text(text, tiny.GAME), tiny.GAME) == text
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Files of runs
 
 
@@ -169,7 +171,9 @@ def runs(tmp_path_factory):
 
 
 def read_all(run):
-    """Read all there is of a run, as playing, reports and costs do; every reader may say why it cannot."""
+    """Read all there is of a run, as playing, reports and costs do; every reader may say why it
+    cannot.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OtherGameWarning)
         with one_line_errors():
@@ -248,7 +252,7 @@ def test_a_damaged_run_resumes_or_is_rejected(runs, learner, tmp_path):
     check_damaged(files, RESUMED[learner], verify, tmp_path)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Other files
 
 
@@ -305,12 +309,14 @@ def test_damaged_logs_of_games_are_read_or_rejected(games, tmp_path):
     check_damaged([path], 1_500, verify, tmp_path)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Command lines
 
 
 def run_command(main, words, typed=""):
-    """Run a command in this process: it succeeds, or exits with code 2 and a message without a traceback."""
+    """Run a command in this process: it succeeds, or exits with code 2 and a message without a
+    traceback.
+    """
     error, output = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(TRUST, "0")
@@ -329,14 +335,19 @@ def run_command(main, words, typed=""):
 
 
 NUMBERS = (["0", "1", "2", "3", "5", "12", "0.25", "0.5", "1e1"],
-           ["-1", "7", "1.5", "nan", "inf", "-inf", "1e400", "1e-300", "9" * 30, "1,0", "x", "", "none"])  # fmt: skip
+           ["-1", "7", "1.5", "nan", "inf", "-inf", "1e400", "1e-300", "9" * 30, "1,0", "x", "",
+            "none"])  # fmt: skip
 PATHS = (["run", "new", "games.jsonl", "new.jsonl"],
-         ["cut", "nothing", "new/deeper", "torn.jsonl", "config.json", "run/config.json", "", ".", "x\x00y", "\udcff",
+         ["cut", "nothing", "new/deeper", "torn.jsonl", "config.json", "run/config.json", "", ".",
+          "x\x00y", "\udcff",
           "y" * 300, "empty"])  # fmt: skip
-TEXTS = (["random", "win-or-block", "optimal", "table", "expectiminimax:depth=1", "mcts:simulations=3", "run:run",
+TEXTS = (["random", "win-or-block", "optimal", "table", "expectiminimax:depth=1",
+          "mcts:simulations=3", "run:run",
           "self"],
-         ["optimal:epsilon=0.5", "svd:rank=2", "pool:every=5,size=2", "teacher", "run:nothing", "run:", "run:cut", "(",
-          "sb3:x.zip,algorithm=dqn", "no_such:A", "rndom", "", "x", "svd:rank=0", "mcts:simulations=0", "random:",
+         ["optimal:epsilon=0.5", "svd:rank=2", "pool:every=5,size=2", "teacher", "run:nothing",
+          "run:", "run:cut", "(",
+          "sb3:x.zip,algorithm=dqn", "no_such:A", "rndom", "", "x", "svd:rank=0",
+          "mcts:simulations=0", "random:",
           "optimal:epsilon=nan", "run:games.jsonl", "٣", "\x00", "run:" + "x" * 5000])  # fmt: skip
 WORDS_OF_TYPE = {int: NUMBERS, float: NUMBERS, Path: PATHS, str: TEXTS, bool: None}
 """plausible words and others; a flag has none"""
@@ -352,7 +363,8 @@ WORDS_OF = {
     "learner": (["q-learning", "naive-mc"], ["x", ""]),
 }
 """words for fields of some names"""
-OPEN_OR_LONG = {"cluster", "jobs", "threads", "clock", "web", "gomocup", "preset", "phantom", "gravity", "overlines",
+OPEN_OR_LONG = {"cluster", "jobs", "threads", "clock", "web", "gomocup", "preset", "phantom",
+                "gravity", "overlines",
                 "misere", "torus", "sprt"}  # fmt: skip
 """fields that begin processes or listen, or by whose games a command may take minutes"""
 
@@ -386,9 +398,13 @@ ASKED = (
     "reproduce",
     "list",
 )
-"""commands with words for their fields; others only have options of the game, and stop for want of the rest"""
-TYPED = ["a1", "b2", "c3", "5", "0", "99", "-1", "help", "undo", "hint", "moves", "board", "why", "values", "exact",
-         "new", "quit", "yes", "no", "y", "n", "", "z9", "x" * 500, "\x00", "٣", "resign", "swap", "?"]  # fmt: skip
+"""commands with words for their fields; others only have options of the game, and stop for want of
+the rest
+"""
+TYPED = ["a1", "b2", "c3", "5", "0", "99", "-1", "help", "undo", "hint", "moves", "board", "why",
+         "values", "exact",
+         "new", "quit", "yes", "no", "y", "n", "", "z9", "x" * 500, "\x00", "٣", "resign", "swap",
+         "?"]  # fmt: skip
 ANYWHERE = [
     "--help",
     "--version",

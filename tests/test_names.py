@@ -1,4 +1,6 @@
-"""Public names: every package lists them, documents and examples import no others, and no test uses a private one."""
+"""Public names: every package lists them, documents and examples import no others, and no test uses
+a private one.
+"""
 
 import ast
 import importlib

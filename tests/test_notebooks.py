@@ -1,4 +1,6 @@
-"""Notebooks: their cells are those of their sources, they have run without an error, and Colab can open them."""
+"""Notebooks: their cells are those of their sources, they have run without an error, and Colab can
+open them.
+"""
 
 import importlib.util
 import re

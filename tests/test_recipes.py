@@ -1,4 +1,6 @@
-"""The recipes of CONTRIBUTING.md for an opponent and a learner of the package, followed in a copy of the checkout."""
+"""The recipes of CONTRIBUTING.md for an opponent and a learner of the package, followed in a copy
+of the checkout.
+"""
 
 import re
 import shutil

@@ -111,7 +111,9 @@ def test_the_release_command_sets_version_and_date(checkout, tmp_path):
 
 
 def test_commands_of_the_wheel_work_without_the_checkout(distributions, tmp_path):
-    """tests/ttt_envs/test_package_conflicts.py has distributions of others with packages of the same names."""
+    """tests/ttt_envs/test_package_conflicts.py has distributions of others with packages of the
+    same names.
+    """
     import numpy
 
     folder = tmp_path / "environment"

@@ -1,4 +1,6 @@
-"""The site: its navigation has every page, links and anchors exist, and it builds without warnings."""
+"""The site: its navigation has every page, links and anchors exist, and it builds without
+warnings.
+"""
 
 import importlib.util
 import re
@@ -63,7 +65,10 @@ def test_links_and_anchors_exist(page):
 
 
 def test_links_are_rewritten_for_the_site():
-    text = "[a](docs/exact.md#x) [b](docs/learners) [c](tests/conftest.py) ![d](docs/reports.png) [`e`](https://a.b/c.md)"
+    text = (
+        "[a](docs/exact.md#x) [b](docs/learners) [c](tests/conftest.py) ![d](docs/reports.png) "
+        "[`e`](https://a.b/c.md)"
+    )
     pictures = "![d](reports.png#only-light) ![d](reports-dark.png#only-dark)"
     moved = f"[a](exact.md#x) [b](learners/index.md) c {pictures} [`e`](https://a.b/c.md)"
     assert make_pages.rewrite_links(text, "README.md", "index.md") == moved

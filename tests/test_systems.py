@@ -3,8 +3,8 @@
 import pytest
 from processes import ROOT, python_path, run_python
 
-# Python imports sitecustomize when it starts, in worker processes too. What is hidden there is hidden from us alone:
-# other libraries have code of their own for each system.
+# Python imports sitecustomize when it starts, in worker processes too. What is hidden there is
+# hidden from us alone: other libraries have code of their own for each system.
 POORER = """
 import builtins, os, signal, sys, types, warnings
 
@@ -32,13 +32,14 @@ def open_no_folder(path, *arguments, **more):
 
 poorer = {
     "os": Poorer(os, {
-        "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "fork", "getegid", "geteuid", "getpgid", "getuid", "killpg", "mkfifo",
-        "register_at_fork", "sched_getaffinity", "sched_setaffinity", "set_blocking", "setsid", "statvfs", "sysconf",
+        "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "fork", "getegid", "geteuid", "getpgid",
+        "getuid", "killpg", "mkfifo", "register_at_fork", "sched_getaffinity",
+        "sched_setaffinity", "set_blocking", "setsid", "statvfs", "sysconf",
         "uname", "wait4", "waitpid", "WNOHANG",
     }),
     "signal": Poorer(signal, {
-        "SIGALRM", "SIGCHLD", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGUSR1", "SIGUSR2", "alarm", "pthread_kill",
-        "pthread_sigmask", "set_wakeup_fd", "setitimer", "sigwait",
+        "SIGALRM", "SIGCHLD", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGUSR1", "SIGUSR2", "alarm",
+        "pthread_kill", "pthread_sigmask", "set_wakeup_fd", "setitimer", "sigwait",
     }),
 }
 poorer["os"].open = open_no_folder
@@ -60,7 +61,9 @@ warnings.filterwarnings("error", category=EncodingWarning, module="(" + "|".join
 
 @pytest.fixture
 def poorer(tmp_path):
-    """Environment variables of a process without POSIX features that warns of implicit encodings."""
+    """Environment variables of a process without POSIX features that warns of implicit
+    encodings.
+    """
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(POORER, encoding="utf-8")
     return {"PYTHONPATH": python_path(tmp_path / "site", ROOT), "PYTHONWARNDEFAULTENCODING": "1"}

@@ -44,14 +44,18 @@ OPTIONS = defaultdict(lambda: ("--games=200",)) | {
 
 
 def case(name, *values, id=None, slow=False):
-    """A case of a test for a learner: ``values``, or its name; left out where its packages are not installed."""
+    """A case of a test for a learner: ``values``, or its name; left out where its packages are not
+    installed.
+    """
     marks = [pytest.mark.needs(*PACKAGES[name])] if name in PACKAGES else []
     marks += [pytest.mark.slow] if slow else []
     return pytest.param(*(values or (name,)), id=id or name, marks=marks)
 
 
 def cases_of_rules(rule):
-    """A case for each of the learners that supports this rule, slow for those of Stable-Baselines3."""
+    """A case for each of the learners that supports this rule, slow for those of
+    Stable-Baselines3.
+    """
     return [
         case(name, slow="sb3" in name)
         for name in sorted(LEARNERS)

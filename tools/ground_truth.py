@@ -1,6 +1,8 @@
-"""Computes docs/ground-truth.md and docs/ground-truth.csv: ``python tools/ground_truth.py > docs/ground-truth.md``.
+"""Computes docs/ground-truth.md and docs/ground-truth.csv: ``python tools/ground_truth.py >
+docs/ground-truth.md``.
 
-The page's text is in ``ground_truth.md.jinja``; the CSV file has every number, a line for each game.
+The page's text is in ``ground_truth.md.jinja``; the CSV file has every number, a line for each
+game.
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ def _tell(done: int, total: int) -> None:
     print(f"{done} of {total} games", file=sys.stderr)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Computation
 
 
@@ -154,7 +156,7 @@ def _policies(game: Game) -> list[str]:
     return [*results, f"{exploitability(game, 'random'):.9f}"]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Formatting
 
 

@@ -1,4 +1,5 @@
-"""Writes the table of arguments in docs/environments.md, from the configuration of the environments.
+"""Writes the table of arguments in docs/environments.md, from the configuration of the
+environments.
 
 Usage: python tools/make_environment_table.py
 """

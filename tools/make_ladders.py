@@ -1,8 +1,8 @@
 """Makes the ladders of ``ttt_eval/data/ladders``, or prints them as Markdown tables.
 
-``python tools/make_ladders.py 3x3 --jobs 2 --out runs/ladders`` plays a round robin of a ladder's rungs, rates them and
-measures the costs of their moves; with ``--markdown`` it prints the stored ladder. Without names it takes all ladders.
-After a kill, the same command resumes.
+``python tools/make_ladders.py 3x3 --jobs 2 --out runs/ladders`` plays a round robin of a ladder's
+rungs, rates them and measures the costs of their moves; with ``--markdown`` it prints the stored
+ladder. Without names it takes all ladders. After a kill, the same command resumes.
 """
 
 from __future__ import annotations
@@ -74,8 +74,9 @@ def measure_ladder(
 ) -> Ladder:
     """Measure a ladder, and write it to ``NAME.json`` in a folder.
 
-    Every result is stored there as soon as it is known: after a kill, the same call resumes. Except for the costs of
-    moves, results do not depend on the number of workers. Costs are measured at the end, by one process at a time.
+    Every result is stored there as soon as it is known: after a kill, the same call resumes. Except
+    for the costs of moves, results do not depend on the number of workers. Costs are measured at
+    the end, by one process at a time.
 
     Args:
         name: of the ladder.

@@ -1,8 +1,9 @@
 """Makes the proved positions of ``ttt_eval/data/proved_positions``, or proves them again.
 
-``python tools/make_proved_positions.py 5x5-4 --out runs/proved-positions`` draws positions from seeded games between
-players of mixed strength and proves the result of every move; with ``--again`` it proves the stored ones again. Without
-names it takes all sets. The same version makes the same files, for any number of workers.
+``python tools/make_proved_positions.py 5x5-4 --out runs/proved-positions`` draws positions from
+seeded games between players of mixed strength and proves the result of every move; with ``--again``
+it proves the stored ones again. Without names it takes all sets. The same version makes the same
+files, for any number of workers.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class PositionSetPlan:
         game: without skips.
         stones: minimum and maximum number of stones on the board.
         count: number of positions.
-        quick: maximum number of positions decided within 2 plies: a threat of a line that must be blocked.
+        quick: maximum number of positions decided within 2 plies: a threat of a line that must be
+            blocked.
         wins: maximum number of won positions.
         nodes: maximum number of positions visited by a proof.
         seed: seed of all random numbers.
@@ -89,7 +91,8 @@ PLANS: Mapping[str, PositionSetPlan] = {
 def make_proved(
     name: str, plan: PositionSetPlan, folder: Path, provenance: Mapping[str, Any], *, jobs: Jobs = 1
 ) -> Positions:
-    """Draw positions, prove them, and write them to ``NAME.json`` in a folder, independent of the workers.
+    """Draw positions, prove them, and write them to ``NAME.json`` in a folder, independent of the
+    workers.
 
     Args:
         name: of the set.
@@ -156,7 +159,9 @@ def _candidates(plan: PositionSetPlan, first: int) -> list[ProvedPosition | None
 
 
 def prove_position(game: Game, position: Position, nodes: int) -> ProvedPosition | None:
-    """Return a position with the results of its moves; None if it is won at once, undecided, or all moves are alike."""
+    """Return a position with the results of its moves; None if it is won at once, undecided, or all
+    moves are alike.
+    """
     search = Search(game, Boards.from_positions([position]))
     search.run(1)
     results = None if np.nanmax(search.move_values) == 1 else _results(game, position, nodes)
@@ -204,7 +209,9 @@ def _sample_position(
 
 
 def count_plies(game: Game, position: Position, results: Int8Array) -> int:
-    """Return the ``plies`` of :class:`ProvedPosition`, by a search over all moves that counts the plies to an end."""
+    """Return the ``plies`` of :class:`ProvedPosition`, by a search over all moves that counts the
+    plies to an end.
+    """
     search = Search(game, Boards.from_positions([position]))
     search.run(SEARCH_DEPTH)
     values = search.move_values[0]

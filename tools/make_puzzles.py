@@ -1,7 +1,9 @@
-"""Make the built-in set of puzzles again, byte by byte: ``python tools/make_puzzles.py FILE [--seed N]``.
+"""Make the built-in set of puzzles again, byte by byte: ``python tools/make_puzzles.py FILE [--seed
+N]``.
 
-Its positions are those of games between two players that see wins and blocks. No two puzzles are symmetric: exchanging
-all colours counts as a symmetry, and so does a different skip chance on the same board.
+Its positions are those of games between two players that see wins and blocks. No two puzzles are
+symmetric: exchanging all colours counts as a symmetry, and so does a different skip chance on the
+same board.
 """
 
 from __future__ import annotations
@@ -42,13 +44,17 @@ PANEL = (
 )
 """Policies whose mistakes grade a puzzle."""
 PLAYER, PAIRS = "win-or-block", 400
-"""Both players of the games that give the positions, and the pairs of such games for each game of the set."""
+"""Both players of the games that give the positions, and the pairs of such games for each game of
+the set.
+"""
 MIN_LOSS = 0.05
 """Minimum loss of value of the obvious moves."""
 
 
 def make_set(seed: int) -> Iterator[Puzzle]:
-    """Yield the puzzles of each game, the easiest and most costly first; of each level and reason in turn."""
+    """Yield the puzzles of each game, the easiest and most costly first; of each level and reason
+    in turn.
+    """
     keys: set[tuple[object, ...]] = set()
     for number, (game, count) in enumerate(PUZZLES_PER_GAME.items()):
         puzzles, chosen = list(obvious_puzzles(game, [seed, number])), list[Puzzle]()

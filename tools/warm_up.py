@@ -1,7 +1,8 @@
-"""Compiles the machine code of environments, opponents, exact values, learners and the explorer: ``tools/warm_up.py``.
+"""Compiles the machine code of environments, opponents, exact values, learners and the explorer:
+``tools/warm_up.py``.
 
-It is cached on disk: run this once on each machine, or once with NUMBA_CACHE_DIR on a folder that machines of the same
-kind share.
+It is cached on disk: run this once on each machine, or once with NUMBA_CACHE_DIR on a folder that
+machines of the same kind share.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from ttt_envs import mnk_v0
 from ttt_envs.core.jit import compile_at_once, kernel_folder
 
 BOARDS = ({"size": 3}, {"size": 3, "skip_chance": 0.25}, {"size": 4}, {"size": 7, "win_length": 5})
-"""Games that environments and policies play here: with and without skips, and a board too large to solve."""
+"""Games that environments and policies play here: with and without skips, and a board too large to
+solve.
+"""
 GAMES = (
     "--size 3",
     "--size 3 --skip-chance 0.25",

@@ -1,4 +1,6 @@
-"""Command-line and web applications: parse options, call the library, write results; nothing else."""
+"""Command-line and web applications: parse options, call the library, write results; nothing
+else.
+"""
 
 import os
 import sys
@@ -9,7 +11,9 @@ __ttt_envs__ = True  # distinguishes our package from others of this name: ttt_e
 
 
 def _find_problem() -> str | None:
-    """Return a sentence on what keeps the commands from importing all packages; None if there is nothing."""
+    """Return a sentence on what keeps the commands from importing all packages; None if there is
+    nothing.
+    """
     try:
         os.getcwd()
     except OSError:
@@ -17,7 +21,10 @@ def _find_problem() -> str | None:
     with suppress(ValueError):
         threads = os.environ.get("NUMBA_NUM_THREADS", "1")
         if int(threads) < 1:
-            return f"NUMBA_NUM_THREADS={threads} is no number of threads: choose 1 or more, or unset it"
+            return (
+                f"NUMBA_NUM_THREADS={threads} is no number of threads: choose 1 or more, or unset "
+                "it"
+            )
     try:
         from ttt_envs.core.packages import find_conflict
     except ModuleNotFoundError as problem:

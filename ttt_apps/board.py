@@ -32,12 +32,15 @@ ONLY = np.zeros(1, np.int64)
 """Row index of a batch of one."""
 
 _STYLES = (Style(dim=True), Style(color=SERIES[0], bold=True), Style(color=SERIES[1], bold=True))
-"""Styles of empty cells, o and x: colours with good contrast on light and dark backgrounds, for any colour vision."""
+"""Styles of empty cells, o and x: colours with good contrast on light and dark backgrounds, for any
+colour vision.
+"""
 _MARKED = Style(reverse=True)
 
 
 class LiveGame:
-    """A game in progress; its chance events are those of an episode of a key, so that moves can be undone.
+    """A game in progress; its chance events are those of an episode of a key, so that moves can be
+    undone.
 
     Attributes:
         plies: the moves so far.
@@ -88,7 +91,9 @@ class LiveGame:
         return self.plies[-1]
 
     def take_back(self, seat: int) -> list[Ply]:
-        """Undo to before the last move of ``seat``; return the undone plies, empty if it has not moved yet."""
+        """Undo to before the last move of ``seat``; return the undone plies, empty if it has not
+        moved yet.
+        """
         own = [number for number, ply in enumerate(self.plies) if ply.position.mover == seat]
         if not own:
             return []

@@ -64,7 +64,7 @@ GLOBAL = "--quiet prints results and errors only; --version prints the version."
 Parsed = TypeVar("Parsed")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Reading arguments
 
 
@@ -80,7 +80,8 @@ def parse_size(text: str) -> tuple[int, int]:
     rows, columns = (0, 0) if match is None else (int(match[1]), int(match[2] or match[1]))
     if not 0 < min(rows, columns) <= max(rows, columns) <= MAX_EDGE:
         raise Refusal(
-            f"--size {quote(text)} is not a board: write an edge of 1 to {MAX_EDGE} such as 3, or rows x columns "
+            f"--size {quote(text)} is not a board: write an edge of 1 to {MAX_EDGE} such as 3, or "
+            "rows x columns "
             f"such as 5x6"
         )
     return rows, columns
@@ -177,17 +178,21 @@ class TrustOptions:
 
 @dataclass(frozen=True)
 class GameOptions:
-    """Parameters of the game; those that are not given are those of another game, such as that of a policy's run."""
+    """Parameters of the game; those that are not given are those of another game, such as that of a
+    policy's run.
+    """
 
     preset: Annotated[
         GameName | None, tyro.conf.arg(name="game", constructor=GameName, help_behavior_hint="")
     ] = None
     """a game by name, in place of the options below; those that are given change it"""
     size: Annotated[OptionalText, tyro.conf.arg(metavar="N|RxC")] = None
-    """edge of the board, or rows x columns, as in 5x6; default: 3. evaluate.py and play.py take options of the game
-    that are not given from the run that they name"""
+    """edge of the board, or rows x columns, as in 5x6; default: 3. evaluate.py and play.py take
+    options of the game that are not given from the run that they name"""
     win_length: OptionalPositive = None
-    """number of stones in a line that win; default: by the shorter edge, 3 up to an edge of 3, 4 up to 6, else 5"""
+    """number of stones in a line that win; default: by the shorter edge, 3 up to an edge of 3, 4 up
+    to 6, else 5
+    """
     skip_chance: Annotated[
         float | None, PROBABILITY, tyro.conf.arg(help_behavior_hint="(default: 0)")
     ] = None
@@ -234,7 +239,8 @@ class GameOptions:
         return refuse_hidden(self.any_game_for(*policies))
 
     def any_game_for(self, *policies: str) -> AnyGame:
-        """Return the validated game: by default that of the runs among the policies, else 3 x 3 without skips.
+        """Return the validated game: by default that of the runs among the policies, else 3 x 3
+        without skips.
 
         Args:
             policies: spec strings; empty ones are left out.
@@ -253,7 +259,8 @@ class GameOptions:
         if len(games) > 1:
             (game, folder), (other_game, other_folder) = list(games.items())[:2]
             raise Refusal(
-                f"{folder} learned {game}, and {other_folder} learned {other_game}: name the game that they are to "
+                f"{folder} learned {game}, and {other_folder} learned {other_game}: name the game "
+                "that they are to "
                 f"play with --size, --win-length and --skip-chance"
             )
         return next(iter(games))
@@ -270,8 +277,8 @@ class PhantomOptions(GameOptions):
         HiddenStones | None,
         tyro.conf.arg(constructor=HiddenStones, help_behavior_hint="(default: no)"),
     ] = None
-    """hide the opponent's stones; after an attempt on a hidden stone one tries again (classic), or the turn is over
-    (abrupt)"""
+    """hide the opponent's stones; after an attempt on a hidden stone one tries again (classic), or
+    the turn is over (abrupt)"""
 
     def game(self, default: AnyGame | None = None) -> AnyGame:
         """Return the validated game, as :meth:`GameOptions.game` does."""
@@ -290,7 +297,9 @@ class JsonOptions:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """Option of commands that write files, which replace none unasked: docs/commands.md has the rule."""
+    """Option of commands that write files, which replace none unasked: docs/commands.md has the
+    rule.
+    """
 
     overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
     """replace files that are there already"""
@@ -306,12 +315,15 @@ class OutputOptions:
     def check_folder(
         self, folder: Path, settings: Mapping[str, Any], growing: Mapping[str, Any]
     ) -> None:
-        """Raise ValueError if a folder holds what this command would not continue but replace, but with ``overwrite``.
+        """Raise ValueError if a folder holds what this command would not continue but replace, but
+        with ``overwrite``.
 
         Args:
             folder: the folder of the result.
-            settings: values by key of ``result.json``, JSON-ready: those of the stored result are the same.
-            growing: numbers and lists by key: those of the stored result are none, the same, or a part of these.
+            settings: values by key of ``result.json``, JSON-ready: those of the stored result are
+                the same.
+            growing: numbers and lists by key: those of the stored result are none, the same, or a
+                part of these.
         """
         from ttt_envs.core.files import read_json
         from ttt_eval.result_store import RESULT, TABLE, UNITS
@@ -330,7 +342,8 @@ class OutputOptions:
                 for key, value in json_format.loads(json_format.dumps(values)).items():
                     if not _continues(stored.get(key), value, grows=grows):
                         raise Refusal(
-                            f"{path} is a result with {key} {truncate(stored.get(key))}, not {truncate(value)}: choose "
+                            f"{path} is a result with {key} {truncate(stored.get(key))}, not "
+                            f"{truncate(value)}: choose "
                             f"another --out, or --overwrite replaces it"
                         )
         elif not (folder / UNITS).exists():
@@ -338,7 +351,9 @@ class OutputOptions:
 
 
 def _continues(stored: Any, new: Any, *, grows: bool) -> bool:
-    """Return whether a part of a result continues a stored one: all of a mapping's keys, and all rows of a list."""
+    """Return whether a part of a result continues a stored one: all of a mapping's keys, and all
+    rows of a list.
+    """
     if isinstance(new, dict) and isinstance(stored, dict):
         return all(_continues(stored.get(key), value, grows=grows) for key, value in new.items())
     if not grows:
@@ -356,7 +371,8 @@ class ReportOptions(JsonOptions, OutputOptions):
     """write no report.html"""
 
     def show_folder(self, folder: Path, *parts: Table | str, others: Sequence[Path] = ()) -> None:
-        """Write the report page of a folder, and print its result: with ``json`` the file, else tables and sentences.
+        """Write the report page of a folder, and print its result: with ``json`` the file, else
+        tables and sentences.
 
         Args:
             folder: with a ``result.json``.
@@ -382,7 +398,9 @@ class ExactOptions(JsonOptions, GameOptions):
     memory: Annotated[
         float | None, tyro.conf.arg(constructor=float, metavar="GIB", help_behavior_hint="")
     ] = None
-    """maximum memory in GiB; default: the available memory. Work with a higher estimate is not started"""
+    """maximum memory in GiB; default: the available memory. Work with a higher estimate is not
+    started
+    """
 
     def memory_bytes(self) -> int | None:
         """Return the maximum memory in bytes, None for the available memory.
@@ -447,7 +465,9 @@ class ThreadOptions:
 
 
 def trust_files() -> None:
-    """Trust files from here on, even if they run code: zips with pickles, and classes named in files."""
+    """Trust files from here on, even if they run code: zips with pickles, and classes named in
+    files.
+    """
     os.environ[TRUST] = "1"  # inherited by workers
 
 
@@ -509,7 +529,9 @@ def parse(
 
 
 def option_name(field: dataclasses.Field[Any]) -> str:
-    """Return the name of a field on the command line; that of a positional argument is in capitals."""
+    """Return the name of a field on the command line; that of a positional argument is in
+    capitals.
+    """
     return (
         field.name.upper()
         if "Positional" in str(field.type)
@@ -517,12 +539,14 @@ def option_name(field: dataclasses.Field[Any]) -> str:
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Running
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal requested a stop, and all completed work is on disk; the message says how to resume."""
+    """A signal requested a stop, and all completed work is on disk; the message says how to
+    resume.
+    """
 
 
 def command_words(arguments: Sequence[str] | None) -> list[str]:
@@ -547,7 +571,8 @@ def is_quiet() -> bool:
 
 
 def prepare_output() -> None:
-    """Make standard output safe for any text: replace characters it cannot encode, and limit its width.
+    """Make standard output safe for any text: replace characters it cannot encode, and limit its
+    width.
 
     A standard stream that was closed is an empty one from here on.
     """
@@ -602,7 +627,10 @@ def describe_os_error(problem: OSError) -> str:
         errno.EFBIG,
         errno.ENOSPC,
     ):  # errors of our files name them
-        return f"the output cannot be written ({problem.strerror}): make room on its disk, or choose another place"
+        return (
+            f"the output cannot be written ({problem.strerror}): make room on its disk, or choose "
+            "another place"
+        )
     if problem.filename is None or problem.strerror is None:
         return str(problem)
     path = Path(str(problem.filename))
@@ -617,32 +645,40 @@ def describe_os_error(problem: OSError) -> str:
         errno.EISDIR: "name a file",
         errno.ENOSPC: "make room on its disk, or choose another place",
     }
-    return f"{path} cannot be used ({problem.strerror}): {ways.get(problem.errno or 0, 'choose another place')}"
+    return (
+        f"{path} cannot be used ({problem.strerror}): "
+        f"{ways.get(problem.errno or 0, 'choose another place')}"
+    )
 
 
 def installed_names(text: str) -> str:
-    """Replace command names in ``text`` by those of this installation: an installed package has no train.py."""
+    """Replace command names in ``text`` by those of this installation: an installed package has no
+    train.py.
+    """
     if Path(sys.argv[0]).name.startswith("ttt-") or not (ROOT / "train.py").is_file():
         return re.sub(r"\b(?:python )?(train|evaluate|play)\.py\b", r"ttt-\1", text)
     return text
 
 
 def escape_unprintable(text: str, keep: str = "") -> str:
-    """Replace line breaks and other unprintable characters by their escapes, except those in ``keep``.
+    """Replace line breaks and other unprintable characters by their escapes, except those in
+    ``keep``.
 
-    Messages and tables quote names of files and texts in them, which may hold characters that a terminal obeys.
+    Messages and tables quote names of files and texts in them, which may hold characters that a
+    terminal obeys.
     """
     return "".join(
         letter if letter.isprintable() or letter in keep else repr(letter)[1:-1] for letter in text
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Showing
 
 
 class PlainConsole(Console):
-    """A console that shows any text as it is: without markup, and with escapes of unprintable characters.
+    """A console that shows any text as it is: without markup, and with escapes of unprintable
+    characters.
 
     Names of players and paths may hold brackets, and characters that a terminal obeys.
     """
@@ -651,7 +687,9 @@ class PlainConsole(Console):
         super().__init__(markup=False, highlight=False, emoji=False, **settings)
 
     def render_str(self, text: str, **settings: Any) -> Text:
-        """Render a string; all strings that are printed, those in tables included, pass through here."""
+        """Render a string; all strings that are printed, those in tables included, pass through
+        here.
+        """
         return super().render_str(escape_unprintable(text, keep="\n"), **settings)
 
 
@@ -681,7 +719,9 @@ def warn(text: str) -> None:
 
 
 def format_value(value: Any) -> str:
-    """Format a JSON-ready value of a result, such as a number, an interval or a list, for people."""
+    """Format a JSON-ready value of a result, such as a number, an interval or a list, for
+    people.
+    """
     match value:
         case None:
             return ""
@@ -706,7 +746,8 @@ def format_value(value: Any) -> str:
 
 
 def rows_table(rows: Iterable[Mapping[str, Any]], title: str = "") -> Table:
-    """Return a table of JSON-ready rows: their keys are its columns, but those without a value in any row.
+    """Return a table of JSON-ready rows: their keys are its columns, but those without a value in
+    any row.
 
     Without rows it prints nothing but an empty line.
     """

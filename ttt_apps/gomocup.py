@@ -1,15 +1,16 @@
-"""``play.py --gomocup``: a policy as an engine of the Gomocup protocol, on standard input and output.
+"""``play.py --gomocup``: a policy as an engine of the Gomocup protocol, on standard input and
+output.
 
-The protocol is that of :mod:`baselines.gomocup`, from the engine's side. Where it leaves a choice, the engine follows
-piskvork's skeleton, source/skelet_CPP/pisqpipe.cpp. Additional rules:
+The protocol is that of :mod:`baselines.gomocup`, from the engine's side. Where it leaves a choice,
+the engine follows piskvork's skeleton, source/skelet_CPP/pisqpipe.cpp. Additional rules:
 
-- Command names are case-insensitive. The reply to an unknown command is ``UNKNOWN message``, to a known command that
-  fails ``ERROR message``, and the engine continues.
-- ``INFO`` has no reply, and unknown keys are ignored; values that cannot be obeyed are reported at the next command
-  that requests a move. ``timeout_turn`` 0 is as fast as possible. ``rule`` is a sum of 1 exactly five, 2 continuous, 4
-  renju, 8 caro; none of these is supported.
-- ``TAKEBACK X,Y`` removes a stone and ``PLAY X,Y`` puts an own one; the replies are ``OK`` and ``X,Y``. The reply to
-  ``ABOUT`` is ``key="value", ...``. There is no output after ``END``.
+- Command names are case-insensitive. The reply to an unknown command is ``UNKNOWN message``, to a
+  known command that fails ``ERROR message``, and the engine continues.
+- ``INFO`` has no reply, and unknown keys are ignored; values that cannot be obeyed are reported at
+  the next command that requests a move. ``timeout_turn`` 0 is as fast as possible. ``rule`` is a
+  sum of 1 exactly five, 2 continuous, 4 renju, 8 caro; none of these is supported.
+- ``TAKEBACK X,Y`` removes a stone and ``PLAY X,Y`` puts an own one; the replies are ``OK`` and
+  ``X,Y``. The reply to ``ABOUT`` is ``key="value", ...``. There is no output after ``END``.
 """
 
 from __future__ import annotations
@@ -62,8 +63,10 @@ class Brain:
     """The engine's side of the protocol: replies to lines.
 
     Args:
-        spec: spec string of the policy; a search obeys the manager's times, by :class:`baselines.timed.Timed`.
-        seed: seed of all random numbers: the games of a process are those of ``play.py`` with this seed.
+        spec: spec string of the policy; a search obeys the manager's times, by
+            :class:`baselines.timed.Timed`.
+        seed: seed of all random numbers: the games of a process are those of ``play.py`` with this
+            seed.
         reply: receives a line of the reply.
         log: receives diagnostics that a manager does not need.
     """
@@ -90,7 +93,8 @@ class Brain:
         """the lines since BOARD"""
 
     def handle_line(self, line: str) -> bool:
-        """Reply to a line of the manager by the method ``on_`` of its command; return False for ``END``.
+        """Reply to a line of the manager by the method ``on_`` of its command; return False for
+        ``END``.
 
         It raises nothing but an interrupt: errors are replies, too.
         """
@@ -116,7 +120,7 @@ class Brain:
             self._reply(f"ERROR {_to_ascii_line(f'{type(problem).__name__}: {problem}')}")
         return word.upper() != "END"
 
-    # -----------------------------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
     # Games
 
     def on_start(self, text: str) -> str:
@@ -158,7 +162,7 @@ class Brain:
             raise CommandRefusedError("there is no board: send START first")
         return self.game
 
-    # -----------------------------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
     # Moves
 
     def on_begin(self, _: str) -> str:
@@ -204,8 +208,8 @@ class Brain:
         return "OK"
 
     def _make_move(self, cells: Int8Array) -> str:
-        """Move on a board of own stones, 1, and the opponent's, 2, which becomes the current board; return the
-        reply.
+        """Move on a board of own stones, 1, and the opponent's, 2, which becomes the current board;
+        return the reply.
         """
         game = self._current
         if rule := self._info.get("rule", 0):
@@ -238,7 +242,7 @@ class Brain:
             raise CommandRefusedError(f"{text} has {'a stone already' if empty else 'no stone'}")
         return cell
 
-    # -----------------------------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
     # Time limits, and the player
 
     def on_info(self, text: str) -> None:
@@ -268,7 +272,8 @@ class Brain:
 
 
 def make_timed_policy(spec: str, game: Game, turn_s: float | None, clocked: bool) -> Policy:
-    """Return the policy of a spec string; a search obeys the times, and never exceeds the depth of its spec.
+    """Return the policy of a spec string; a search obeys the times, and never exceeds the depth of
+    its spec.
 
     Args:
         spec: the spec string.
@@ -294,12 +299,14 @@ def _to_ascii_line(text: str) -> str:
     return "".join(letter if " " <= letter <= "~" else "?" for letter in text[:300])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Standard input and output
 
 
 def serve(spec: str, seed: int, lines: IO[bytes]) -> None:
-    """Run the engine until ``END`` or the end of ``lines``; only replies are written to standard output."""
+    """Run the engine until ``END`` or the end of ``lines``; only replies are written to standard
+    output.
+    """
     sys.stdout.flush()
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # all other output goes to standard error

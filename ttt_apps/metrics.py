@@ -1,4 +1,6 @@
-"""Measurements of a run during training: lines of ``metrics.jsonl``, and the same as TensorBoard scalars."""
+"""Measurements of a run during training: lines of ``metrics.jsonl``, and the same as TensorBoard
+scalars.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,8 @@ def open_log(run: RunDirectory, size: int = 0, *, done: int = 0) -> Iterator[Run
 
 @contextmanager
 def _open_events(path: Path) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
-    """Open a new file of TensorBoard events, by tensorboard's own records without importing TensorFlow.
+    """Open a new file of TensorBoard events, by tensorboard's own records without importing
+    TensorFlow.
 
     Yield a function that writes the scalars of a step; nothing without tensorboard.
     """

@@ -29,14 +29,16 @@ class Play(cli.TrustOptions, cli.GameOptions):
     """Play in the terminal against any policy. In the game, help lists the commands."""
 
     opponent: Annotated[cli.OptionalText, tyro.conf.arg(metavar="POLICY")] = None
-    """a policy, such as random, svd:rank=18 or run:PATH; default: optimal on boards up to 16 cells, and
-    mcts:simulations=2000 on larger ones"""
+    """a policy, such as random, svd:rank=18 or run:PATH; default: optimal on boards up to 16 cells,
+    and mcts:simulations=2000 on larger ones"""
     seat: SeatChoice = "first"
     """your seat; alternate begins with the first"""
     games: cli.OptionalPositive = None
     """number of games; default: ask after each"""
     seed: cli.OptionalNatural = None
-    """seed of all random numbers: the same seed and moves give the same game; default: a new one each time"""
+    """seed of all random numbers: the same seed and moves give the same game; default: a new one
+    each time
+    """
     log: cli.OptionalPath = None
     """file to which games are appended when they end"""
     replay: Annotated[cli.OptionalPath, cli.ONE_OF] = None
@@ -44,10 +46,12 @@ class Play(cli.TrustOptions, cli.GameOptions):
     number: cli.OptionalPositive = None
     """with --replay: which game, counted from 1; default: the first"""
     input: cli.OptionalPath = None
-    """file whose lines are read as if they were typed: moves and commands, or with --gomocup a manager's lines"""
+    """file whose lines are read as if they were typed: moves and commands, or with --gomocup a
+    manager's lines
+    """
     gomocup: Annotated[tyro.conf.FlagCreatePairsOff[bool], cli.ONE_OF] = False
-    """run the opponent as an engine of the Gomocup protocol, started by a tournament manager; default: timed, a search
-    by the manager's times"""
+    """run the opponent as an engine of the Gomocup protocol, started by a tournament manager;
+    default: timed, a search by the manager's times"""
     web: tyro.conf.FlagCreatePairsOff[bool] = False
     """open the explorer, a page in the browser, instead: see --web --help"""
 

@@ -54,6 +54,7 @@ def replay(console: Console, path: Path, number: int) -> None:
         is_won = number == len(plies) and played.forfeit is None
         line = winning_line_cells(game, cells, played.result if is_won else None)
         console.print(
-            f"{number}. {MOVERS[before.mover]} {coordinate(action, game)}{' (skip)' if skipped else ''}"
+            f"{number}. {MOVERS[before.mover]} "
+            f"{coordinate(action, game)}{' (skip)' if skipped else ''}"
         )
         console.print(board_text(game, cells, [action], line) + Text("\n"), soft_wrap=True)

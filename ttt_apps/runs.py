@@ -74,7 +74,8 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
     )
     if directory.exists() and any(files) and not options.overwrite:
         raise Refusal(
-            f"{directory} holds a run already: continue it with {directory.resume_command}, choose another --out, "
+            f"{directory} holds a run already: continue it with {directory.resume_command}, choose "
+            "another --out, "
             f"or --overwrite to replace it"
         )
     if not directory.exists():
@@ -95,14 +96,17 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
 
 
 def new_run_config(options: Options, settings: LearnerConfig, place: str = "") -> dict[str, Any]:
-    """Return the ``config.json`` of a new run; print a note if its games are one batch, as nobody has chosen.
+    """Return the ``config.json`` of a new run; print a note if its games are one batch, as nobody
+    has chosen.
 
     The note begins with ``place``, which tells the runs of a file apart.
     """
     if not settings.loop and options.games <= options.batch == settings.batch:
         warn(
-            f"{place}all {options.games:,} games are played at the same time, because the batch of {options.learner} "
-            f"is {options.batch:,}: no game uses what was learned from another. Choose more --games, or --batch 16"
+            f"{place}all {options.games:,} games are played at the same time, because the batch of "
+            f"{options.learner} "
+            f"is {options.batch:,}: no game uses what was learned from another. Choose more "
+            "--games, or --batch 16"
         )
     stored = {name: getattr(options, name) for name in STORED}
     config = new_config(options.game(), dataclasses.asdict(settings), **stored)
@@ -133,7 +137,8 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
         cluster: cluster of a teacher, as ``Options.cluster``.
 
     Raises:
-        ValueError: no run, a damaged one, one that cannot be resumed, or fewer games than requested at first.
+        ValueError: no run, a damaged one, one that cannot be resumed, or fewer games than requested
+            at first.
         Stopped: a signal asked to stop; a checkpoint has been written.
     """
     with _locked_run(path) as directory:
@@ -152,11 +157,13 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
         elif state.missing:
             if lost := [name for name in state.missing if name not in DERIVED_FILES]:
                 raise Refusal(
-                    f"{directory} lacks {', '.join(lost)}, or a part of it, which only its training writes: train "
+                    f"{directory} lacks {', '.join(lost)}, or a part of it, which only its "
+                    "training writes: train "
                     f"again, with --out {directory} --overwrite"
                 )
             print_status(
-                f"{directory} is finished; it lacked {', '.join(state.missing)}, which is written now"
+                f"{directory} is finished; it lacked {', '.join(state.missing)}, which is written "
+                "now"
             )
             with open_log(directory, state.size):
                 run.meter.end(
@@ -219,12 +226,15 @@ class Run:
         stored = {name: config[name] for name in STORED if name in config} | {"games": total}
         if total < config["games"]:
             raise Refusal(
-                f"--games {total} is fewer than the {config['games']} of the run: choose that or more"
+                f"--games {total} is fewer than the {config['games']} of the run: choose that or "
+                "more"
             )
         if total > config["games"] and not settings.resumes:
             raise Refusal(
-                f"{run} cannot continue to {total} games, because {config['learner']} has a training loop "
-                f"of its own and stores no state of it: train again, with --games {total} --out {run} --overwrite"
+                f"{run} cannot continue to {total} games, because {config['learner']} has a "
+                "training loop "
+                f"of its own and stores no state of it: train again, with --games {total} --out "
+                f"{run} --overwrite"
             )
         with name_place(f"{run.config} cannot be read as the settings of a run"):
             options = Options(**{"batch": settings.batch, **stored}, out=run.path, cluster=cluster)
@@ -234,11 +244,13 @@ class Run:
         """Return the training at its start, with the given options.
 
         Raises:
-            ValueError: as :meth:`~learners.config.LearnerConfig.training`, or a cluster for a learner without workers.
+            ValueError: as :meth:`~learners.config.LearnerConfig.training`, or a cluster for a
+                learner without workers.
         """
         if options.cluster and not hasattr(self.settings, "jobs"):
             raise Refusal(
-                f"--cluster has no effect for {options.learner}, which one process trains: leave it out"
+                f"--cluster has no effect for {options.learner}, which one process trains: leave "
+                "it out"
             )
         return self.settings.training(
             self.game,
@@ -251,7 +263,8 @@ class Run:
         )
 
     def restore_training(self, state: RunState) -> TrainingLoop:
-        """Return the training at its checkpoint; at its start without one, or if its learner cannot continue.
+        """Return the training at its checkpoint; at its start without one, or if its learner cannot
+        continue.
 
         Raises:
             ValueError: a checkpoint that is not of this training.
@@ -260,7 +273,8 @@ class Run:
         if parts is None or not settings.resumes:
             if self.directory.metrics.exists() and not settings.resumes:
                 print_status(
-                    f"{options.learner} keeps no state of its training: it starts again with the first game"
+                    f"{options.learner} keeps no state of its training: it starts again with the "
+                    "first game"
                 )
             return self.new_training(options)
         if {"learner", "training", "metrics"} - parts.keys() or not (
@@ -301,7 +315,9 @@ class Run:
         )
 
     def _learn(self, training: TrainingLoop, size: int) -> Progress:
-        """Train to the end, with periodic checkpoints and a final one; ``size`` is that of the last checkpoint."""
+        """Train to the end, with periodic checkpoints and a final one; ``size`` is that of the last
+        checkpoint.
+        """
         options, directory, meter = self.options, self.directory, self.meter
         first, began = training.done.games, time.monotonic()
         saved_games, shown_at, saved_at = first, 0.0, began
@@ -364,7 +380,8 @@ class Run:
         )
 
     def report(self) -> None:
-        """Write the report, the last file of a run, and print the strength of the learner and where the page is.
+        """Write the report, the last file of a run, and print the strength of the learner and where
+        the page is.
 
         The page includes the cost of the evaluation.
         """
@@ -376,20 +393,23 @@ class Run:
         print_status(f"a report to look at: {write_run_page(self.directory.path, exact)}")
 
     def _describe_training(self, done: Progress) -> str:
-        """Describe the results of the training's games, or of the updated policies, and whose they are."""
+        """Describe the results of the training's games, or of the updated policies, and whose they
+        are.
+        """
         options, units = self.options, "games" if self.settings.plays_games else "exact updates"
         subject = "player_0" if options.opponent == TEACHER else "while learning it"
         won, drawn, lost = (
             count / max(1, done.games) for count in (done.wins, done.draws, done.losses)
         )
         return (
-            f"{options.learner} learned from {done.games:,} {units} in {self.game} against {options.opponent}: "
+            f"{options.learner} learned from {done.games:,} {units} in {self.game} against "
+            f"{options.opponent}: "
             f"{subject} won {won:.1%}, drew {drawn:.1%}, lost {lost:.1%}"
         )
 
     def _describe_unmeasured(self) -> str:
-        """Say what was measured during training, that there are no exact results of the policy, and how to sample them:
-        no match is of a phantom game.
+        """Say what was measured during training, that there are no exact results of the policy, and
+        how to sample them: no match is of a phantom game.
         """
         if isinstance(self.game, PhantomGame):
             return "its strength is unknown: phantom games of this size are not evaluated"
@@ -400,7 +420,10 @@ class Run:
             if rows
             else ""
         )
-        return f"{measured}exact results on {self.game} take long, or do not exist: evaluate.py {words} samples them"
+        return (
+            f"{measured}exact results on {self.game} take long, or do not exist: evaluate.py "
+            f"{words} samples them"
+        )
 
     def _write_cost(self, phase: str) -> None:
         """End a phase of the cost, and write all phases."""
@@ -429,7 +452,9 @@ class Run:
         return [measure_exactly]
 
     def _warm_up(self) -> None:
-        """Compile a learner's code before its training is timed, with a few games that are discarded."""
+        """Compile a learner's code before its training is timed, with a few games that are
+        discarded.
+        """
         if self.options.games >= MIN_COMPILED_GAMES and self.settings.resumes:
             with compile_at_once():
                 few = dataclasses.replace(
@@ -447,5 +472,6 @@ def describe_strength(exact: Strength, options: Options) -> str:
     losses = describe_losses(exact.measures, " (perfect play)" if exact.perfect else "")
     return (
         f"exactly: {losses}; "
-        f"against {opponent} it wins {result.win:.2%}, draws {result.draw:.2%}, loses {result.loss:.2%}, {where}"
+        f"against {opponent} it wins {result.win:.2%}, draws {result.draw:.2%}, loses "
+        f"{result.loss:.2%}, {where}"
     )

@@ -11,12 +11,16 @@ from typing import Any
 INTERRUPTED = 130
 """Exit code of a command that a signal asked to stop."""
 ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""Signals for termination and for a closed terminal. ``ttt_envs.core.parallel`` has them too, but is imported later."""
+"""Signals for termination and for a closed terminal. ``ttt_envs.core.parallel`` has them too, but
+is imported later.
+"""
 
 
 @contextmanager
 def _handle(handler: Callable[..., Any], *others: int) -> Iterator[None]:
-    """Handle :data:`ENDS`, but those that the process ignores, as under ``nohup``, and others in the main thread."""
+    """Handle :data:`ENDS`, but those that the process ignores, as under ``nohup``, and others in
+    the main thread.
+    """
     numbers: list[int] = []
     if threading.current_thread() is threading.main_thread():
         numbers = [
@@ -33,7 +37,9 @@ def _handle(handler: Callable[..., Any], *others: int) -> Iterator[None]:
 
 @contextmanager
 def stop_requests() -> Iterator[list[int]]:
-    """Yield a list that receives the first stop signal, so that the step can finish; a second one stops at once."""
+    """Yield a list that receives the first stop signal, so that the step can finish; a second one
+    stops at once.
+    """
     requests: list[int] = []
 
     def receive(number: int, *_: object) -> None:

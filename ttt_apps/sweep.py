@@ -1,4 +1,6 @@
-"""``train.py --sweep FILE``: train many runs described in a file, on all cores or on a cluster, and tabulate them."""
+"""``train.py --sweep FILE``: train many runs described in a file, on all cores or on a cluster, and
+tabulate them.
+"""
 
 from __future__ import annotations
 
@@ -41,35 +43,41 @@ from ttt_eval.run_files import REPORT, RUN_FILES, RunDirectory
 RUNS = "runs"
 """Folder of a sweep's runs."""
 TRANSFERRED_FILES = tuple(name for name in RUN_FILES if name != REPORT)
-"""Files that a run on another machine sends back; the report, which names the folder, is made here."""
+"""Files that a run on another machine sends back; the report, which names the folder, is made here.
+"""
 SAMPLE_PAIRS = 2_000
 """Number of pairs of games against random, for learners that cannot be measured exactly."""
 REFUSED_OPTIONS = (
-    "out", "overwrite", "seed", "sweep", "resume", "trust", "cluster", "jobs", "threads", "json", "help",
+    "out", "overwrite", "seed", "sweep", "resume", "trust", "cluster", "jobs", "threads", "json",
+    "help",
     "tyro-print-completion", "tyro-write-completion",
 )  # fmt: skip
 """Options that the file of a sweep cannot have: they are those of the command, or write files."""
 TRAIN = (
-    "import os; from ttt_envs.core.packages import end_with_process; end_with_process(os.getppid()); "
+    "import os; from ttt_envs.core.packages import end_with_process; "
+    "end_with_process(os.getppid()); "
     "from ttt_apps.train import main; main()"
 )
-"""Code of a process that trains: a killed command leaves no process behind that holds the lock of a run."""
+"""Code of a process that trains: a killed command leaves no process behind that holds the lock of a
+run.
+"""
 
 
 @dataclass(frozen=True)
 class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
-    """Train the runs described in a file, each with several seeds, and print one table of their results.
+    """Train the runs described in a file, each with several seeds, and print one table of their
+    results.
 
     The file is written in TOML:
 
-        seeds = 3                            # 0, 1 and 2; or a list of seeds
-        fixed = {games = 2000}               # options of train.py that all runs have
-        grid = {epsilon = [0.1, 0.3]}        # every combination of these
-        [[runs]]                             # each of these with every combination
+        seeds = 3                      # 0, 1 and 2; or a list of seeds
+        fixed = {games = 2000}         # options of train.py that all runs have
+        grid = {epsilon = [0.1, 0.3]}  # every combination of these
+        [[runs]]                       # each of these with every combination
         learner = "q-learning"
-        [[runs]]                             # a learner of yours, see CONTRIBUTING.md; needs --trust
+        [[runs]]                       # a learner of yours, see CONTRIBUTING.md; needs --trust
         learner = "favourite:FavouriteConfig"
-        [[runs]]                             # a policy, which is measured and not trained
+        [[runs]]                       # a policy, which is measured and not trained
         agent = "win-or-block"
 
     After a stop or kill, the same command continues the sweep, with an identical final result.
@@ -137,7 +145,8 @@ def sweep_units(
         try:
             if ":" in str(row.get("learner", "")) and not trusted():
                 raise Refusal(
-                    f"learner {row['learner']} is a class outside this package: add --trust to run it"
+                    f"learner {row['learner']} is a class outside this package: add --trust to run "
+                    "it"
                 )
             values = {name: value for name, value in row.items() if name != sweeps.AGENT}
             options, settings = options_from_values(values)
@@ -154,10 +163,12 @@ def sweep_units(
                 f"run {number + 1} of {path} has options that train.py does not take"
             ) from None
         del config["versions"], config["revision"]  # those of the sweep's start
-        # in the run's config too, so that a run of an older class is refused, and not taken for one of this class
+        # in the run's config too, so that a run of an older class is refused, and not taken for one
+        # of this class
         own = {"identity": policy_identity(options.learner)} if ":" in options.learner else {}
         for seed in seeds:
-            name = f"{number + 1:04d}-{folder_name([options.learner])}-{options.game().slug}-seed{seed}"
+            learner = folder_name([options.learner])
+            name = f"{number + 1:04d}-{learner}-{options.game().slug}-seed{seed}"
             units.append(
                 {
                     "row": number,
@@ -188,7 +199,8 @@ def train_unit(study: str | None, provenance: Mapping[str, str], unit: Unit) -> 
     """Train a run in a separate process and evaluate it, or evaluate an agent.
 
     Args:
-        study: folder of the sweep; None on a machine without it: then the result includes the run's files.
+        study: folder of the sweep; None on a machine without it: then the result includes the run's
+            files.
         provenance: of the sweep.
         unit: of :func:`sweep_units`.
 
@@ -222,7 +234,9 @@ def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float
 
 
 def measure_policy(game: AnyGame, policy: Policy, opponent: str) -> dict[str, float]:
-    """Measure the strength of a policy, exactly up to 3 x 3 and in phantom games, else by matches against random."""
+    """Measure the strength of a policy, exactly up to 3 x 3 and in phantom games, else by matches
+    against random.
+    """
     if isinstance(game, Game) and not (policy.pure and is_measured_at_once(game)):
         return {
             "score_against_random": play_pairs(game, policy, "random", SAMPLE_PAIRS)
@@ -260,10 +274,12 @@ def measure_training(config: dict[str, Any]) -> Usage:
 
 
 def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
-    """Train in a new process, into the directory ``run``; resume a run of these settings that is there.
+    """Train in a new process, into the directory ``run``; resume a run of these settings that is
+    there.
 
     Returns:
-        The resource usage of the process, imports included; peak memory is measured by the process itself.
+        The resource usage of the process, imports included; peak memory is measured by the process
+        itself.
 
     Raises:
         ValueError: a run of other settings is there, or the process failed.

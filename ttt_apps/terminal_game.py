@@ -236,8 +236,8 @@ class TerminalGame:
     def _cell(self, word: str) -> int:
         """Parse a cell from its coordinates or from its number, which is the environments' action.
 
-        With gravity it is the cell where a stone comes to rest in a column: by its letter, by its number from 1, or by
-        any of its cells.
+        With gravity it is the cell where a stone comes to rest in a column: by its letter, by its
+        number from 1, or by any of its cells.
 
         Raises:
             ValueError: it names none, or the column is full.
@@ -252,7 +252,10 @@ class TerminalGame:
                     f"{word} is no column: choose 1 to {self.game.columns}, or its letter"
                 )
             if action > last:
-                ways = f"0 to {last}, row by row, or coordinates such as {coordinate(last // 2, self.game)}"
+                ways = (
+                    f"0 to {last}, row by row, or coordinates such as "
+                    f"{coordinate(last // 2, self.game)}"
+                )
                 raise Refusal(f"{word} is no cell: choose {ways}")
         else:
             name = (
@@ -301,12 +304,15 @@ class TerminalGame:
         self._print_move(ply, f"{self.name} plays")
 
     def _announce_search(self, status: Status) -> None:
-        """Say that a search for perfect play takes minutes, and let it show the number of its positions."""
+        """Say that a search for perfect play takes minutes, and let it show the number of its
+        positions.
+        """
         solution = self.policy.solution if isinstance(self.policy, Optimal) else None
         if isinstance(solution, SearchedSolution):
             if self.num_empty > MAX_SEARCHED_CELLS:
                 self.say(
-                    f"{self.name} searches to the end of the game, which takes minutes with few stones on it."
+                    f"{self.name} searches to the end of the game, which takes minutes with few "
+                    "stones on it."
                 )
             solution.solver.progress = lambda nodes: status.update(
                 Text(f"{self.name} thinks: {nodes:,} positions")
@@ -343,7 +349,9 @@ class TerminalGame:
                         )
 
     def hint(self) -> None:
-        """Show a best move: exact on boards up to 16 cells and late in Connect Four, else that of a search."""
+        """Show a best move: exact on boards up to 16 cells and late in Connect Four, else that of a
+        search.
+        """
         self._settings["hints"] = self._settings.get("hints", 0) + 1
         if (solution := self.solution) is not None:
             with self.thinking("solving"):
@@ -353,18 +361,22 @@ class TerminalGame:
             others = "all others" if are_all else ", ".join(best[1:6])
             as_good = f" As good: {others}." if len(best) > 1 else ""
             self.say(
-                f"{best[0]} is best, with the value {_format_value(np.nanmax(values))} for you.{as_good}"
+                f"{best[0]} is best, with the value {_format_value(np.nanmax(values))} for "
+                f"you.{as_good}"
             )
         else:
             self._hint_by_search()
 
     def _hint_by_search(self) -> None:
-        """Show the move that a search chooses with a 95% interval of its value, and whether another may be as good."""
+        """Show the move that a search chooses with a 95% interval of its value, and whether another
+        may be as good.
+        """
         with self.thinking("searching"):
             search = MCTS(self.game, simulations=HINT_SIMULATIONS).analyse(self.live.position)
         visits, values, solved = (moves[0] for moves in search.root_moves)
         best = int(np.argmax(search.probabilities()[0]))
-        # the variance of results of this mean, as if a win and a loss were added: of a few wins it is not 0
+        # the variance of results of this mean, as if a win and a loss were added: of a few wins it
+        # is not 0
         variance = 1 - (values * visits / (visits + 2)) ** 2
         half = np.where(
             solved, 0.0, two_sided_quantile(0.95) * np.sqrt(variance / np.maximum(visits, 1))
@@ -384,12 +396,15 @@ class TerminalGame:
             )
         else:
             self.say(
-                f"A search of {HINT_SIMULATIONS:,} games decides nothing: {name} has {value} for you, and {num_rivals} "
+                f"A search of {HINT_SIMULATIONS:,} games decides nothing: {name} has {value} for "
+                f"you, and {num_rivals} "
                 f"of the other moves may be as good."
             )
 
     def _best(self, values: Float64Array) -> list[str]:
-        """Return the names of the moves with the highest value, the one nearest to the middle of the board first."""
+        """Return the names of the moves with the highest value, the one nearest to the middle of
+        the board first.
+        """
         cells = best_moves(values)
         rows, columns = np.divmod(cells, self.game.columns)
         away = np.hypot(rows - (self.game.rows - 1) / 2, columns - (self.game.columns - 1) / 2)
@@ -412,7 +427,8 @@ class TerminalGame:
             )
         ]
         self.say(
-            f"Your moves: how often {self.name} would play each, its estimate of their value for you and their exact "
+            f"Your moves: how often {self.name} would play each, its estimate of their value for "
+            "you and their exact "
             "value, the best with a star, as far as these are known; -1 is lost, 1 is won."
         )
         rows = [_move_row(self.game, choice, cell) for cell in order[:MAX_LISTED_MOVES].tolist()]
@@ -433,9 +449,15 @@ class TerminalGame:
 
     def help(self) -> None:
         """List the commands."""
-        about = "Put a stone there: the column, then the row from the top. Or the cell's number, row by row from 0."
+        about = (
+            "Put a stone there: the column, then the row from the top. Or the cell's number, row "
+            "by row from 0."
+        )
         if self.game.gravity:
-            about = "Drop a stone into the column of this cell. Or the number of the column, from 1 at the left."
+            about = (
+                "Drop a stone into the column of this cell. Or the number of the column, from 1 at "
+                "the left."
+            )
         words = {coordinate(self.game.cells // 2, self.game): about}
         words |= {
             name: " ".join((command.__doc__ or "").split()) for name, command in COMMANDS.items()

@@ -30,18 +30,19 @@ MAX_NAME_LENGTH = 100
 class Options(cli.TrustOptions, cli.OutputOptions, cli.PhantomOptions):
     """Train a learner by playing, and write a run directory, playable as run:PATH, with a report.
 
-    train.py --resume PATH continues a run that was stopped or killed, with an identical final result. train.py --sweep
-    FILE trains many runs described in a file, see train.py --sweep FILE --help.
+    train.py --resume PATH continues a run that was stopped or killed, with an identical final
+    result. train.py --sweep FILE trains many runs described in a file, see train.py --sweep FILE
+    --help.
     """
 
     learner: str = "q-learning"
-    """naive-mc, q-learning, q-net, alpha-zero, value-net, exact-pg, sb3-dqn, sb3-ppo or sb3-maskable-ppo, or
-    module:Class, the settings of a learner of yours; its own settings are options too, see --learner NAME --help, and
-    evaluate.py list learners"""
+    """naive-mc, q-learning, q-net, alpha-zero, value-net, exact-pg, sb3-dqn, sb3-ppo or
+    sb3-maskable-ppo, or module:Class, the settings of a learner of yours; its own settings are
+    options too, see --learner NAME --help, and evaluate.py list learners"""
     opponent: str = LearnerConfig.opponent
-    """its opponent: a policy such as random or win-or-block; self, with settings and games that suit self-play by
-    default; or pool:every=5000,size=8, its own earlier copies. value-net has none but its teacher, which plays against
-    itself"""
+    """its opponent: a policy such as random or win-or-block; self, with settings and games that
+    suit self-play by default; or pool:every=5000,size=8, its own earlier copies. value-net has none
+    but its teacher, which plays against itself"""
     seat: Literal["first", "second", "random", "alternate"] = "alternate"
     """the learner's seat"""
     games: cli.Positive = LearnerConfig.games
@@ -51,22 +52,27 @@ class Options(cli.TrustOptions, cli.OutputOptions, cli.PhantomOptions):
     seed: cli.Natural = 0
     """seed of all random numbers: the same seed and settings give the same learner"""
     out: cli.OptionalPath = None
-    """the run directory; default: runs/ and a name made of learner, game, opponent, settings that differ from the
-    defaults, and seed"""
+    """the run directory; default: runs/ and a name made of learner, game, opponent, settings that
+    differ from the defaults, and seed"""
     settings: Literal["default", "report"] = "default"
-    """default settings of the learner: default, those that learn well; report, exactly those of its source"""
+    """default settings of the learner: default, those that learn well; report, exactly those of its
+    source
+    """
     log_every: cli.OptionalPositive = None
-    """number of games between two lines of metrics.jsonl; default: few at first, up to a fiftieth of all"""
+    """number of games between two lines of metrics.jsonl; default: few at first, up to a fiftieth
+    of all
+    """
     exact_every: cli.OptionalNatural = None
-    """number of games between two exact measurements (exploitability, regret, result against the opponent), at lines of
-    metrics.jsonl and at the end; 0 measures nothing. Default: at every line on boards up to 3 x 3, else never"""
+    """number of games between two exact measurements (exploitability, regret, result against the
+    opponent), at lines of metrics.jsonl and at the end; 0 measures nothing. Default: at every line
+    on boards up to 3 x 3, else never"""
     checkpoint_games: cli.Natural = 0
     """number of games between two checkpoints; 0 for --checkpoint-seconds alone"""
     checkpoint_seconds: cli.Positive = 30
     """seconds between two checkpoints; results do not depend on it"""
     cluster: Annotated[cli.TextOption, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
-    """for a learner with a teacher: play the teacher's games on a Ray cluster, auto for the local one, or the address
-    of its head"""
+    """for a learner with a teacher: play the teacher's games on a Ray cluster, auto for the local
+    one, or the address of its head"""
     no_report: tyro.conf.FlagCreatePairsOff[bool] = False
     """do not evaluate the learner at the end, and write no report.html"""
 
@@ -94,7 +100,9 @@ STORED = tuple(
     for field in dataclasses.fields(Options)
     if field.name in TrainingConfig.__struct_fields__ and field.name != "settings"
 )
-"""Options that are fields of a ``config.json``; those of the learner and of the game have their own places there."""
+"""Options that are fields of a ``config.json``; those of the learner and of the game have their own
+places there.
+"""
 
 
 @dataclass(frozen=True)
@@ -128,7 +136,8 @@ def parse_options(
     Args:
         words: of the command line.
         prog: name of the program.
-        flags: whether a truth value is ``--NAME`` or ``--no-NAME``; else it is ``--NAME True`` or ``--NAME False``.
+        flags: whether a truth value is ``--NAME`` or ``--no-NAME``; else it is ``--NAME True`` or
+            ``--NAME False``.
 
     Raises:
         ValueError: no such learner, or one without settings of its source.
@@ -163,8 +172,8 @@ def options_from_values(values: Mapping[str, Any]) -> tuple[Options, LearnerConf
     """Return the options and settings of a training from values by name, as in a file.
 
     Args:
-        values: by name with dashes; ``no-NAME`` of a truth value is the opposite of ``NAME``. What is given holds also
-            where it is a default, against the parameters of a ``game`` by name.
+        values: by name with dashes; ``no-NAME`` of a truth value is the opposite of ``NAME``. What
+            is given holds also where it is a default, against the parameters of a ``game`` by name.
 
     Raises:
         ValueError, SystemExit: as :func:`parse_options`.
@@ -254,7 +263,9 @@ def default_options(
 
 
 def default_folder(options: Options, settings: LearnerConfig) -> Path:
-    """Return the default folder of a run: its name distinguishes game, opponent, seed and other settings."""
+    """Return the default folder of a run: its name distinguishes game, opponent, seed and other
+    settings.
+    """
     game = options.game()
     parts = [options.learner, game.slug, options.opponent]
     usual, usual_settings = default_options(

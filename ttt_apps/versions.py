@@ -9,7 +9,8 @@ from importlib import metadata
 from pathlib import Path
 
 PACKAGES = (
-    "ttt_envs", "numpy", "scipy", "numba", "gymnasium", "pettingzoo", "open_spiel", "tensorflow", "stable_baselines3",
+    "ttt_envs", "numpy", "scipy", "numba", "gymnasium", "pettingzoo", "open_spiel", "tensorflow",
+    "stable_baselines3",
     "sb3_contrib", "torch",
 )  # fmt: skip
 """Packages on which results depend."""
@@ -27,7 +28,9 @@ def versions(*others: str) -> dict[str, str]:
 
 
 def make_provenance() -> dict[str, str]:
-    """Return the causes of stored results: versions of packages, and of the code that determines them as ``code``."""
+    """Return the causes of stored results: versions of packages, and of the code that determines
+    them as ``code``.
+    """
     from ttt_eval.result_store import RESULT_VERSION
 
     return {**versions(), "code": str(RESULT_VERSION)}

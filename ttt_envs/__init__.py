@@ -1,8 +1,8 @@
 """m,n,k tic-tac-toe with skipped turns, small enough to be solved exactly.
 
-Importing this package registers the Gymnasium ids of ``ttt_envs.envs.registration.PRESETS``, such as ``ttt/MNK-v0``,
-``ttt/TicTacToe-v0`` and ``ttt/ConnectFour-v0``, and the same in small letters, as ``ttt/mnk-v0``, where PettingZoo has
-a registry.
+Importing this package registers the Gymnasium ids of ``ttt_envs.envs.registration.PRESETS``, such
+as ``ttt/MNK-v0``, ``ttt/TicTacToe-v0`` and ``ttt/ConnectFour-v0``, and the same in small letters,
+as ``ttt/mnk-v0``, where PettingZoo has a registry.
 """
 
 from __future__ import annotations

@@ -1,20 +1,22 @@
 """The PettingZoo AEC environment: the caller plays both players.
 
-``env`` and ``raw_env`` make the same object. The checks that PettingZoo's other games get from three wrappers (illegal
-move, action out of bounds, calls out of order) are built in, with the wrappers' behaviour and messages, because the
-wrappers cost more than twenty times as much as the game.
+``env`` and ``raw_env`` make the same object. The checks that PettingZoo's other games get from
+three wrappers (illegal move, action out of bounds, calls out of order) are built in, with the
+wrappers' behaviour and messages, because the wrappers cost more than twenty times as much as the
+game.
 
 Rules: the board has rows x columns cells; player_0 (o) moves first, or with
-``first_player="random"`` a drawn player. A move puts one own stone on an empty cell;
-``win_length`` or more own stones in a row, column or diagonal win, a full board without such a line is a draw. After
-every stone that does not end the game, the other player's turn is skipped with probability ``skip_chance``, and the
-mover moves again.
+``first_player="random"`` a drawn player. A move puts one own stone on an empty cell; ``win_length``
+or more own stones in a row, column or diagonal win, a full board without such a line is a draw.
+After every stone that does not end the game, the other player's turn is skipped with probability
+``skip_chance``, and the mover moves again.
 
-Actions: the index of an empty cell, counted row by row from 0 at the top left: ``row * columns + column``; with
-``gravity=True`` a column, from 0 at the left. The action mask has 1 for each legal action.
+Actions: the index of an empty cell, counted row by row from 0 at the top left: ``row * columns +
+column``; with ``gravity=True`` a column, from 0 at the left. The action mask has 1 for each legal
+action.
 
-Rewards: 0 until the end; then +1 to the winner and -1 to the loser, 0 to both in a draw. An illegal action ends the
-game with -1 to its player and 0 to the other.
+Rewards: 0 until the end; then +1 to the winner and -1 to the loser, 0 to both in a draw. An illegal
+action ends the game with -1 to its player and 0 to the other.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ _NOT_BEGUN = -3  # an outcome in addition to those of the rules: no reset yet
 
 
 class _AfterReset:
-    """An attribute available after reset; a descriptor, because ``__getattr__`` would slow down every access."""
+    """An attribute available after reset; a descriptor, because ``__getattr__`` would slow down
+    every access.
+    """
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -72,21 +76,24 @@ class _AfterReset:
 class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this name
     """m,n,k tic-tac-toe with skipped turns for two agents.
 
-    A skipped turn is not a separate event: the same agent stays selected. An observation is a dict of ``observation``
-    int8[rows, columns, 2], own stones first, and ``action_mask`` int8[rows * columns], all zeros for the agent not on
-    move and after the end; with ``observe_skip_chance`` also ``skip_chance`` float32[1]. An action is the index of a
-    cell, row by row; with gravity it is a column, and the mask is int8[columns], as in
-    ``pettingzoo.classic.connect_four_v3``. Rewards come at the end: +1 and -1, or 0 and 0; an illegal action ends the
-    game with -1 for its player and 0 for the other. In phantom games the mask has 0 for the agent's own stones and the
-    found ones, and after a failed attempt of a classic game the same agent stays selected; :meth:`state` has all
-    stones.
+    A skipped turn is not a separate event: the same agent stays selected. An observation is a dict
+    of ``observation`` int8[rows, columns, 2], own stones first, and ``action_mask`` int8[rows *
+    columns], all zeros for the agent not on move and after the end; with ``observe_skip_chance``
+    also ``skip_chance`` float32[1]. An action is the index of a cell, row by row; with gravity it
+    is a column, and the mask is int8[columns], as in ``pettingzoo.classic.connect_four_v3``.
+    Rewards come at the end: +1 and -1, or 0 and 0; an illegal action ends the game with -1 for its
+    player and 0 for the other. In phantom games the mask has 0 for the agent's own stones and the
+    found ones, and after a failed attempt of a classic game the same agent stays selected;
+    :meth:`state` has all stones.
 
-    ``infos`` hold the same integers for both agents at every step: ``seat`` (the agent's own, 0 or 1), ``mover``,
-    ``result`` (the number of the ``rules.Outcome``, which has the text; -1 during the game) and ``winner`` (0 or 1; -1
-    during the game and in a draw). With several skip chances, ``skip_chance`` is the one of the episode, for logs.
+    ``infos`` hold the same integers for both agents at every step: ``seat`` (the agent's own, 0 or
+    1), ``mover``, ``result`` (the number of the ``rules.Outcome``, which has the text; -1 during
+    the game) and ``winner`` (0 or 1; -1 during the game and in a draw). With several skip chances,
+    ``skip_chance`` is the one of the episode, for logs.
 
-    After the end, the opponent of the last mover is selected first, as in ``pettingzoo.classic.tictactoe_v3``; after an
-    illegal action it is player_0, as with ``TerminateIllegalWrapper``.
+    After the end, the opponent of the last mover is selected first, as in
+    ``pettingzoo.classic.tictactoe_v3``; after an illegal action it is player_0, as with
+    ``TerminateIllegalWrapper``.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -166,7 +173,9 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begin the next episode, or with ``seed`` the first of that seed. ``options`` are ignored."""
+        """Begin the next episode, or with ``seed`` the first of that seed. ``options`` are
+        ignored.
+        """
         keys = None
         if seed is not None or not self._seeded:
             keys, self._seeded = keys_of_seeds([seed]), True
@@ -188,7 +197,8 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         """Make a move for ``agent_selection``; None for an agent whose game is over.
 
         Raises:
-            AssertionError: there was no ``reset``, or the action is not a cell of the board, or with gravity a column.
+            AssertionError: there was no ``reset``, or the action is not a cell of the board, or
+                with gravity a column.
             ValueError: an action for an agent whose game is over.
         """
         self._has_updated = True
@@ -221,7 +231,8 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         if isinstance(action, bool) or not self.action_spaces[PLAYERS[0]].contains(action):
             kind = "column" if self.game.gravity else "cell"
             raise AssertionError(
-                f"action is not in action space: {action!r} is no {kind} of a board of {self.game.rows} x "
+                f"action is not in action space: {action!r} is no {kind} of a board of "
+                f"{self.game.rows} x "
                 f"{self.game.columns}, choose a whole number from 0 to {self._num_actions - 1}"
             )
 
@@ -283,7 +294,8 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         return info
 
     def observe(self, agent: str) -> dict[str, Any]:
-        """Return copies of ``observation`` int8[rows, columns, 2] and ``action_mask`` int8[actions] of ``agent``.
+        """Return copies of ``observation`` int8[rows, columns, 2] and ``action_mask`` int8[actions]
+        of ``agent``.
 
         With ``observe_skip_chance`` also ``skip_chance`` float32[1].
         """
@@ -302,7 +314,9 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         return observation
 
     def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Return observation (or None), cumulative reward, terminated, truncated and info of the selected agent."""
+        """Return observation (or None), cumulative reward, terminated, truncated and info of the
+        selected agent.
+        """
         agent = self.agent_selection
         observation = self.observe(agent) if observe else None
         info = self._info(agent)
@@ -336,10 +350,11 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         )
 
     def state(self) -> np.ndarray[Any, Any]:
-        """Return int8[rows, columns, 3]: stones of player_0, stones of player_1, and a plane of the mover (0 or 1).
+        """Return int8[rows, columns, 3]: stones of player_0, stones of player_1, and a plane of the
+        mover (0 or 1).
 
-        In phantom games int8[rows, columns, 4], with the stones that the other player has found before the mover: with
-        the results of skips it is all that determines what follows.
+        In phantom games int8[rows, columns, 4], with the stones that the other player has found
+        before the mover: with the results of skips it is all that determines what follows.
         """
         self._check_reset(EnvLogger.error_state_before_reset)
         stones = self._views[PLAYERS[0]]
@@ -360,8 +375,8 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
     def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
         """Return all possible successors of the selected agent's action, with exact probabilities.
 
-        See :func:`ttt_envs.chance_outcomes`. With ``symmetry="random"`` the action is in the agent's view, and the
-        positions are those of the board itself.
+        See :func:`ttt_envs.chance_outcomes`. With ``symmetry="random"`` the action is in the
+        agent's view, and the positions are those of the board itself.
         """
         return self._games.chance_outcomes(0, action)
 
@@ -382,12 +397,13 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         """Restore a cloned game.
 
         Args:
-            state: from :meth:`clone_state` of an environment with the same game, symmetry and stages of opponents.
+            state: from :meth:`clone_state` of an environment with the same game, symmetry and
+                stages of opponents.
             seed: for future random numbers; required if the state was cloned without the generator.
 
         Raises:
-            ValueError: the state has another game or symmetry, or neither the state nor ``seed`` determines random
-                numbers.
+            ValueError: the state has another game or symmetry, or neither the state nor ``seed``
+                determines random numbers.
         """
         self._games.restore(state, None if seed is None else keys_of_seeds([seed]))
         self._games.observe(self._out)
@@ -399,7 +415,9 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         self._before = state.get("_before", self._games.boards().cells[0])
 
     def render(self) -> Any:
-        """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or show a window."""
+        """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or
+        show a window.
+        """
         self._check_reset(EnvLogger.error_render_before_reset)
         before, cells = (
             self._to_view(self._before).ravel(),
@@ -416,5 +434,7 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
 
 
 def env(**kwargs: Any) -> raw_env:
-    """Create :class:`raw_env`, which has PettingZoo's usual checks built in; the arguments are the same."""
+    """Create :class:`raw_env`, which has PettingZoo's usual checks built in; the arguments are the
+    same.
+    """
     return raw_env(**kwargs)

@@ -1,7 +1,9 @@
-"""Conversion of positions to OpenSpiel states and back, for its ``tic_tac_toe``, ``mnk`` and ``connect_four``.
+"""Conversion of positions to OpenSpiel states and back, for its ``tic_tac_toe``, ``mnk`` and
+``connect_four``.
 
-In OpenSpiel x moves first, so player_0's stones, o here, are x there; cells have the same numbers. An OpenSpiel state
-is a sequence of moves: a position becomes one of the sequences that lead to it. OpenSpiel has no skips.
+In OpenSpiel x moves first, so player_0's stones, o here, are x there; cells have the same numbers.
+An OpenSpiel state is a sequence of moves: a position becomes one of the sequences that lead to it.
+OpenSpiel has no skips.
 
 ``pyspiel`` is imported at the first conversion of positions: ``pip install open_spiel``.
 """
@@ -33,8 +35,8 @@ CONNECT_FOUR = "connect_four"
 
 
 def load_game(game: Game) -> pyspiel.Game:
-    """Return the same game in OpenSpiel: ``tic_tac_toe`` for 3 x 3 with 3 in a row, else ``mnk``; with gravity
-    ``connect_four``.
+    """Return the same game in OpenSpiel: ``tic_tac_toe`` for 3 x 3 with 3 in a row, else ``mnk``;
+    with gravity ``connect_four``.
 
     Raises:
         ValueError: the game has skips, hidden stones, or other rules than gravity.
@@ -71,7 +73,8 @@ def to_game(other: pyspiel.Game) -> Game:
         return Game(3, 3, 3)
     if name not in ("mnk", CONNECT_FOUR):
         raise Refusal(
-            f"{name} of OpenSpiel is not played here: choose {TIC_TAC_TOE}, mnk(m=...,n=...,k=...) or {CONNECT_FOUR}"
+            f"{name} of OpenSpiel is not played here: choose {TIC_TAC_TOE}, mnk(m=...,n=...,k=...) "
+            f"or {CONNECT_FOUR}"
         )
     defaults: dict[str, Any] = other.get_type().parameter_specification
     chosen = {**defaults, **other.get_parameters()}
@@ -81,10 +84,12 @@ def to_game(other: pyspiel.Game) -> Game:
 
 
 def to_boards(states: Iterable[pyspiel.State]) -> Boards:
-    """Convert states of one game to a batch, in order; in finished ones the mover is the player who moved last.
+    """Convert states of one game to a batch, in order; in finished ones the mover is the player who
+    moved last.
 
     Raises:
-        ValueError: there are no states, or states of different games or of an unknown game: see :func:`to_game`.
+        ValueError: there are no states, or states of different games or of an unknown game: see
+            :func:`to_game`.
     """
     states = list(states)
     shapes = {to_game(state.get_game()) for state in states}
@@ -98,7 +103,8 @@ def to_boards(states: Iterable[pyspiel.State]) -> Boards:
 
 
 def to_states(boards: Boards, game: Game) -> list[pyspiel.State]:
-    """Convert each position to a state with one of its possible histories: the inverse of :func:`to_boards`.
+    """Convert each position to a state with one of its possible histories: the inverse of
+    :func:`to_boards`.
 
     Raises:
         ValueError: the game has skips, or a position is unreachable without skips.
@@ -143,7 +149,8 @@ def _history(game: Game, position: Position) -> list[int]:
 def _take_back(
     game: Game, cells: Int8Array, allowed: BoolArray, failed: set[bytes]
 ) -> list[int] | None:
-    """Return the cells of the stones in an order in which they are put by turns; None if there is none.
+    """Return the cells of the stones in an order in which they are put by turns; None if there is
+    none.
 
     Stones are taken back one by one, depth first; with gravity from the tops of the columns.
 

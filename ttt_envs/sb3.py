@@ -1,7 +1,8 @@
 """The vector environment as a ``VecEnv`` of Stable-Baselines3: all games are stepped by one kernel.
 
-``make_vec_env`` takes the place of the function of that name in ``stable_baselines3.common.env_util``. Games,
-observations, rewards and infos are those of its ``DummyVecEnv`` over ``Monitor(gymnasium.make(...))``.
+``make_vec_env`` takes the place of the function of that name in
+``stable_baselines3.common.env_util``. Games, observations, rewards and infos are those of its
+``DummyVecEnv`` over ``Monitor(gymnasium.make(...))``.
 
 Importing this imports Stable-Baselines3: the extra ``[sb3]``.
 """
@@ -59,12 +60,14 @@ def make_vec_env(
     """Make ``n_envs`` simultaneous games for a model of Stable-Baselines3 or sb3-contrib.
 
     Args:
-        env_id: a Gymnasium id of this package, such as ``"ttt/TicTacToe-v0"``; for another environment that is a
-            ``MNKVectorEnv``, call :class:`MNKVecEnv`.
+        env_id: a Gymnasium id of this package, such as ``"ttt/TicTacToe-v0"``; for another
+            environment that is a ``MNKVectorEnv``, call :class:`MNKVecEnv`.
         n_envs: number of games, at least 1.
-        seed: game i is seeded ``seed + i`` at the first reset. Models with a seed of their own replace it.
+        seed: game i is seeded ``seed + i`` at the first reset. Models with a seed of their own
+            replace it.
         monitor_file: see :class:`MNKVecEnv`.
-        settings: arguments of :class:`ttt_envs.envs.vector_env.MNKVectorEnv` other than ``autoreset_mode``.
+        settings: arguments of :class:`ttt_envs.envs.vector_env.MNKVectorEnv` other than
+            ``autoreset_mode``.
 
     Raises:
         TypeError: the id is no text.
@@ -72,7 +75,8 @@ def make_vec_env(
     """
     if not isinstance(env_id, str):
         raise TypeRefusal(
-            f"env_id={env_id!r} is no id: write for example make_vec_env('ttt/TicTacToe-v0', n_envs=4)"
+            f"env_id={env_id!r} is no id: write for example make_vec_env('ttt/TicTacToe-v0', "
+            "n_envs=4)"
         )
     name = env_id.rpartition(":")[2]  # a module may stand before the id
     if name not in PRESETS:
@@ -94,19 +98,19 @@ def make_vec_env(
 class MNKVecEnv(VecEnv):
     """``MNKVectorEnv`` as a ``VecEnv``; game i is the ``SingleEnv`` seeded ``seed + i``.
 
-    ``step`` returns observations in new arrays, rewards float32[B], dones bool[B], and a list of infos. These are the
-    infos of ``SingleEnv`` with ``TimeLimit.truncated``. At the end of an episode they also have
-    ``terminal_observation`` and, as ``Monitor`` writes it, ``episode``: the return ``r``, the length ``l`` in steps,
-    and the time ``t`` in seconds since the environment was made. ``reset_infos`` has the infos of each game's last
-    reset.
+    ``step`` returns observations in new arrays, rewards float32[B], dones bool[B], and a list of
+    infos. These are the infos of ``SingleEnv`` with ``TimeLimit.truncated``. At the end of an
+    episode they also have ``terminal_observation`` and, as ``Monitor`` writes it, ``episode``: the
+    return ``r``, the length ``l`` in steps, and the time ``t`` in seconds since the environment was
+    made. ``reset_infos`` has the infos of each game's last reset.
 
-    The games are no environments of their own: ``get_attr`` returns attributes that all share, and ``env_method`` calls
-    ``action_masks`` only, as sb3-contrib does.
+    The games are no environments of their own: ``get_attr`` returns attributes that all share, and
+    ``env_method`` calls ``action_masks`` only, as sb3-contrib does.
 
     Args:
         env: with ``autoreset_mode=AutoresetMode.SAME_STEP``.
-        monitor_file: file for the episodes of all games, as ``VecMonitor`` writes it; its name gets the ending
-            ``monitor.csv``, by which ``load_results`` finds it. None for no file.
+        monitor_file: file for the episodes of all games, as ``VecMonitor`` writes it; its name gets
+            the ending ``monitor.csv``, by which ``load_results`` finds it. None for no file.
 
     Attributes:
         env: the vector environment.
@@ -120,7 +124,8 @@ class MNKVecEnv(VecEnv):
     ) -> None:
         if env.autoreset_mode is not AutoresetMode.SAME_STEP:
             raise Refusal(
-                f"autoreset_mode={env.autoreset_mode.name} does not fit Stable-Baselines3, whose environments begin "
+                f"autoreset_mode={env.autoreset_mode.name} does not fit Stable-Baselines3, whose "
+                "environments begin "
                 f"the next game in the same step: choose AutoresetMode.SAME_STEP"
             )
         self.env = env
@@ -202,7 +207,9 @@ class MNKVecEnv(VecEnv):
         self.env.close()
 
     def get_images(self) -> Sequence[np.ndarray[Any, Any] | None]:
-        """Return a picture uint8[height, width, 3] of each game with ``render_mode="rgb_array"``, else None."""
+        """Return a picture uint8[height, width, 3] of each game with ``render_mode="rgb_array"``,
+        else None.
+        """
         if self.render_mode != "rgb_array":
             warnings.warn(
                 f"render_mode={self.render_mode!r} makes no pictures: choose 'rgb_array'",
@@ -212,7 +219,9 @@ class MNKVecEnv(VecEnv):
         return list(self.env.render() or ())
 
     def has_attr(self, attr_name: str) -> bool:
-        """Return whether single environments have an attribute; sb3-contrib asks at every rollout."""
+        """Return whether single environments have an attribute; sb3-contrib asks at every
+        rollout.
+        """
         # not super's, which Stable-Baselines3 has only from 2.6 on
         return hasattr(SingleEnv, attr_name) or hasattr(self.env, attr_name)
 
@@ -255,12 +264,16 @@ class MNKVecEnv(VecEnv):
         wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]],
         indices: VecEnvIndices = None,
     ) -> list[bool]:
-        """Return whether ``wrapper_class`` is ``Monitor``, whose statistics the infos have; no game has a wrapper."""
+        """Return whether ``wrapper_class`` is ``Monitor``, whose statistics the infos have; no game
+        has a wrapper.
+        """
         return [issubclass(Monitor, wrapper_class) for _ in self._get_indices(indices)]
 
 
 def _split(info: dict[str, Any], rows: Sequence[int] | None = None) -> list[dict[str, Any]]:
-    """Return the infos of ``SingleEnv`` of some games, by default all, from the info of ``MNKVectorEnv``."""
+    """Return the infos of ``SingleEnv`` of some games, by default all, from the info of
+    ``MNKVectorEnv``.
+    """
     chosen = slice(None) if rows is None else rows
     columns = (info[name][chosen].tolist() for name in _NUMBERS)
     infos: list[dict[str, Any]] = [  # written out, which takes half the time of a loop over names

@@ -1,4 +1,6 @@
-"""Measurement of cost per run phase and process: CPU seconds, wall seconds, and peak resident memory."""
+"""Measurement of cost per run phase and process: CPU seconds, wall seconds, and peak resident
+memory.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ COST_KEYS = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
 MAX_COST_BYTES = 1 << 22
 """Maximum size of a cost.json in bytes."""
 STOP_S = 10.0
-"""Seconds that a process has to end after an interrupt, before it is told to stop, and again before it is killed."""
+"""Seconds that a process has to end after an interrupt, before it is told to stop, and again before
+it is killed.
+"""
 
 
 class Usage(NamedTuple):
@@ -67,7 +71,8 @@ class Meter:
     """Measures usage per phase; peak memory is the highest so far, not the phase's own.
 
     Args:
-        before: phases of an earlier process that did a part of the same work; later usage is added to them.
+        before: phases of an earlier process that did a part of the same work; later usage is added
+            to them.
     """
 
     def __init__(self, before: Mapping[str, Mapping[str, float]] | None = None) -> None:
@@ -87,10 +92,11 @@ class Meter:
 
 
 def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Usage:
-    """Return the resource usage of a new process from start to end, as counted by the operating system.
+    """Return the resource usage of a new process from start to end, as counted by the operating
+    system.
 
-    Peak memory is at least that of this process where children inherit it. Windows keeps no usage of ended processes:
-    there all but the wall time is 0.
+    Peak memory is at least that of this process where children inherit it. Windows keeps no usage
+    of ended processes: there all but the wall time is 0.
 
     An interrupt of this process stops the new one.
 
@@ -128,7 +134,9 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop a process, with time to store its work: Ctrl-C in a terminal reaches it, too, another signal may not."""
+    """Stop a process, with time to store its work: Ctrl-C in a terminal reaches it, too, another
+    signal may not.
+    """
     try:
         with suppress(subprocess.TimeoutExpired):
             process.wait(STOP_S)

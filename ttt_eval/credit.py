@@ -1,14 +1,16 @@
 """Exact credit for the turns of a text game: what each decision changed, and what was luck.
 
-A value function splits a game into a sum: the value of its start, the change by each move, and the luck of each chance
-event add up to the result. There are two value functions:
+A value function splits a game into a sum: the value of its start, the change by each move, and the
+luck of each chance event add up to the result. There are two value functions:
 
-* *Optimal* values (:func:`optimal_credit`). The change by a move is minus its *regret*, the value that it loses
-  if both players are perfect from there on. These rewards teach minimax play. They never teach to exploit an opponent:
-  a move that sets a trap for a weak player loses value against a perfect one.
-* *Best-response* values against the actual opponent (:func:`opponent_credit`), which has to be pure. The change by an
-  own move is its *advantage*: at most 0, and 0 for a best response to this opponent. The change by a move of the
-  opponent is luck with mean 0, because its move probabilities are known.
+* *Optimal* values (:func:`optimal_credit`). The change by a move is minus its *regret*, the value
+  that it loses if both players are perfect from there on. These rewards teach minimax play. They
+  never teach to exploit an opponent: a move that sets a trap for a weak player loses value against
+  a perfect one.
+* *Best-response* values against the actual opponent (:func:`opponent_credit`), which has to be
+  pure. The change by an own move is its *advantage*: at most 0, and 0 for a best response to this
+  opponent. The change by a move of the opponent is luck with mean 0, because its move probabilities
+  are known.
 
 The accounting is that of :mod:`ttt_eval.matches.account`, in values for the player of one seat.
 """
@@ -39,7 +41,9 @@ class TurnCredit(NamedTuple):
     change: float
     """change of the value by the decision or the forfeit"""
     luck: float
-    """change of the value by the chance event after the move, and by the draw of a move whose expectation is known"""
+    """change of the value by the chance event after the move, and by the draw of a move whose
+    expectation is known
+    """
 
 
 Credit = Callable[[Sequence[Turn], int], list[TurnCredit]]
@@ -58,8 +62,9 @@ def optimal_credit(game: Game) -> Credit:
 
 
 def opponent_credit(game: Game, opponent: str | Policy) -> Credit:
-    """Return the credit by best-response values of a seat against the opponent in the other: the change by an own move
-    is its advantage, the change by a move of the opponent the luck of its draw.
+    """Return the credit by best-response values of a seat against the opponent in the other: the
+    change by an own move is its advantage, the change by a move of the opponent the luck of its
+    draw.
 
     Raises:
         ValueError: the opponent is not pure, or the board is too large.
@@ -81,14 +86,15 @@ def turn_credits(
     correction: LuckCorrection,
     expected_values: PositionValues | None = None,
 ) -> list[TurnCredit]:
-    """Return the credit of consecutive turns of a game for the player of a seat, by a value function.
+    """Return the credit of consecutive turns of a game for the player of a seat, by a value
+    function.
 
     Args:
         turns: the turns.
         seat: the seat.
         correction: the value function.
-        expected_values: of positions before the opponent's draws, for player_0, if known: then the luck of a turn of
-            the opponent is that of its draw, too.
+        expected_values: of positions before the opponent's draws, for player_0, if known: then the
+            luck of a turn of the opponent is that of its draw, too.
     """
     sign = 1.0 - 2.0 * seat
     moved = [turn for turn in turns if turn.action >= 0]
@@ -116,7 +122,8 @@ def turn_credits(
 def describe_seat(
     text: TextGame, seat: int, optimal: Credit, against: Credit | None = None
 ) -> tuple[list[dict[str, Any]], dict[str, float], dict[str, float]]:
-    """Return a game for the player of a seat. The player to move in an unfinished game has stopped, and lost it.
+    """Return a game for the player of a seat. The player to move in an unfinished game has stopped,
+    and lost it.
 
     Args:
         text: the game.
@@ -125,11 +132,12 @@ def describe_seat(
         against: from :func:`opponent_credit`, if the opponent is pure.
 
     Returns:
-        For each own turn, in order: ``action``, a cell, or -1 for a forfeit; ``problems``, the kinds of answers that
-        were no legal moves; ``regret``; ``luck`` of the chance event after the move; with a pure opponent
-        ``advantage``. Then the rewards: ``result``, minus ``regret``, minus the number of ``illegal`` answers, and
-        ``advantage`` if it is known. Then metrics: ``mean_regret`` of a turn, and ``luck`` of the events after own
-        moves. All are JSON-ready.
+        For each own turn, in order: ``action``, a cell, or -1 for a forfeit; ``problems``, the
+        kinds of answers that were no legal moves; ``regret``; ``luck`` of the chance event after
+        the move; with a pure opponent ``advantage``. Then the rewards: ``result``, minus
+        ``regret``, minus the number of ``illegal`` answers, and ``advantage`` if it is known. Then
+        metrics: ``mean_regret`` of a turn, and ``luck`` of the events after own moves. All are
+        JSON-ready.
     """
     turns = list[dict[str, Any]]()
     advantages = (
@@ -168,9 +176,11 @@ def describe_seat(
 
 @dataclass(frozen=True)
 class TurnReward:
-    """A reward for consecutive turns: a weighted sum of the result, minus the regret, the advantage, and of errors.
+    """A reward for consecutive turns: a weighted sum of the result, minus the regret, the
+    advantage, and of errors.
 
-    It is the ``reward`` of the text environments, which call it with the turns since the previous answer.
+    It is the ``reward`` of the text environments, which call it with the turns since the previous
+    answer.
     """
 
     game: Game
@@ -195,7 +205,8 @@ class TurnReward:
         if self.advantage:
             if self.opponent is None:
                 raise Refusal(
-                    f"advantage={self.advantage} needs opponent=, the policy that plays the other seat"
+                    f"advantage={self.advantage} needs opponent=, the policy that plays the other "
+                    "seat"
                 )
             self._credits.append((self.advantage, opponent_credit(self.game, self.opponent)))
 

@@ -1,8 +1,9 @@
-"""Learning curves: exact measurements during training, of runs and of other agents, and their summaries over seeds.
+"""Learning curves: exact measurements during training, of runs and of other agents, and their
+summaries over seeds.
 
 :func:`record` writes the measurements of a training loop that is not of this package, as of a run.
-:func:`read_curves` reads run directories. :func:`summarize_groups` gives medians and bands over seeds,
-which ``ttt_eval.reports.parts`` draws.
+:func:`read_curves` reads run directories. :func:`summarize_groups` gives medians and bands over
+seeds, which ``ttt_eval.reports.parts`` draws.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ NOT_VARIED = (SEED, LEARNER, "game", "games")
 """Labels that never distinguish groups by default."""
 
 _cpu_starts: dict[str, float] = {}
-"""By path of a recorded curve: the CPU time of this process that counts as its start; NaN if unknown."""
+"""By path of a recorded curve: the CPU time of this process that counts as its start; NaN if
+unknown.
+"""
 
 
 class Curve(NamedTuple):
@@ -72,7 +75,7 @@ class Curve(NamedTuple):
     """sentences about it for readers"""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Recording
 
 
@@ -89,19 +92,21 @@ def record(
     seed: int = 0,
     **labels: Label,
 ) -> dict[str, float]:
-    """Measure an agent exactly, and append a line to the learning curve of its training; call it in a training loop.
+    """Measure an agent exactly, and append a line to the learning curve of its training; call it in
+    a training loop.
 
-    Nothing is drawn, and no game is played: the agent learns the same with and without it. The line is on disk when
-    the function returns. Lines of as many or more games are replaced, so that a loop that starts again or resumes from
-    its own checkpoint may write to the same folder.
+    Nothing is drawn, and no game is played: the agent learns the same with and without it. The line
+    is on disk when the function returns. Lines of as many or more games are replaced, so that a
+    loop that starts again or resumes from its own checkpoint may write to the same folder.
 
-    CPU seconds are those of this process without the measurements, counted from the call with ``games=0``. Without such
-    a call in this process they are left out, unless the line of as many games is there already, as after a resumption.
-    They include the compilation of kernels after that call, some seconds in the first training on a machine.
+    CPU seconds are those of this process without the measurements, counted from the call with
+    ``games=0``. Without such a call in this process they are left out, unless the line of as many
+    games is there already, as after a resumption. They include the compilation of kernels after
+    that call, some seconds in the first training on a machine.
 
     Args:
-        path: the run directory, one for each training, such as ``curves/mine-seed0``, for ``config.json`` and
-            ``metrics.jsonl``; it is created.
+        path: the run directory, one for each training, such as ``curves/mine-seed0``, for
+            ``config.json`` and ``metrics.jsonl``; it is created.
         game: the game.
         policy: the agent in its current state: a policy, a spec string, or an argument of
             :func:`ttt_envs.as_policy`.
@@ -114,12 +119,13 @@ def record(
         **labels: settings that distinguish curves, such as ``step_size=0.1``.
 
     Returns:
-        The line: ``games``, ``steps``, ``cpu_s``, ``exploitability``, ``regret`` on boards that can be solved, and
-        against an opponent ``exact_win``, ``exact_draw``, ``exact_loss``.
+        The line: ``games``, ``steps``, ``cpu_s``, ``exploitability``, ``regret`` on boards that can
+        be solved, and against an opponent ``exact_win``, ``exact_draw``, ``exact_loss``.
 
     Raises:
         OSError: a file cannot be written; no part of the line remains.
-        ValueError: an invalid number or label, a policy that is not pure, or a folder of anything else.
+        ValueError: an invalid number or label, a policy that is not pure, or a folder of anything
+            else.
         MemoryError: a board that is too large to be measured exactly.
     """
     began, run = time.process_time(), RunDirectory(path)
@@ -152,15 +158,17 @@ def record(
     return row
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Reading
 
 
 def read_curves(paths: Iterable[Path]) -> list[Curve]:
-    """Read the learning curves of run directories, those of :func:`record` among them, and of folders of them.
+    """Read the learning curves of run directories, those of :func:`record` among them, and of
+    folders of them.
 
     Args:
-        paths: a folder stands for the runs in it, and in ``runs/`` in it, as in the folder of a sweep.
+        paths: a folder stands for the runs in it, and in ``runs/`` in it, as in the folder of a
+            sweep.
 
     Raises:
         ValueError: nothing to read, or damaged files.
@@ -209,12 +217,14 @@ def _read_run(path: Path) -> Curve:
     return Curve(str(path), {**game_labels(run.read_game()), **labels}, measured, notes)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Summaries over seeds
 
 
 class Group(NamedTuple):
-    """Curves that differ in their seed, as far as the reader's choice of settings distinguishes them."""
+    """Curves that differ in their seed, as far as the reader's choice of settings distinguishes
+    them.
+    """
 
     name: str
     labels: Mapping[str, Label]
@@ -222,7 +232,9 @@ class Group(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """The median of a group's curves over its seeds, and its band at each point, see :func:`median_band`."""
+    """The median of a group's curves over its seeds, and its band at each point, see
+    :func:`median_band`.
+    """
 
     name: str
     labels: Mapping[str, Label]
@@ -248,8 +260,8 @@ def group_curves(curves: Sequence[Curve], by: Sequence[str] = ()) -> list[Group]
 
     Args:
         curves: at least one.
-        by: names of labels; by default the learner, and all in which curves of the same learner differ, see
-            :func:`varied_labels`.
+        by: names of labels; by default the learner, and all in which curves of the same learner
+            differ, see :func:`varied_labels`.
 
     Raises:
         ValueError: a label that no curve has.
@@ -299,12 +311,13 @@ def _mixture_notes(group: Group) -> list[str]:
 def summarize(group: Group, x: XAxis, y: YAxis) -> Summary:
     """Return the median of a group's curves and its band.
 
-    Curves with different marks are interpolated linearly between their own marks. The summary covers the range that all
-    of them have measured; nothing is extrapolated.
+    Curves with different marks are interpolated linearly between their own marks. The summary
+    covers the range that all of them have measured; nothing is extrapolated.
 
     Args:
         group: the curves.
-        x, y: what to show; the score is the exact share of wins and half the draws against the opponent.
+        x, y: what to show; the score is the exact share of wins and half the draws against the
+            opponent.
 
     Raises:
         ValueError: no curve of the group has measurements of these, or they have no common range.
@@ -324,7 +337,8 @@ def summarize(group: Group, x: XAxis, y: YAxis) -> Summary:
     if any(not np.array_equal(xs, measured[0][0]) for xs, _ in measured):
         span = f"from {grid[0]:g} to {grid[-1]:g} {COLUMNS[x]}"
         notes.append(
-            f"{group.name}: marks differ, so curves are interpolated between them, {span}, which all cover"
+            f"{group.name}: marks differ, so curves are interpolated between them, {span}, which "
+            "all cover"
         )
     values = np.array([np.interp(grid, xs, ys) for xs, ys in measured])
     if len(measured) == 1:
@@ -338,7 +352,8 @@ def summarize(group: Group, x: XAxis, y: YAxis) -> Summary:
 def summarize_groups(
     groups: Sequence[Group], x: XAxis, y: YAxis
 ) -> tuple[list[Summary], list[str]]:
-    """Return the summaries of groups, and all notes for readers; groups without such measurements are left out.
+    """Return the summaries of groups, and all notes for readers; groups without such measurements
+    are left out.
 
     Raises:
         ValueError: no group has such measurements.
@@ -383,7 +398,8 @@ def _common_grid(group: Group, marks: Sequence[Float64Array]) -> Float64Array:
     low, high = max(series[0] for series in marks), min(series[-1] for series in marks)
     if low > high:
         raise Refusal(
-            f"{group.name}: runs have no range in common, because one begins at {low:g} and another ends at {high:g}: "
+            f"{group.name}: runs have no range in common, because one begins at {low:g} and "
+            f"another ends at {high:g}: "
             f"choose another x axis, or name fewer runs"
         )
     everything: Float64Array = np.unique(np.concatenate(marks))
@@ -392,7 +408,8 @@ def _common_grid(group: Group, marks: Sequence[Float64Array]) -> Float64Array:
 
 
 def log_spaced(values: Float64Array, max_count: int) -> Int64Array:
-    """Return indices of at most ``max_count`` of the values float64[N], increasing and at the end positive.
+    """Return indices of at most ``max_count`` of the values float64[N], increasing and at the end
+    positive.
 
     These are the first, the last, and others evenly on a logarithmic axis.
     """
@@ -405,9 +422,10 @@ def log_spaced(values: Float64Array, max_count: int) -> Int64Array:
 def median_band(values: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Return the ends of the band of the rows of float64[N, X], float64[X] each.
 
-    With up to five rows it is their range. Their true median is inside with probability 1 - 2 ** (1 - N): .5 with two
-    rows, .75 with three, .94 with five. From six on it is the 95% interval of the median by order statistics, whose
-    probability is at least .95 at each point (David and Nagaraja, Order Statistics, 2003, section 7.1).
+    With up to five rows it is their range. Their true median is inside with probability 1 - 2 **
+    (1 - N): .5 with two rows, .75 with three, .94 with five. From six on it is the 95% interval of
+    the median by order statistics, whose probability is at least .95 at each point (David and
+    Nagaraja, Order Statistics, 2003, section 7.1).
     """
     from scipy.stats import binom
 
@@ -419,8 +437,8 @@ def median_band(values: Float64Array) -> tuple[Float64Array, Float64Array]:
 def write_summaries(path: Path, summaries: Sequence[Summary], x: XAxis, y: YAxis) -> None:
     """Write summaries as CSV, a line for each group and point.
 
-    Columns: the labels of the groups; ``games``, ``steps`` or ``cpu_s``; ``runs``, their number; the median under the
-    name of y; and ``low`` and ``high``, empty for one run.
+    Columns: the labels of the groups; ``games``, ``steps`` or ``cpu_s``; ``runs``, their number;
+    the median under the name of y; and ``low`` and ``high``, empty for one run.
     """
     names = list(dict.fromkeys(name for summary in summaries for name in summary.labels))
     rows: list[list[object]] = [[*names, COLUMNS[x], "runs", y, "low", "high"]]

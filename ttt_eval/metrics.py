@@ -76,7 +76,8 @@ RATES = ("exact_win", "exact_draw", "exact_loss")
 
 
 def read_rows(path: Path, by: str) -> list[dict[str, float]]:
-    """Return the rows of a file of lines of JSON, each an object of finite numbers; none if there is no file.
+    """Return the rows of a file of lines of JSON, each an object of finite numbers; none if there
+    is no file.
 
     A last line without its end is being written, and is left out.
 

@@ -14,14 +14,16 @@ from pathlib import Path
 from ttt_envs.agents.specs import POLICIES, FromFile, parse_spec, trusted
 
 SETTLED_NS = 2_000_000_000
-"""Age of files from which their times tell whether they have changed, in nanoseconds: some systems count seconds."""
+"""Age of files from which their times tell whether they have changed, in nanoseconds: some systems
+count seconds.
+"""
 
 
 def policy_identity(spec: str) -> str:
     """Return a SHA-256 of a policy's dependencies beyond its spec string: "" if only our own code.
 
-    It covers the files and folders in the spec, at any depth, as in ``run:PATH`` and ``sb3:PATH``, and the file of a
-    class that is not ours.
+    It covers the files and folders in the spec, at any depth, as in ``run:PATH`` and ``sb3:PATH``,
+    and the file of a class that is not ours.
 
     Args:
         spec: of a policy.
@@ -44,7 +46,9 @@ def _state_of(file: Path) -> tuple[Path, int, int, int]:
 
 @lru_cache(maxsize=64)
 def _hash_files(states: tuple[tuple[Path, int, int, int], ...]) -> str:
-    """Return the SHA-256 of the names and contents of files, which are read once for each size, inode and time."""
+    """Return the SHA-256 of the names and contents of files, which are read once for each size,
+    inode and time.
+    """
     digest = hashlib.sha256()
     for file, size, *_ in states:
         digest.update(f"{file.name} {size}\n".encode())
@@ -70,7 +74,8 @@ def _files_of(spec: str) -> Iterator[Path]:
         if os.path.isfile(value):
             yield Path(value)
         elif os.path.isdir(value):
-            # of a run its weights and config, of a database its hashes; figures and pages do not affect a move
+            # of a run its weights and config, of a database its hashes; figures and pages do not
+            # affect a move
             names = ("config.json", "manifest.json", "*.npz", "*.zip", "*.keras")
             yield from sorted(
                 {file for name in names for file in Path(value).glob(name) if file.is_file()}

@@ -1,8 +1,9 @@
 """Puzzles: positions where an obvious move loses value, with the exact value of every move.
 
-The obvious move of the built-in set wins; if no move wins, it blocks a line that the other player could complete; if
-there is none, it makes the longest line of own stones that can still be completed, and of such moves it lies on most
-lines that can. Other sets have the moves of a policy, or those of played games.
+The obvious move of the built-in set wins; if no move wins, it blocks a line that the other player
+could complete; if there is none, it makes the longest line of own stones that can still be
+completed, and of such moves it lies on most lines that can. Other sets have the moves of a policy,
+or those of played games.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ FILE = Path(__file__).parent / "data" / "puzzles" / "puzzles.json"
 MAX_FILE_BYTES = 1 << 22
 """Maximum size of a file of puzzles in bytes."""
 LEVELS = (0.5, 0.75)
-"""Mean probability of a mistake by the policies that grade a puzzle at which level 2 and level 3 begin."""
+"""Mean probability of a mistake by the policies that grade a puzzle at which level 2 and level 3
+begin.
+"""
 
 
 @dataclass(frozen=True)
@@ -46,10 +49,11 @@ class Puzzle:
         game: the game, up to 16 cells.
         position: the position.
         values: exact action values float64[cells] for the mover, NaN where illegal.
-        replies: by cell, the other player's best replies to that move if its turn is not skipped; none where the cell
-            is taken or the game ends.
+        replies: by cell, the other player's best replies to that move if its turn is not skipped;
+            none where the cell is taken or the game ends.
         tempting: cells of the obvious moves, all of which lose value.
-        why: the reason for these moves: ``wins``, ``blocks`` or ``extends`` for obvious ones, otherwise who played.
+        why: the reason for these moves: ``wins``, ``blocks`` or ``extends`` for obvious ones,
+            otherwise who played.
         loss: value lost by the best of the obvious moves, or by the expected move of a policy.
         wrong: by policies that grade it, the probability of a move that loses value; may be empty.
     """
@@ -122,7 +126,7 @@ class Puzzle:
         )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Obvious moves
 
 
@@ -134,7 +138,8 @@ def obvious_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
         boards: B positions.
 
     Returns:
-        bool[B, cells]: the moves. For each position, the reason: ``wins``, ``blocks`` or ``extends``.
+        bool[B, cells]: the moves. For each position, the reason: ``wins``, ``blocks`` or
+            ``extends``.
 
     Raises:
         ValueError: a game of other rules, in which other moves are obvious.
@@ -165,7 +170,7 @@ def obvious_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
     return moves[first, np.arange(len(playable))], [list(kinds)[kind] for kind in first]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Sets
 
 
@@ -201,7 +206,8 @@ def from_games(
     *,
     solver: Callable[[Game], Solution] = solve,
 ) -> Iterator[Puzzle]:
-    """Yield the positions of games in which a move lost value, as puzzles; the first of symmetric ones.
+    """Yield the positions of games in which a move lost value, as puzzles; the first of symmetric
+    ones.
 
     Args:
         games: played games; those on boards of more than 16 cells are left out.
@@ -300,5 +306,7 @@ def _replies(solution: Solution, position: Position) -> tuple[tuple[int, ...], .
 
 
 def class_keys(game: Game, boards: Boards) -> list[bytes]:
-    """Return keys that are equal for positions that symmetries or an exchange of colours map to each other."""
+    """Return keys that are equal for positions that symmetries or an exchange of colours map to
+    each other.
+    """
     return [key.tobytes() for key in canonical_keys(boards.own_first(), symmetries(game))[0]]

@@ -32,9 +32,12 @@ Unit = Mapping[str, Any]
 """JSON-ready settings of one unit of work."""
 
 RESULT_VERSION = 2
-"""Version of the code that determines stored results: raise it with a change that alters any of them."""
+"""Version of the code that determines stored results: raise it with a change that alters any of
+them.
+"""
 RESULT, TABLE = "result.json", "table.md"
-"""Files in a folder of results that hold what follows from all of them: as data, and for readers."""
+"""Files in a folder of results that hold what follows from all of them: as data, and for readers.
+"""
 UNITS = "units.jsonl"
 """File in a folder that stores results, one per line."""
 
@@ -51,26 +54,30 @@ def do_units(
 ) -> Generator[tuple[int, Any], None, None]:
     """Do the units of work that are not done yet.
 
-    Every result is a line of ``units.jsonl`` in the folder before it is yielded. Close the generator to stop early.
+    Every result is a line of ``units.jsonl`` in the folder before it is yielded. Close the
+    generator to stop early.
 
     Args:
-        measure: does one unit and returns JSON-ready data; a module-level function, because it may run in another
-            process.
+        measure: does one unit and returns JSON-ready data; a module-level function, because it may
+            run in another process.
         units: distinct units.
-        folder: folder of the results, created if missing. It also keeps the results of units not requested now.
-        provenance: JSON-ready: versions and everything else that determines results; the same at every call.
+        folder: folder of the results, created if missing. It also keeps the results of units not
+            requested now.
+        provenance: JSON-ready: versions and everything else that determines results; the same at
+            every call.
         jobs: the workers.
-        other_files: names of the caller's files in the folder besides results, tables and pages, or patterns of names:
-            leftovers of their killed writers are removed, too.
-        postprocess: takes a unit and its result in this process, before storage, and returns the data to store.
+        other_files: names of the caller's files in the folder besides results, tables and pages, or
+            patterns of names: leftovers of their killed writers are removed, too.
+        postprocess: takes a unit and its result in this process, before storage, and returns the
+            data to store.
 
     Yields:
-        The number of a unit and its result, as read from the file: first the stored ones, in order, then the others as
-        they are done.
+        The number of a unit and its result, as read from the file: first the stored ones, in order,
+        then the others as they are done.
 
     Raises:
-        ValueError: another process works in the folder, something in it is no file, or its results have another
-            ``provenance``; they are kept.
+        ValueError: another process works in the folder, something in it is no file, or its results
+            have another ``provenance``; they are kept.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
@@ -123,7 +130,9 @@ def hash_data(data: Mapping[str, Any]) -> str:
 
 
 def with_hash(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return JSON-ready data with what :func:`read_hashed_json` checks: the format 1, the kind, and the hash."""
+    """Return JSON-ready data with what :func:`read_hashed_json` checks: the format 1, the kind, and
+    the hash.
+    """
     content = {"format": 1, "kind": kind, **data}
     return {**content, "sha256": hash_data(content)}
 
@@ -166,7 +175,8 @@ def path_of_set(name: str | Path, folder: Path, names: Collection[str], what: st
 def read_hashed_json(
     path: Path, kind: str, max_bytes: int, parse: Callable[[dict[str, Any]], Content], *, what: str
 ) -> Content:
-    """Read a JSON object of a kind and of format 1 that has its :func:`hash_data` as ``sha256``, and parse it.
+    """Read a JSON object of a kind and of format 1 that has its :func:`hash_data` as ``sha256``,
+    and parse it.
 
     Args:
         path: the file.
@@ -213,7 +223,8 @@ def _stored_results(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]
     for key in {**stored, **provenance}:
         if (old := stored.get(key)) != (new := provenance.get(key)):
             raise Refusal(
-                f"{path} has results of {key} {truncate(repr(old))}, not {truncate(repr(new))}: choose another folder, "
+                f"{path} has results of {key} {truncate(repr(old))}, not {truncate(repr(new))}: "
+                "choose another folder, "
                 f"or go back to that"
             )
     results = {}

@@ -37,7 +37,9 @@ from ttt_eval.cost import COST_KEYS, MAX_COST_BYTES
 from ttt_eval.metrics import read_rows
 
 FIRST = "first/"
-"""Prefix of the keys of the probabilities of first moves, such as ``first/b2``, in a line of measurements."""
+"""Prefix of the keys of the probabilities of first moves, such as ``first/b2``, in a line of
+measurements.
+"""
 REPORT = "report.html"
 """Page of a run or of an evaluation."""
 EVENTS = "events.out.tfevents.run"
@@ -74,7 +76,9 @@ class RunState(NamedTuple):
     """whether the training was not finished at that checkpoint"""
 
     def is_trained(self, games: int | None = None) -> bool:
-        """Return whether the training is finished, with ``games`` games or as many as the settings say."""
+        """Return whether the training is finished, with ``games`` games or as many as the settings
+        say.
+        """
         enough = self.config["games"] if games is None else games
         return self.progress is not None and not self.running and self.progress.games >= enough
 
@@ -87,8 +91,8 @@ def run_folder(spec: str) -> Path | None:
 
 
 def list_run_folders(spec: str) -> list[Path]:
-    """Return the folders of the runs that a spec string names, itself or in its arguments at any depth, as in
-    ``leaf=(run:PATH)``.
+    """Return the folders of the runs that a spec string names, itself or in its arguments at any
+    depth, as in ``leaf=(run:PATH)``.
 
     Raises:
         ValueError: the string does not parse.
@@ -128,7 +132,9 @@ class RunDirectory:
 
     @property
     def resume_command(self) -> str:
-        """The command that continues the run, with its path quoted where a shell would split or expand it."""
+        """The command that continues the run, with its path quoted where a shell would split or
+        expand it.
+        """
         return f"train.py --resume {shlex.quote(str(self))}"
 
     def exists(self) -> bool:
@@ -221,7 +227,8 @@ class RunDirectory:
             (self.path / name).unlink(missing_ok=True)
 
     def read_state(self) -> RunState:
-        """Return the state of the run. A run is finished when its training is over and no file is missing.
+        """Return the state of the run. A run is finished when its training is over and no file is
+        missing.
 
         Raises:
             ValueError: no run, or one with a damaged ``config.json`` or ``checkpoint.npz``.

@@ -1,5 +1,5 @@
-"""Exact evaluation during training with Stable-Baselines3 or sb3-contrib: a callback, beside their own
-``EvalCallback``.
+"""Exact evaluation during training with Stable-Baselines3 or sb3-contrib: a callback, beside their
+own ``EvalCallback``.
 
 Only this module imports Stable-Baselines3 at its top level.
 """
@@ -33,34 +33,41 @@ EVALUATIONS, BEST = "exact.jsonl", "best_model.zip"
 
 
 class ExactEvalCallback(EventCallback):
-    """Evaluates a model exactly during training, with the interface of Stable-Baselines3's ``EvalCallback``.
+    """Evaluates a model exactly during training, with the interface of Stable-Baselines3's
+    ``EvalCallback``.
 
-    It plays no games and draws nothing: the model learns the same with and without it. Illegal actions are masked for
-    models without masks, and observations are normalised where the training environment is a ``VecNormalize``.
+    It plays no games and draws nothing: the model learns the same with and without it. Illegal
+    actions are masked for models without masks, and observations are normalised where the training
+    environment is a ``VecNormalize``.
 
-    It logs ``exact/exploitability``, on boards that can be solved ``exact/regret``, and against an opponent
-    ``exact/win``, ``exact/draw``, ``exact/loss``. The best model is that of lowest exploitability.
+    It logs ``exact/exploitability``, on boards that can be solved ``exact/regret``, and against an
+    opponent ``exact/win``, ``exact/draw``, ``exact/loss``. The best model is that of lowest
+    exploitability.
 
-    With ``critic=True`` it logs ``exact/critic_rmse``, ``exact/critic_bias`` and ``exact/critic_explained_variance``:
-    the error of an actor-critic's values for its masked stochastic policy, of DQN's highest action values for its
-    greedy policy, with the model's discount. The opponent is that of the exact result; None means self-play.
+    With ``critic=True`` it logs ``exact/critic_rmse``, ``exact/critic_bias`` and
+    ``exact/critic_explained_variance``: the error of an actor-critic's values for its masked
+    stochastic policy, of DQN's highest action values for its greedy policy, with the model's
+    discount. The opponent is that of the exact result; None means self-play.
 
-    A training resumed with ``learn(..., reset_num_timesteps=False)`` of a loaded model appends to its file, and its
-    best is the best of both. Lines beyond the model's number of steps are dropped, so a new model starts a new file.
+    A training resumed with ``learn(..., reset_num_timesteps=False)`` of a loaded model appends to
+    its file, and its best is the best of both. Lines beyond the model's number of steps are
+    dropped, so a new model starts a new file.
 
     Args:
         game: the game.
         opponent: opponent of the exact result, a spec string or a pure policy; None for none.
-        callback_after_eval: called after every evaluation, such as Stable-Baselines3's callbacks that stop a training.
-        eval_freq: number of calls of this callback between evaluations, each a step of all parallel games; 0 for none.
-        log_path: folder for ``exact.jsonl``, a line for each evaluation: ``timesteps`` and the logged values, without
-            ``exact/``. It is written atomically.
+        callback_after_eval: called after every evaluation, such as Stable-Baselines3's callbacks
+            that stop a training.
+        eval_freq: number of calls of this callback between evaluations, each a step of all parallel
+            games; 0 for none.
+        log_path: folder for ``exact.jsonl``, a line for each evaluation: ``timesteps`` and the
+            logged values, without ``exact/``. It is written atomically.
         best_model_save_path: folder for ``best_model.zip``.
-        deterministic: play the legal action of highest value or probability; else sample from the masked distribution,
-            which DQN does not have.
+        deterministic: play the legal action of highest value or probability; else sample from the
+            masked distribution, which DQN does not have.
         seat: the model's against the opponent, 0 or 1; None for the mean of both.
-        observation: the model's observation, as in ``ttt_envs.envs.single_env.SingleEnv``; by default derived from its
-            space.
+        observation: the model's observation, as in ``ttt_envs.envs.single_env.SingleEnv``; by
+            default derived from its space.
         critic: whether the critic's error is measured too, see :func:`ttt_eval.exact.critic_error`.
         verbose: 1 prints every evaluation.
 
@@ -69,8 +76,8 @@ class ExactEvalCallback(EventCallback):
         best_exploitability: the lowest so far; infinite before the first.
 
     Raises:
-        ValueError: an invalid number or opponent; when training starts, a model of another board, or a file of
-            evaluations that is damaged.
+        ValueError: an invalid number or opponent; when training starts, a model of another board,
+            or a file of evaluations that is damaged.
     """
 
     def __init__(
@@ -91,7 +98,8 @@ class ExactEvalCallback(EventCallback):
         super().__init__(callback_after_eval, verbose=verbose)
         if eval_freq < 0:
             raise Refusal(
-                f"eval_freq={eval_freq} is no number of calls: choose 1 or more, or 0 for no evaluation"
+                f"eval_freq={eval_freq} is no number of calls: choose 1 or more, or 0 for no "
+                "evaluation"
             )
         check_choice("seat", seat, (0, 1, None))
         self.game = game
@@ -115,7 +123,9 @@ class ExactEvalCallback(EventCallback):
 
     @property
     def best_mean_reward(self) -> float:
-        """Minus the lowest exploitability, for Stable-Baselines3's callbacks that stop a training."""
+        """Minus the lowest exploitability, for Stable-Baselines3's callbacks that stop a
+        training.
+        """
         return -self.best_exploitability
 
     def _on_training_start(self) -> None:
@@ -155,7 +165,8 @@ class ExactEvalCallback(EventCallback):
         self.logger.dump(self.num_timesteps)
         if self.verbose >= 1:
             print(
-                f"Exact num_timesteps={self.num_timesteps}, exploitability={measured_values['exploitability']:.4f}"
+                f"Exact num_timesteps={self.num_timesteps}, "
+                f"exploitability={measured_values['exploitability']:.4f}"
             )
         if (
             measured_values["exploitability"] < self.best_exploitability

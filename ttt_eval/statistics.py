@@ -38,14 +38,17 @@ class Interval(NamedTuple):
 
 
 def two_sided_quantile(confidence: float) -> float:
-    """Return the number of standard deviations about the mean of a normal distribution that have this probability."""
+    """Return the number of standard deviations about the mean of a normal distribution that have
+    this probability.
+    """
     return NORMAL.inv_cdf((1 + confidence) / 2)
 
 
 def wilson(mean: float, count: float, confidence: float = 0.95) -> Interval:
     """Return the Wilson (1927) interval of a proportion ``mean`` of ``count`` independent samples.
 
-    It stays within [0, 1] and is no point if all samples agree. ``count`` may be an effective sample size.
+    It stays within [0, 1] and is no point if all samples agree. ``count`` may be an effective
+    sample size.
     """
     if count <= 0:
         return Interval(mean, 0.0, 1.0)
@@ -60,7 +63,8 @@ def wilson(mean: float, count: float, confidence: float = 0.95) -> Interval:
 class GuardedMean(NamedTuple):
     """Mean of scores of pairs of games with a few more pairs at 0, and as many at 1.
 
-    So the standard error is not 0 where all pairs so far are equal, and changes little with the first that differs.
+    So the standard error is not 0 where all pairs so far are equal, and changes little with the
+    first that differs.
     """
 
     centre: float
@@ -89,8 +93,8 @@ def guarded_mean(mean: float, variance: float, pairs: int, added: float) -> Guar
 
 
 def agresti_coull(confidence: float) -> float:
-    """Return the pairs added at each end for results of games: for independent games they are the z**2 / 2 successes
-    and failures that Agresti and Coull (1998) add to a proportion.
+    """Return the pairs added at each end for results of games: for independent games they are the
+    z**2 / 2 successes and failures that Agresti and Coull (1998) add to a proportion.
     """
     return two_sided_quantile(confidence) ** 2 / 4
 
@@ -98,7 +102,8 @@ def agresti_coull(confidence: float) -> float:
 def interval_from_pairs(
     mean: float, variance: float, pairs: int, confidence: float = 0.95
 ) -> Interval:
-    """Return the interval of a quantity in [0, 1] from the means of pairs of games, the independent samples.
+    """Return the interval of a quantity in [0, 1] from the means of pairs of games, the independent
+    samples.
 
     Args:
         mean: over all pairs.
@@ -116,16 +121,19 @@ def interval_from_seeds(
     confidence: float = 0.95,
     bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Interval:
-    """Return the mean of independent runs with its Student's t interval; of a single run the interval is ``bounds``.
+    """Return the mean of independent runs with its Student's t interval; of a single run the
+    interval is ``bounds``.
 
-    Runs that agree do not show that all others would: N equal values are observed with probability 1 - confidence where
-    a share of 1 - (1 - confidence) ** (1 / N) of all runs differs (Clopper and Pearson, 1934), 63% with three runs. So
-    the interval then extends to the means in which such a share has an extreme value. Without bounds, as for times and
-    memory, which vary continuously, it is a point.
+    Runs that agree do not show that all others would: N equal values are observed with probability
+    1 - confidence where a share of 1 - (1 - confidence) ** (1 / N) of all runs differs (Clopper and
+    Pearson, 1934), 63% with three runs. So the interval then extends to the means in which such a
+    share has an extreme value. Without bounds, as for times and memory, which vary continuously, it
+    is a point.
 
-    Coverage of 95%, computed for runs of two values, 0 and 1, in any shares: at least 95% with up to 4 runs, 93% with
-    5, 87% with 10. Skewed values need more runs: if half of the runs have 0 and the others u**4, with u uniform in
-    [0, 1], it is 79% with 2 runs, 72% with 3, 71% with 5 and 80% with 10.
+    Coverage of 95%, computed for runs of two values, 0 and 1, in any shares: at least 95% with up
+    to 4 runs, 93% with 5, 87% with 10. Skewed values need more runs: if half of the runs have 0 and
+    the others u**4, with u uniform in [0, 1], it is 79% with 2 runs, 72% with 3, 71% with 5 and 80%
+    with 10.
 
     Args:
         values: of the runs.
@@ -158,7 +166,8 @@ def difference(estimate: Interval, other: Interval) -> Interval:
 
 
 def median(counts: Int64Array, confidence: float = 0.95) -> Interval:
-    """Return the median of whole numbers 0, 1, ... with these counts, and its interval, by order statistics.
+    """Return the median of whole numbers 0, 1, ... with these counts, and its interval, by order
+    statistics.
 
     Args:
         counts: int64[N]: count of each of 0 to N - 1.

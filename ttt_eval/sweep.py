@@ -1,4 +1,6 @@
-"""Sweeps: many runs described in a file, and a table of their results, with intervals over seeds."""
+"""Sweeps: many runs described in a file, and a table of their results, with intervals over
+seeds.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ AGENT_OPTIONS = (
 
 Seed = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z][\w-]*$")]
-"""of an option. A row becomes words of a command line, where a name such as ``out=x`` would be another option."""
+"""of an option. A row becomes words of a command line, where a name such as ``out=x`` would be
+another option.
+"""
 Word = str | int | float | bool
 Value = Word | list[Word]
 
@@ -86,7 +90,8 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
     count = len(parts.runs) * len(seeds) * math.prod(map(len, parts.grid.values()))
     if not 0 < count <= MAX_RUNS or len(set(seeds)) < len(seeds):
         raise Refusal(
-            f"{path} describes {count:,} runs: give options of grid values, seeds once, {MAX_RUNS:,} at most"
+            f"{path} describes {count:,} runs: give options of grid values, seeds once, "
+            f"{MAX_RUNS:,} at most"
         )
     rows: list[Row] = []
     for run in parts.runs:
@@ -109,7 +114,8 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
             "-"
         ):  # a pattern in a union crashes Python at exit (msgspec 0.22)
             raise Refusal(
-                f"{path} has {word!r}, which would be an option: write a value that begins otherwise"
+                f"{path} has {word!r}, which would be an option: write a value that begins "
+                "otherwise"
             )
     for name in {name for row in rows for name in row} & set(refused):
         raise Refusal(f"{path} has {name!r}, which is not for a file to say: leave it out")
@@ -121,7 +127,9 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
 
 
 def to_command_line(row: Mapping[str, Any]) -> list[str]:
-    """Convert a setting to command-line words; options without a value, False or None, are left out."""
+    """Convert a setting to command-line words; options without a value, False or None, are left
+    out.
+    """
     words: list[str] = []
     for name, value in row.items():
         if value is not None and value is not False:
@@ -147,7 +155,8 @@ class RunResult(NamedTuple):
 
 
 def tabulate_runs(rows: Sequence[Row], runs: Iterable[RunResult]) -> list[Row]:
-    """Return a row for each setting, JSON-ready: ``options``, ``seeds`` and the means over them, with intervals.
+    """Return a row for each setting, JSON-ready: ``options``, ``seeds`` and the means over them,
+    with intervals.
 
     The mean of a single run has no interval.
     """
@@ -166,7 +175,7 @@ def tabulate_runs(rows: Sequence[Row], runs: Iterable[RunResult]) -> list[Row]:
     return table
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Names of settings
 
 
@@ -192,7 +201,9 @@ def varied(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def varied_options(rows: Sequence[Row]) -> list[str]:
-    """Return the options in which settings differ, in order of first appearance; agents have no options of learners."""
+    """Return the options in which settings differ, in order of first appearance; agents have no
+    options of learners.
+    """
     of_learners = varied([row for row in rows if AGENT not in row])
     return [name for name in varied(rows) if name in ("learner", *AGENT_OPTIONS, *of_learners)]
 

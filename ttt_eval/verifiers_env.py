@@ -1,4 +1,6 @@
-"""Text games as a task set and an environment of verifiers (``pip install verifiers``), loaded as ``ttt-text``."""
+"""Text games as a task set and an environment of verifiers (``pip install verifiers``), loaded as
+``ttt-text``.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ class VerifiersEnvConfig(vf.EnvConfig):
     second: vf.AgentConfig = vf.AgentConfig(harness={"id": "null"})
     """plays the second seat with opponent="self"; else unused"""
     opponent: str = "win-or-block"
-    """a spec string, then the player moves first in games of even seeds; or "self", the agents player and second"""
+    """a spec string, then the player moves first in games of even seeds; or "self", the agents
+    player and second
+    """
     illegal: Illegal = "ask"
     max_asks: int = MAX_ASKS
     weights: dict[str, float] = {"result": 1.0}  # noqa: RUF012  # pydantic copies defaults

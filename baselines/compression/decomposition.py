@@ -1,4 +1,6 @@
-"""Decompositions of tables: one decomposition gives every rank of a table, computed or read from disk."""
+"""Decompositions of tables: one decomposition gives every rank of a table, computed or read from
+disk.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ FORMAT = 2
 MAX_WORK = 1 << 24
 """Maximum number of values in an intermediate product."""
 MAX_CELLS_OF_TABLE = 9
-"""Maximum number of cells for play by the reconstructed table, which is faster than by the factors."""
+"""Maximum number of cells for play by the reconstructed table, which is faster than by the factors.
+"""
 
 
 class Compressed(Evaluation):
@@ -43,7 +46,8 @@ class Compressed(Evaluation):
     Attributes:
         method: the method; grouping: the groups of cells; rank: the rank of the approximation.
         factors: of each half.
-        relative_error: Frobenius norm of the difference to the table, relative to the table (Eq. 16); 0 for all zeros.
+        relative_error: Frobenius norm of the difference to the table, relative to the table (Eq.
+            16); 0 for all zeros.
     """
 
     def __init__(
@@ -94,7 +98,9 @@ class Compressed(Evaluation):
         return np.concatenate([np.zeros(0), *parts])
 
     def action_values(self, boards: Boards) -> Float64Array:
-        """Return the values after the mover's moves, float64[B, cells]; on small boards by the whole table."""
+        """Return the values after the mover's moves, float64[B, cells]; on small boards by the
+        whole table.
+        """
         if self.game.cells <= MAX_CELLS_OF_TABLE:
             return self._whole.action_values(boards)
         return super().action_values(boards)
@@ -128,8 +134,8 @@ class Decomposition:
     def at(self, rank: int) -> Compressed:
         """Return the table at a rank, one number for all axes; a smaller axis is kept whole.
 
-        At rank 0 all entries are 0. ``svd``, ``hosvd`` and ``hosvd2`` only truncate; ``tt`` continues with SVDs of the
-        rest after the first one, ``hooi`` iterates from ``hosvd``.
+        At rank 0 all entries are 0. ``svd``, ``hosvd`` and ``hosvd2`` only truncate; ``tt``
+        continues with SVDs of the rest after the first one, ``hooi`` iterates from ``hosvd``.
 
         Raises:
             ValueError: the rank is not in 0 to ``largest``.
@@ -172,8 +178,8 @@ def _shapes(
     """Return the shapes of a method's projection.
 
     Returns:
-        The groups of the tensor; the projected axes; the shapes of their singular vectors, of the core and of the
-        squared errors, as in :func:`project`.
+        The groups of the tensor; the projected axes; the shapes of their singular vectors, of the
+        core and of the squared errors, as in :func:`project`.
     """
     grouping = tensor_grouping(method, grouping)
     sizes = grouping.sizes
@@ -211,18 +217,19 @@ def decompose(
 ) -> Decomposition:
     """Decompose a table.
 
-    The factors of ``svd`` are U and Sigma V*; the paper's Q and S split Sigma evenly, with the same product and size.
-    ``hooi`` is never worse than ``hosvd`` of the same rank.
+    The factors of ``svd`` are U and Sigma V*; the paper's Q and S split Sigma evenly, with the same
+    product and size. ``hooi`` is never worse than ``hosvd`` of the same rank.
 
     Args:
         method: ``"svd"``, ``"hosvd"``, ``"hosvd2"``, ``"hooi"`` or ``"tt"``.
         values: a table as of ``tables.source_values``, or any array of that shape.
         grouping: cells by axis; :func:`make_grouping` has defaults.
-        max_vectors: number of singular vectors for groups with more than 3**7 contents, as halves of 4 x 4, 1 to 1024;
-            these are computed by a truncated method.
+        max_vectors: number of singular vectors for groups with more than 3**7 contents, as halves
+            of 4 x 4, 1 to 1024; these are computed by a truncated method.
 
     Raises:
-        ValueError: the table is of another game or kind than the grouping, or ``max_vectors`` is out of range.
+        ValueError: the table is of another game or kind than the grouping, or ``max_vectors`` is
+            out of range.
     """
     check_range(
         "max_vectors", max_vectors, 1, MAX_TRUNCATED_RANK, "singular vectors cannot be computed"
@@ -251,7 +258,8 @@ def decomposition(
     Args:
         game: up to 16 cells.
         method: ``"svd"``, ``"hosvd"``, ``"hosvd2"``, ``"hooi"`` or ``"tt"``.
-        split: groups of cells, see :meth:`Grouping.parse`; the default is that of :func:`make_grouping`.
+        split: groups of cells, see :meth:`Grouping.parse`; the default is that of
+            :func:`make_grouping`.
         terminal: see ``tables.random_play_values``.
         source: see ``tables.source_values``.
         max_vectors: see :func:`decompose`.
@@ -279,7 +287,8 @@ def decomposition(
 def split_errors(
     values: Float64Array, game: Game, first: int
 ) -> tuple[list[Grouping], Float64Array]:
-    """Return the errors of ``svd`` for every split of the cells into two groups, from singular values alone.
+    """Return the errors of ``svd`` for every split of the cells into two groups, from singular
+    values alone.
 
     Args:
         values: a table of positions.
@@ -290,15 +299,17 @@ def split_errors(
         The groupings, and float64[groupings, ranks + 1]: the relative errors at rank 0, 1, ...
 
     Raises:
-        ValueError: the table is of moves or of another game, the size of the group is invalid, or the matrix is too
-            large for so many SVDs.
+        ValueError: the table is of moves or of another game, the size of the group is invalid, or
+            the matrix is too large for so many SVDs.
     """
     of_moves, halves = table_shape(game, values)
     size = game.cells
     if of_moves or not 1 <= first < size or 3**size > singular_vectors.EXACT:
         raise Refusal(
-            f"all splits into {first} and {size - first} cells cannot be tried on {'moves of ' * of_moves}{game}: "
-            f"take a table of positions of up to 12 cells, and 1 to {size - 1} cells in the first group"
+            f"all splits into {first} and {size - first} cells cannot be tried on "
+            f"{'moves of ' * of_moves}{game}: "
+            f"take a table of positions of up to 12 cells, and 1 to {size - 1} cells in the first "
+            "group"
         )
     groups = [
         group

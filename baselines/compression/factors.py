@@ -10,7 +10,8 @@ from ttt_envs.core.jit import Float64Array, Int64Array
 
 
 class Train:
-    """A tensor train: a product of matrices, one from each core, selected by the contents of the core's group.
+    """A tensor train: a product of matrices, one from each core, selected by the contents of the
+    core's group.
 
     Args:
         cores: float64[r_k-1, d_k, r_k]; the first and the last r are 1.
@@ -40,7 +41,8 @@ class Train:
 
 
 class Tucker:
-    """A Tucker tensor: a core multiplied along each axis by a matrix row, selected by the contents of the axis' group.
+    """A Tucker tensor: a core multiplied along each axis by a matrix row, selected by the contents
+    of the axis' group.
 
     Args:
         core: float64[r_1, ..., r_n].

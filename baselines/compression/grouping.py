@@ -27,8 +27,10 @@ class Grouping:
 
     Args:
         game: the game.
-        groups: cells, 0 to ``game.cells - 1``, each in one group; ``game.cells`` represents the move.
-        of_moves: whether the table has a value for every move of a board, so that the move is in one of the groups.
+        groups: cells, 0 to ``game.cells - 1``, each in one group; ``game.cells`` represents the
+            move.
+        of_moves: whether the table has a value for every move of a board, so that the move is in
+            one of the groups.
 
     Raises:
         ValueError: a cell is missing, repeated or unknown.
@@ -41,7 +43,8 @@ class Grouping:
     def __post_init__(self) -> None:
         if sorted(itertools.chain(*self.groups)) != list(range(self.game.cells + self.of_moves)):
             raise Refusal(
-                f"the grouping {self} does not name each cell once: {describe_groupings(self.game, self.of_moves)}"
+                f"the grouping {self} does not name each cell once: "
+                f"{describe_groupings(self.game, self.of_moves)}"
             )
 
     @classmethod
@@ -50,10 +53,12 @@ class Grouping:
 
         Args:
             game: the game, up to 16 cells.
-            split: cells 0 to 9 and a to f, groups joined by "/" like the rows of a position, as in ``"012/345/678"``;
-                or a number, the cells in the first of two groups; or ``"rows"``, ``"columns"``, ``"cells"``.
-            of_moves: whether the table has a value for every move of a board. The move is written ``m``. With a number,
-                it is in the second group; with a name, it is in its own group.
+            split: cells 0 to 9 and a to f, groups joined by "/" like the rows of a position, as in
+                ``"012/345/678"``; or a number, the cells in the first of two groups; or ``"rows"``,
+                ``"columns"``, ``"cells"``.
+            of_moves: whether the table has a value for every move of a board. The move is written
+                ``m``. With a number, it is in the second group; with a name, it is in its own
+                group.
 
         Raises:
             ValueError: the text is not a grouping, or a cell is missing, repeated or unknown.
@@ -79,7 +84,9 @@ class Grouping:
 
     @property
     def places(self) -> Int64Array:
-        """int64[cells (+ 1), groups]: the place value of each cell (last, the move) in its group, 0 in the others."""
+        """int64[cells (+ 1), groups]: the place value of each cell (last, the move) in its group, 0
+        in the others.
+        """
         out = np.zeros((self.game.cells + self.of_moves, len(self.groups)), np.int64)
         for number, group in enumerate(self.groups):
             sizes = [self._shape[axis] for axis in group]
@@ -87,13 +94,17 @@ class Grouping:
         return out
 
     def tensor(self, entries: Float64Array) -> Float64Array:
-        """Return a half of a table, by keys (and moves), as a tensor with one axis for each group."""
+        """Return a half of a table, by keys (and moves), as a tensor with one axis for each
+        group.
+        """
         return np.ascontiguousarray(
             entries.reshape(self._shape).transpose(self._order).reshape(self.sizes)
         )
 
     def entries(self, tensor: Float64Array) -> Float64Array:
-        """Return the entries of a tensor, float64[3**cells, 1 or cells]: the inverse of :meth:`tensor`."""
+        """Return the entries of a tensor, float64[3**cells, 1 or cells]: the inverse of
+        :meth:`tensor`.
+        """
         shape = [self._shape[axis] for axis in self._order]
         return (
             tensor.reshape(shape).transpose(np.argsort(self._order)).reshape(3**self.game.cells, -1)
@@ -101,12 +112,16 @@ class Grouping:
 
     @property
     def _shape(self) -> tuple[int, ...]:
-        """Shape of a half with one axis per cell, the first, least significant cell last, then the move."""
+        """Shape of a half with one axis per cell, the first, least significant cell last, then the
+        move.
+        """
         return (3,) * self.game.cells + (self.game.cells,) * self.of_moves
 
     @property
     def _order(self) -> list[int]:
-        """The axes of :attr:`_shape` in the order of groups; in a group, too, the first cell is least significant."""
+        """The axes of :attr:`_shape` in the order of groups; in a group, too, the first cell is
+        least significant.
+        """
         size = self.game.cells
         return [
             size - 1 - axis if axis < size else size
@@ -127,21 +142,25 @@ def describe_groupings(game: Game, of_moves: bool) -> str:
     cells, half = LETTERS[: game.cells], max(1, game.cells // 2)
     example = f"{cells[:half]}/{cells[half:]}{MOVE * of_moves}"
     return (
-        f"write groups that name each of the cells {cells[0]} to {cells[-1]}{' and the move m' * of_moves} once, as in "
-        f"split={example}, or the number of cells in the first group, as in split={half}, or rows, columns or cells"
+        f"write groups that name each of the cells {cells[0]} to "
+        f"{cells[-1]}{' and the move m' * of_moves} once, as in "
+        f"split={example}, or the number of cells in the first group, as in split={half}, or rows, "
+        "columns or cells"
     )
 
 
 def make_grouping(
     game: Game, method: Method, split: str | None = None, *, of_moves: bool = False
 ) -> Grouping:
-    """Return the grouping of a method, by default two halves of the board for ``svd`` and rows for the others.
+    """Return the grouping of a method, by default two halves of the board for ``svd`` and rows for
+    the others.
 
-    A board of one row is grouped by cells. A table of moves has the move in its own group, which is the second one of
-    ``svd``: (board x action).
+    A board of one row is grouped by cells. A table of moves has the move in its own group, which is
+    the second one of ``svd``: (board x action).
 
     Raises:
-        ValueError: the method is unknown, there are too few groups, more than two for ``svd``, or the text is invalid.
+        ValueError: the method is unknown, there are too few groups, more than two for ``svd``, or
+            the text is invalid.
     """
     check_choice("method", method, get_args(Method))
     if split is None:
@@ -160,7 +179,9 @@ def make_grouping(
 
 
 def tensor_grouping(method: Method, grouping: Grouping) -> Grouping:
-    """Return the groups of the decomposed tensor: ``hosvd2`` merges all groups between the first and the last."""
+    """Return the groups of the decomposed tensor: ``hosvd2`` merges all groups between the first
+    and the last.
+    """
     if method != "hosvd2":
         return grouping
     first, *between, last = grouping.groups

@@ -24,14 +24,17 @@ class CompressedPolicy(NamedSoftmax):
     """Base of the named policies, which differ in their method only.
 
     Raises:
-        ValueError: the board is too large for a table, or the rank, groups, weight or terminal are invalid.
+        ValueError: the board is too large for a table, or the rank, groups, weight or terminal are
+            invalid.
     """
 
     name: ClassVar[Method]
 
     game: Game
     rank: int | None = None
-    """rank of the approximation, from 0; None: the largest that keeps at most 30% of the numbers, and at most 32"""
+    """rank of the approximation, from 0; None: the largest that keeps at most 30% of the numbers,
+    and at most 32
+    """
     w: float = 10.0
     """weight of the table: exp(w f) after each move"""
     split: str | None = None
@@ -74,19 +77,25 @@ class SVD(CompressedPolicy):
 
 
 class HOSVD(CompressedPolicy):
-    """Softmax of a table compressed by higher-order singular value decomposition, rows of cells by default."""
+    """Softmax of a table compressed by higher-order singular value decomposition, rows of cells by
+    default.
+    """
 
     name: ClassVar[Method] = "hosvd"
 
 
 class HOSVD2(CompressedPolicy):
-    """Softmax of a table compressed like hosvd, along the first and last group only (the paper's older version)."""
+    """Softmax of a table compressed like hosvd, along the first and last group only (the paper's
+    older version).
+    """
 
     name: ClassVar[Method] = "hosvd2"
 
 
 class HOOI(CompressedPolicy):
-    """Softmax of a table compressed by higher-order orthogonal iteration, with a lower error than hosvd."""
+    """Softmax of a table compressed by higher-order orthogonal iteration, with a lower error than
+    hosvd.
+    """
 
     name: ClassVar[Method] = "hooi"
 

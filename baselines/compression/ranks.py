@@ -12,7 +12,9 @@ from ttt_envs.core.checks import check_range
 TRUNCATED, MAX_TRUNCATED_RANK = 128, 1024
 """Default and maximum number of singular vectors of a truncated decomposition."""
 KEPT_SHARE, MAX_DEFAULT_RANK = 0.3, 32
-"""Share of the numbers kept at the default rank, as by the paper's svd of rank 18; and maximum default rank."""
+"""Share of the numbers kept at the default rank, as by the paper's svd of rank 18; and maximum
+default rank.
+"""
 
 
 def _unfoldings(method: Method, sizes: Sequence[int]) -> list[tuple[int, int]]:
@@ -25,7 +27,9 @@ def _unfoldings(method: Method, sizes: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def largest_rank(method: Method, grouping: Grouping, max_rank: int = MAX_TRUNCATED_RANK) -> int:
-    """Return the largest rank that truncates anything; ``max_rank`` for groups with more than 3**7 contents."""
+    """Return the largest rank that truncates anything; ``max_rank`` for groups with more than 3**7
+    contents.
+    """
     smaller = [min(unfolding) for unfolding in _unfoldings(method, grouping.sizes)]
     return max(size if size <= singular_vectors.GRAM else max_rank for size in smaller)
 
@@ -33,10 +37,10 @@ def largest_rank(method: Method, grouping: Grouping, max_rank: int = MAX_TRUNCAT
 def stored_numbers(method: Method, grouping: Grouping, rank: int) -> int:
     """Return the number of values in all factors of one half.
 
-    With groups of d contents: r (d_1 + d_2) for ``svd`` (Eq. 13), the sum of r d_k and the product of the r for
-    ``hosvd`` and ``hooi`` (Eq. 15), r (d_first + r d_between + d_last) for ``hosvd2`` (the older version's Eq. 14), the
-    sum of r_k-1 d_k r_k for ``tt``. If an axis, or the rest of the tensor without it, is smaller than r, its r is that
-    size.
+    With groups of d contents: r (d_1 + d_2) for ``svd`` (Eq. 13), the sum of r d_k and the product
+    of the r for ``hosvd`` and ``hooi`` (Eq. 15), r (d_first + r d_between + d_last) for ``hosvd2``
+    (the older version's Eq. 14), the sum of r_k-1 d_k r_k for ``tt``. If an axis, or the rest of
+    the tensor without it, is smaller than r, its r is that size.
     """
     sizes = tensor_grouping(method, grouping).sizes
     ranks = [min(rank, rows, columns) for rows, columns in _unfoldings(method, sizes)]
@@ -47,7 +51,9 @@ def stored_numbers(method: Method, grouping: Grouping, rank: int) -> int:
 
 
 def default_rank(method: Method, grouping: Grouping) -> int:
-    """Return the largest rank that keeps at most 30% of the numbers, as ``svd`` at rank 18 on 3 x 3 does; 1 to 32."""
+    """Return the largest rank that keeps at most 30% of the numbers, as ``svd`` at rank 18 on 3 x 3
+    does; 1 to 32.
+    """
     limit = KEPT_SHARE * math.prod(grouping.sizes)
     ranks = range(1, min(largest_rank(method, grouping), MAX_DEFAULT_RANK) + 1)
     return max(

@@ -1,8 +1,8 @@
 """Singular vectors of matrices and of tensor unfoldings: the linear algebra of all methods.
 
-Singular vectors are unique up to their signs or, for equal singular values, up to a rotation. They are normalised to a
-fixed choice here. So a rank that cuts through equal values, where several approximations are equally good, gives the
-same approximation with every linear algebra library.
+Singular vectors are unique up to their signs or, for equal singular values, up to a rotation. They
+are normalised to a fixed choice here. So a rank that cuts through equal values, where several
+approximations are equally good, gives the same approximation with every linear algebra library.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ import numpy as np
 from ttt_envs.core.jit import Float64Array
 
 EXACT = 3**12
-"""Maximum number of entries of a matrix decomposed directly; larger ones are decomposed by their Gram matrix."""
+"""Maximum number of entries of a matrix decomposed directly; larger ones are decomposed by their
+Gram matrix.
+"""
 GRAM = 3**7
-"""Maximum rows or columns for a full Gram decomposition; of larger matrices only leading vectors are computed."""
+"""Maximum rows or columns for a full Gram decomposition; of larger matrices only leading vectors
+are computed.
+"""
 SPARE = 8
 """Number of extra singular vectors, computed to detect equal singular values at the end."""
 TIE_TOLERANCE = 1e-9
@@ -36,7 +40,8 @@ def leading_vectors(matrix: Float64Array, max_vectors: int) -> tuple[Float64Arra
         max_vectors: maximum number of vectors.
 
     Returns:
-        float64[rows, up to max_vectors], normalised to a fixed choice; and the squared norm of the remainder.
+        float64[rows, up to max_vectors], normalised to a fixed choice; and the squared norm of the
+        remainder.
     """
     smaller = min(matrix.shape)
     if min(smaller, max_vectors) == 0:
@@ -60,7 +65,9 @@ def leading_vectors(matrix: Float64Array, max_vectors: int) -> tuple[Float64Arra
 
 
 def _lanczos(matrix: Float64Array, count: int) -> tuple[Float64Array, Float64Array]:
-    """Return ``count`` singular vectors and values, the largest first, by ARPACK from a fixed start."""
+    """Return ``count`` singular vectors and values, the largest first, by ARPACK from a fixed
+    start.
+    """
     from scipy.sparse import csr_array
     from scipy.sparse.linalg import svds
 
@@ -75,7 +82,8 @@ def _lanczos(matrix: Float64Array, count: int) -> tuple[Float64Array, Float64Arr
 def _fix_rotation(u: Float64Array, s: Float64Array) -> Float64Array:
     """Normalise the signs of singular vectors, and rotations among those with equal values.
 
-    The choice is given by the QR decomposition of a fixed matrix, projected onto the space that they span.
+    The choice is given by the QR decomposition of a fixed matrix, projected onto the space that
+    they span.
     """
     borders = [0, *(np.flatnonzero(s[:-1] - s[1:] > TIE_TOLERANCE * s[0]) + 1).tolist(), len(s)]
     widths = np.diff(borders)
@@ -99,7 +107,8 @@ def _multiply_axis(tensor: Float64Array, matrix: Float64Array, axis: int) -> Flo
 
 
 def project(tensor: Float64Array, axes: Sequence[int], counts: Sequence[int]) -> list[Float64Array]:
-    """Project a tensor onto the singular vectors of its unfoldings along some axes: the first step of all methods.
+    """Project a tensor onto the singular vectors of its unfoldings along some axes: the first step
+    of all methods.
 
     Args:
         tensor: the tensor.
@@ -107,8 +116,9 @@ def project(tensor: Float64Array, axes: Sequence[int], counts: Sequence[int]) ->
         counts: maximum number of singular vectors of each.
 
     Returns:
-        The singular vectors, float64[d, k] for each of ``axes``. Then the core: the tensor multiplied by them. Last,
-        with n the largest k, float64[n + 1]: the squared error if only the leading 0, 1, ..., n of each are kept.
+        The singular vectors, float64[d, k] for each of ``axes``. Then the core: the tensor
+        multiplied by them. Last, with n the largest k, float64[n + 1]: the squared error if only
+        the leading 0, 1, ..., n of each are kept.
     """
     bases = [
         leading_vectors(_unfolded(tensor, axis), count)[0]
@@ -143,7 +153,8 @@ def iterate_hooi(core: Float64Array, rank: int) -> tuple[list[Float64Array], Flo
     """Run HOOI from the leading entries of a core.
 
     Returns:
-        Matrices with orthonormal columns for the axes, the core projected onto them, and the squared error.
+        Matrices with orthonormal columns for the axes, the core projected onto them, and the
+        squared error.
     """
     ranks = [min(rank, size) for size in core.shape]
     matrices = [np.eye(size, r) for size, r in zip(core.shape, ranks, strict=True)]

@@ -1,8 +1,10 @@
-"""Exact values of positions: by layers, computed from the end of the game, and by search; and perfect play.
+"""Exact values of positions: by layers, computed from the end of the game, and by search; and
+perfect play.
 
-:func:`solve` returns the :class:`Solution` of a game. :mod:`~baselines.exact.layers` computes the layers of
-:mod:`ttt_envs.graph.numbering`, :mod:`~baselines.exact.folder` stores them, :mod:`~baselines.exact.tablebase` lets
-searches read them, :mod:`~baselines.exact.verify` checks them, and :mod:`~baselines.exact.count` counts positions.
+:func:`solve` returns the :class:`Solution` of a game. :mod:`~baselines.exact.layers` computes the
+layers of :mod:`ttt_envs.graph.numbering`, :mod:`~baselines.exact.folder` stores them,
+:mod:`~baselines.exact.tablebase` lets searches read them, :mod:`~baselines.exact.verify` checks
+them, and :mod:`~baselines.exact.count` counts positions.
 """
 
 from __future__ import annotations

@@ -30,7 +30,9 @@ MAX_CELLS_OF_GAMES = 16
 MAX_COUNTED_CELLS = 21
 """Maximum number of cells for which boards are counted."""
 WON, DRAWN = 4, 16
-"""codes of :func:`reachable_boards`: WON << m, player m has won; DRAWN, the board is full without one"""
+"""codes of :func:`reachable_boards`: WON << m, player m has won; DRAWN, the board is full without
+one
+"""
 BY_FIRST, BY_SECOND = 1, 2
 """bits of a board that player_0, or player_1, can have made with the last stone"""
 
@@ -51,8 +53,8 @@ class Counts(NamedTuple):
     classes: int
     """number of boards up to the symmetries of the board"""
     games: int | None
-    """sequences of moves from the empty board to an end; None with skips, where play does not alternate, and above 16
-    cells"""
+    """sequences of moves from the empty board to an end; None with skips, where play does not
+    alternate, and above 16 cells"""
 
     @property
     def boards(self) -> int:
@@ -61,17 +63,19 @@ class Counts(NamedTuple):
 
 
 def count_positions(game: Game) -> Counts:
-    """Count the reachable boards, by any rules up to 21 cells; and up to 16 cells without skips the games.
+    """Count the reachable boards, by any rules up to 21 cells; and up to 16 cells without skips the
+    games.
 
-    One forward pass over the numbering: a board is reachable if one with a stone less is, on which the player of this
-    stone may move. Each set of taken cells stands for its symmetric sets.
+    One forward pass over the numbering: a board is reachable if one with a stone less is, on which
+    the player of this stone may move. Each set of taken cells stands for its symmetric sets.
 
     Raises:
         ValueError: the board is larger.
     """
     if game.cells > MAX_COUNTED_CELLS:
         raise Refusal(
-            f"the positions of {game} are not counted: choose a board of up to {MAX_COUNTED_CELLS} cells"
+            f"the positions of {game} are not counted: choose a board of up to {MAX_COUNTED_CELLS} "
+            "cells"
         )
     numbering, skips = Numbering(game), game.skip_chance > 0
     # player_0 moves first and is never skipped, as if player_1 had made the empty board
@@ -103,10 +107,12 @@ def _count_layer(
     Args:
         before, layer: the layers.
         is_full: whether the board is full.
-        states: of the layer before. Without skips, int64: the number of games that lead to a position. With skips,
-            int8: bits ``BY_FIRST`` and ``BY_SECOND``, the player who can have put the last stone.
+        states: of the layer before. Without skips, int64: the number of games that lead to a
+            position. With skips, int8: bits ``BY_FIRST`` and ``BY_SECOND``, the player who can have
+            put the last stone.
         later: of the layer, written, of zeros.
-        totals: int64[6]: boards in progress, with a line of player_0, of player_1, full; classes; games.
+        totals: int64[6]: boards in progress, with a line of player_0, of player_1, full; classes;
+            games.
     """
     stones, tables, alternates = layer.stones, layer.tables, states.itemsize == 8
     row, row_before = words_per_set(stones), words_per_set(stones - 1)
@@ -168,7 +174,8 @@ def _count_layer(
 
 
 def reachable_boards(game: Game) -> NDArray[np.uint8]:
-    """Return the status of every board, by its base-3 key: uint8[3**cells], 0 for unreachable boards.
+    """Return the status of every board, by its base-3 key: uint8[3**cells], 0 for unreachable
+    boards.
 
     Bit m is set if player m may be the mover; a finished board has ``WON << winner`` or ``DRAWN``.
     """
@@ -184,8 +191,8 @@ def _mark_reachable(cells: Int8Array, parameters: Parameters, made: NDArray[np.u
     Args:
         cells: int8[cells], the empty board, written.
         parameters: ``Game.parameters``.
-        made: uint8[3**cells] of zeros: bit m is set if player m may have made the board, until it is visited; then it
-            holds the code of :func:`reachable_boards`.
+        made: uint8[3**cells] of zeros: bit m is set if player m may have made the board, until it
+            is visited; then it holds the code of :func:`reachable_boards`.
     """
     made[0] = BY_SECOND
     for board in range(len(made)):

@@ -1,4 +1,6 @@
-"""Folders of layers: one file per layer, and a manifest with the game and the hashes of the files."""
+"""Folders of layers: one file per layer, and a manifest with the game and the hashes of the
+files.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ def dtype_of(game: Game, *, stored: bool) -> np.dtype[Any]:
 
 
 class Folder:
-    """One file for each layer, and a manifest; files are written whole, and read after their hash is checked.
+    """One file for each layer, and a manifest; files are written whole, and read after their hash
+    is checked.
 
     Args:
         path: the folder; it need not exist.
@@ -70,7 +73,8 @@ class Folder:
         is_other = any(self._manifest.get(name) != value for name, value in header.items())
         if is_other or not 0 <= self._manifest["stones"] <= self.game.cells:
             raise Refusal(
-                f"{self.path} holds a table of another game than {self.game}, or in another format: choose another "
+                f"{self.path} holds a table of another game than {self.game}, or in another "
+                "format: choose another "
                 f"folder, or remove this one"
             )
         self._manifest["stones"] = min(self.stones, self._manifest["stones"])
@@ -104,7 +108,9 @@ class Folder:
         return self.path / f"{stones:02d}-layer.npy"
 
     def facts(self) -> dict[str, Any]:
-        """Return the contents by the manifest, JSON-ready; ``sha256`` is over the game and the hashes of the layers."""
+        """Return the contents by the manifest, JSON-ready; ``sha256`` is over the game and the
+        hashes of the layers.
+        """
         files = [self.file(n) for n in self.layers]
         hashes = [self._hashes.get(file.name) for file in files]
         size = sum(max(0, file.stat().st_size - HEADER_BYTES) for file in files if file.exists())
@@ -137,7 +143,9 @@ class Folder:
             yield
 
     def read(self, stones: int, size: int) -> Values | None:
-        """Return a layer of ``size`` entries, memory-mapped; None if its file is missing or damaged."""
+        """Return a layer of ``size`` entries, memory-mapped; None if its file is missing or
+        damaged.
+        """
         file = self.file(stones)
         try:
             with open_to_read(file, HEADER_BYTES + size * self.dtype.itemsize) as opened:

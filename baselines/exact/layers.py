@@ -29,13 +29,17 @@ MAX_CELLS_LAST_LAYERS = 25
 MAX_CELLS_WITH_GRAVITY = 31
 """Maximum number of cells with gravity: a set of cells and its patterns are counted in 32 bits."""
 MAX_COLOURINGS = 1 << 35
-"""Maximum number of colourings of the columns with gravity, of all layers of a table; 6 x 5 has half as many."""
+"""Maximum number of colourings of the columns with gravity, of all layers of a table; 6 x 5 has
+half as many.
+"""
 NS_PER_VALUE = 60
 """Approximate nanoseconds per value, on one core of an AMD EPYC (family 23, model 1)."""
 
 
 class Estimate(NamedTuple):
-    """Resources needed to solve a game by layers; above a million positions estimated by samples."""
+    """Resources needed to solve a game by layers; above a million positions estimated by
+    samples.
+    """
 
     by_stones: tuple[int, ...]
     """number of values in the layer of 0, 1, ... stones; 0 if it is not built"""
@@ -68,12 +72,16 @@ def is_layered(game: Game, stones: int = 0) -> bool:
 
 
 def check_size(game: Game, stones: int = 0) -> None:
-    """Raise ValueError for a board too large for layers from ``stones`` stones on, or another number of stones."""
+    """Raise ValueError for a board too large for layers from ``stones`` stones on, or another
+    number of stones.
+    """
     check_range("stones", stones, 0, game.cells, f"are not on a board of {game.cells} cells")
     if not is_layered(game, stones):
         raise Refusal(
-            f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose up to "
-            f"{MAX_LAYERED_CELLS} cells, with gravity up to 6 x 5, or the last layers of {MAX_CELLS_LAST_LAYERS} cells."
+            f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose up "
+            "to "
+            f"{MAX_LAYERED_CELLS} cells, with gravity up to 6 x 5, or the last layers of "
+            f"{MAX_CELLS_LAST_LAYERS} cells."
             f" Without skips, evaluate.py solve may find the winner on a larger board"
         )
 
@@ -108,12 +116,15 @@ def _estimate(numbering: Numbering, stones: int, dtype: np.dtype) -> Estimate:
 def check_memory(
     needed: Estimate, game: Game, *, folder: bool = True, memory: int | None = None
 ) -> None:
-    """Raise MemoryError if :func:`build` needs more memory than ``memory`` bytes, or than is free."""
+    """Raise MemoryError if :func:`build` needs more memory than ``memory`` bytes, or than is
+    free.
+    """
     size = needed.memory if folder else needed.memory_alone
     free = int(psutil.virtual_memory().available) if memory is None else memory
     if size > free:
         raise MemoryError(
-            f"solving {game} by layers takes {size:,} bytes of memory, and {free:,} may be used: allow more with "
+            f"solving {game} by layers takes {size:,} bytes of memory, and {free:,} may be used: "
+            "allow more with "
             f"memory={'' if folder else ', or give it a folder'}"
         )
 
@@ -121,13 +132,16 @@ def check_memory(
 def build(
     game: Game, folder: Path | None = None, *, stones: int = 0, work: Work = DEFAULT_WORK
 ) -> LayeredSolution:
-    """Compute the values of all positions with ``stones`` stones or more, layer by layer from the full board on.
+    """Compute the values of all positions with ``stones`` stones or more, layer by layer from the
+    full board on.
 
-    With a folder, every finished layer is a file there. An interrupted build is resumed; missing or damaged layers are
-    recomputed. A complete folder is only read and checked; one that begins at more stones is extended to fewer.
+    With a folder, every finished layer is a file there. An interrupted build is resumed; missing or
+    damaged layers are recomputed. A complete folder is only read and checked; one that begins at
+    more stones is extended to fewer.
 
     Args:
-        game: up to 21 cells, with any skip chance; up to 25 with ``stones`` above 0. With gravity up to 6 x 5 or 5 x 6.
+        game: up to 21 cells, with any skip chance; up to 25 with ``stones`` above 0. With gravity
+            up to 6 x 5 or 5 x 6.
         folder: for the layers, created if missing. Without one they are kept in memory.
         stones: number of stones of the first layer, which is computed last; 0 for the whole game.
         work: threads, memory, progress.
@@ -171,7 +185,9 @@ def _sweep(
     dtype: np.dtype,
     work: Work,
 ) -> Iterator[tuple[int, Values]]:
-    """Yield the layers from the last one to that of ``stones``: those of ``done``, others from the one before."""
+    """Yield the layers from the last one to that of ``stones``: those of ``done``, others from the
+    one before.
+    """
     above, finished, total = None, 0, max(1, sum(needed.by_stones))
     threads, progress = count_threads(work.threads), work.progress or (lambda share: None)
     for number in range(numbering.game.cells, stones - 1, -1):
@@ -210,7 +226,8 @@ def start_value(game: Game, *, work: Work = DEFAULT_WORK) -> float:
 
 
 def open_layers(game: Game | None, folder: Path) -> LayeredSolution:
-    """Return the finished layers of a folder, memory-mapped; each layer's hash is checked on first read.
+    """Return the finished layers of a folder, memory-mapped; each layer's hash is checked on first
+    read.
 
     Args:
         game: the expected game; None for any.
@@ -227,7 +244,8 @@ def open_layers(game: Game | None, folder: Path) -> LayeredSolution:
     check_size(store.game, store.stones)
     if missing := store.missing():
         raise Refusal(
-            f"{folder} has no finished table of {store.game}: its layers of {', '.join(map(str, missing))} stones are "
+            f"{folder} has no finished table of {store.game}: its layers of "
+            f"{', '.join(map(str, missing))} stones are "
             f"missing. Build it there again: finished layers are reused"
         )
     numbering = Numbering(store.game)

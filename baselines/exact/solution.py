@@ -50,26 +50,30 @@ class Solution(Protocol):
     tie: float = VALUE_TOLERANCE
 
     def values(self, boards: Boards) -> Float64Array:
-        """Return the expected result for the mover: float64[B] from -1 to 1; of a finished board its result.
+        """Return the expected result for the mover: float64[B] from -1 to 1; of a finished board
+        its result.
 
         Raises:
             ValueError: a position that is not in the solution.
         """
 
     def action_values(self, boards: Boards) -> Float64Array:
-        """Return the value of each move for the mover: float64[B, rows * columns], NaN where illegal.
+        """Return the value of each move for the mover: float64[B, rows * columns], NaN where
+        illegal.
 
         Raises:
             ValueError: a position that is not in the solution.
         """
 
     def distance(self, boards: Boards) -> Int64Array:
-        """Return the plies to the end under best play, int64[B]: winners minimise and losers maximise this distance.
+        """Return the plies to the end under best play, int64[B]: winners minimise and losers
+        maximise this distance.
 
         A drawn position ends with the full board; a finished one has distance 0.
 
         Raises:
-            ValueError: the game has skips, so that the distance is random; or a position is not in the solution.
+            ValueError: the game has skips, so that the distance is random; or a position is not in
+                the solution.
         """
 
     def optimal_actions(self, boards: Boards) -> BoolArray:
@@ -92,15 +96,16 @@ class Solution(Protocol):
         return f"{type(self).__name__}({self.game})"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # From layers
 
 
 class LayeredSolution(Solution):
     """Values from layers, in memory or in a folder, of all positions from some number of stones on.
 
-    Without skips, boards of more than 16 cells have the positions of alternating play only. There, and in folders,
-    values with skips are float32, rounded once per layer; moves within twice this error of the best are equally good.
+    Without skips, boards of more than 16 cells have the positions of alternating play only. There,
+    and in folders, values with skips are float32, rounded once per layer; moves within twice this
+    error of the best are equally good.
 
     Args:
         numbering: of the game.
@@ -139,14 +144,19 @@ class LayeredSolution(Solution):
         return self._to_plies(boards, self._look_up(boards, of_moves=False)[:, -1:])[:, 0]
 
     def action_distances(self, boards: Boards) -> Int64Array:
-        """Return the plies to the end with each move, including it: int64[B, rows * columns], -1 where illegal."""
+        """Return the plies to the end with each move, including it: int64[B, rows * columns], -1
+        where illegal.
+        """
         return self._to_plies(boards, self._look_up(boards)[:, :-1])
 
     def _to_plies(self, boards: Boards, values: Float64Array) -> Int64Array:
-        """Return the plies to the end by byte values [B, K], -1 for NaN; a draw fills the empty cells."""
+        """Return the plies to the end by byte values [B, K], -1 for NaN; a draw fills the empty
+        cells.
+        """
         if self.game.skip_chance > 0:
             raise Refusal(
-                f"distance is a number of plies only without skips: solve {self.game} with skip_chance=0"
+                f"distance is a number of plies only without skips: solve {self.game} with "
+                "skip_chance=0"
             )
         plies = np.where(
             values == 0, (boards.cells == 0).sum(axis=1, keepdims=True), WON + 1 - np.abs(values)
@@ -154,7 +164,9 @@ class LayeredSolution(Solution):
         return np.where(np.isnan(values), -1, plies).astype(np.int64)
 
     def _look_up(self, boards: Boards, *, of_moves: bool = True) -> Float64Array:
-        """Return the values of moves and then of positions in the units of the layers, see :func:`_look_up`."""
+        """Return the values of moves and then of positions in the units of the layers, see
+        :func:`_look_up`.
+        """
         cells, game = np.ascontiguousarray(boards.cells), self.game
         out, counts = np.empty((len(cells), game.cells + 1)), _stone_counts(cells)
         for stones in [count for count in range(game.cells + 1) if counts >> count & 1]:
@@ -167,8 +179,10 @@ class LayeredSolution(Solution):
             row = _look_up(cells, boards.mover, stones, self._rules, layer, out)
             if row >= 0:
                 raise Refusal(
-                    f"{to_text(boards.position(row), game)!r} is not in {self}, which begins at {self.stones} stones: "
-                    f"choose a position of a game by these rules, build the layers from fewer stones, or solve the "
+                    f"{to_text(boards.position(row), game)!r} is not in {self}, which begins at "
+                    f"{self.stones} stones: "
+                    "choose a position of a game by these rules, build the layers from fewer "
+                    "stones, or solve the "
                     f"game with a skip chance, such as 0.25"
                 )
         return out
@@ -176,7 +190,9 @@ class LayeredSolution(Solution):
 
 @inlined
 def entry_value(own: int, other: int, table: Table, parameters: Parameters) -> float:
-    """Return W(own, other) in the units of a layer; of a line its result; NaN of other positions without an entry."""
+    """Return W(own, other) in the units of a layer; of a line its result; NaN of other positions
+    without an entry.
+    """
     layer, values = table
     entry = rank(own, other, layer)
     if entry >= 0:
@@ -233,9 +249,9 @@ def _look_up(
         stones: number of stones.
         rules: the fields of ``Parameters``.
         fields: of a ``Layer``, and its values.
-        out: float64[B, cells + 1], written: values of the moves, NaN where illegal or not looked up, and of the
-            position. They are in the units of the layer; a board that is over has its result, in bytes one above a win
-            in one ply.
+        out: float64[B, cells + 1], written: values of the moves, NaN where illegal or not looked
+            up, and of the position. They are in the units of the layer; a board that is over has
+            its result, in bytes one above a win in one ply.
 
     Returns:
         The first position in progress without a value; -1 for none.
@@ -264,15 +280,16 @@ def _look_up(
     return -1
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # By search
 
 
 class SearchedSolution(Solution):
     """Values of Connect Four without skips, by a search for each position.
 
-    A position with 10 stones or more takes less than a second, the empty board of 6 x 7 some minutes. Positions that
-    are asked for together or in turn share the solver's table. May be used by several threads, one at a time.
+    A position with 10 stones or more takes less than a second, the empty board of 6 x 7 some
+    minutes. Positions that are asked for together or in turn share the solver's table. May be used
+    by several threads, one at a time.
 
     Attributes:
         solver: the solver; its ``progress`` may be set.

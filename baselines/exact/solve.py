@@ -39,23 +39,27 @@ _kept: OrderedDict[Game, Solution] = OrderedDict()
 
 
 def is_searched(game: Game) -> bool:
-    """Return whether positions are solved by a search for each, as Connect Four on boards of more than 16 cells."""
+    """Return whether positions are solved by a search for each, as Connect Four on boards of more
+    than 16 cells.
+    """
     return game.cells > MAX_SOLVER_CELLS and is_solvable(game)
 
 
 def solve(game: Game, *, cache: bool = True, work: Work = DEFAULT_WORK) -> Solution:
     """Return the exact values of all positions of a game.
 
-    Up to 16 cells they are computed in memory. Connect Four without skips on more cells has none: each position is
-    searched. Other games of 17 cells or more have a folder of layers in the user's cache directory, or in the folder
-    ``TTT_ENVS_CACHE``, checked by hashes and memory-mapped: 2.4 GB for 4 x 5 with skips. The cache takes at most
-    ``TTT_ENVS_CACHE_BYTES`` (4 GiB); 0 disables it. An interrupted build is resumed by the next process. Without the
-    cache, the layers are kept in memory.
+    Up to 16 cells they are computed in memory. Connect Four without skips on more cells has none:
+    each position is searched. Other games of 17 cells or more have a folder of layers in the user's
+    cache directory, or in the folder ``TTT_ENVS_CACHE``, checked by hashes and memory-mapped: 2.4
+    GB for 4 x 5 with skips. The cache takes at most ``TTT_ENVS_CACHE_BYTES`` (4 GiB); 0 disables
+    it. An interrupted build is resumed by the next process. Without the cache, the layers are kept
+    in memory.
 
     Args:
-        game: up to 21 cells, with any skip chance; with gravity up to 6 x 5 or 5 x 6; or Connect Four.
-        cache: whether to keep the solution (of searched games, the table) for the next call, and to read and store
-            layers on disk.
+        game: up to 21 cells, with any skip chance; with gravity up to 6 x 5 or 5 x 6; or Connect
+            Four.
+        cache: whether to keep the solution (of searched games, the table) for the next call, and to
+            read and store layers on disk.
         work: threads, memory, progress.
 
     Raises:
@@ -80,7 +84,9 @@ def solve(game: Game, *, cache: bool = True, work: Work = DEFAULT_WORK) -> Solut
 
 
 def is_stored(game: Game) -> bool:
-    """Return whether the layers of a game of 17 cells or more are in the disk cache, where :func:`solve` reads them."""
+    """Return whether the layers of a game of 17 cells or more are in the disk cache, where
+    :func:`solve` reads them.
+    """
     return is_finished(game, cache_path(*_cache_entry(game)))
 
 
@@ -106,13 +112,16 @@ def _build_cached(game: Game, work: Work) -> LayeredSolution:
 
 @dataclass(frozen=True)
 class Optimal(Named):
-    """Perfect play, including skips: equal shares for all optimal moves; with probability epsilon any legal move.
+    """Perfect play, including skips: equal shares for all optimal moves; with probability epsilon
+    any legal move.
 
-    Connect Four without skips on more than 16 cells has no table: each position is searched, which takes seconds to
-    minutes for the first moves of 6 x 7. ``book:path=FILE,then=optimal`` takes these from a file.
+    Connect Four without skips on more than 16 cells has no table: each position is searched, which
+    takes seconds to minutes for the first moves of 6 x 7. ``book:path=FILE,then=optimal`` takes
+    these from a file.
 
     Raises:
-        ValueError: epsilon is outside 0 to 1, the game is too large to solve, or the database does not solve it.
+        ValueError: epsilon is outside 0 to 1, the game is too large to solve, or the database does
+            not solve it.
     """
 
     name: ClassVar[str] = "optimal"
@@ -152,7 +161,8 @@ class Optimal(Named):
         solution = open_layers(self.game, Path(self.database))
         if solution.stones > 0:
             raise Refusal(
-                f"database={self.database} begins at {solution.stones} stones: build it from 0, or search with endgame="
+                f"database={self.database} begins at {solution.stones} stones: build it from 0, or "
+                "search with endgame="
             )
         return solution
 
@@ -168,7 +178,9 @@ class Optimal(Named):
         return self.solution.values(boards)
 
     def action_values(self, boards: Boards) -> Float64Array:
-        """Return action values under perfect play, float64[B, rows * columns], for the mover, NaN where illegal."""
+        """Return action values under perfect play, float64[B, rows * columns], for the mover, NaN
+        where illegal.
+        """
         return self.solution.action_values(boards)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -181,7 +193,9 @@ class Optimal(Named):
 
 @kernel
 def _write_shares(values: Float64Array, tie: float, epsilon: float, out: Float64Array) -> None:
-    """Write :meth:`Optimal.probabilities`, given the action values float64[B, cells], into ``out``."""
+    """Write :meth:`Optimal.probabilities`, given the action values float64[B, cells], into
+    ``out``.
+    """
     for b in range(len(values)):
         best, num_best, num_legal = -np.inf, 0, 0
         for value in values[b]:

@@ -1,7 +1,7 @@
 """Endgame databases read by searches: layers from some number of stones on.
 
-A search adds one stone per ply, skips or not. So it reaches a number of stones before any larger one, and needs to read
-only one layer.
+A search adds one stone per ply, skips or not. So it reaches a number of stones before any larger
+one, and needs to read only one layer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class Tablebase:
         """minimum number of stones of positions in the database"""
 
     def probe_layers(self, boards: Boards) -> Int64Array:
-        """Return int64[B]: the number of stones at which a search from these positions probes the database."""
+        """Return int64[B]: the number of stones at which a search from these positions probes the
+        database.
+        """
         layers: Int64Array = np.maximum(np.count_nonzero(boards.cells, axis=1) + 1, self.stones)
         return layers
 
@@ -59,8 +61,8 @@ class Tablebase:
 
         Args:
             stones: the number of stones, at least ``self.stones``.
-            of_moves: whether it reads positions whose mover is known, and so the values of their moves, from the next
-                layer; else positions before chance decides the next mover.
+            of_moves: whether it reads positions whose mover is known, and so the values of their
+                moves, from the next layer; else positions before chance decides the next mover.
 
         Raises:
             ValueError: the layer's file is damaged.
@@ -72,7 +74,8 @@ class Tablebase:
 
 @kernel(interpreted=False, nogil=True)
 def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: Probe) -> float:
-    """Return the expected result for ``mover``, the last player of a position, once the next mover is known.
+    """Return the expected result for ``mover``, the last player of a position, once the next mover
+    is known.
 
     Args:
         cells: int8[cells], the position, not over.
@@ -89,12 +92,14 @@ def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: P
 
 @inlined
 def afterstate_score(cells: Int8Array, mover: int, depth: int, probe: Probe | None) -> float:
-    """Return the search score of a position of the layer for its last player ``mover``, with ``depth`` plies left.
+    """Return the search score of a position of the layer for its last player ``mover``, with
+    ``depth`` plies left.
 
     Without a database it is not called, but compiled: a kernel without layers has fewer arguments.
 
-    With skips the score is the expected result. Without, a win at ply k counts ``depth - k + 1``, as in the search.
-    Wins beyond the depth count less than 1, but more than heuristic scores, and sooner ones more.
+    With skips the score is the expected result. Without, a win at ply k counts ``depth - k + 1``,
+    as in the search. Wins beyond the depth count less than 1, but more than heuristic scores, and
+    sooner ones more.
     """
     if probe is None:
         return 0.0

@@ -1,9 +1,10 @@
 """Verification of a folder of layers, entry by entry, by the rules.
 
-Each entry is turned into its position, each move is made, lines and legal moves are those of the rules, and each
-successor is looked up on its own. It shares with the sweep the numbering: ``rank`` and ``unrank``. So it also checks
-that an entry's position has no line, that its rank is the entry, and that every move without a line leads to an entry.
-What it cannot see is a layer that lacks positions which no other position leads to.
+Each entry is turned into its position, each move is made, lines and legal moves are those of the
+rules, and each successor is looked up on its own. It shares with the sweep the numbering: ``rank``
+and ``unrank``. So it also checks that an entry's position has no line, that its rank is the entry,
+and that every move without a line leads to an entry. What it cannot see is a layer that lacks
+positions which no other position leads to.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def check_entries(folder: Path, stones: int, entries: range | Int64Array) -> tup
         entries: the entries to check, in increasing order.
 
     Returns:
-        The maximum difference, in values, or without skips in byte values; infinite if an entry is not in its place.
-        And the first entry whose difference exceeds rounding, -1 for none.
+        The maximum difference, in values, or without skips in byte values; infinite if an entry is
+        not in its place. And the first entry whose difference exceeds rounding, -1 for none.
 
     Raises:
         ValueError: there is no database, or a file cannot be read.
@@ -53,7 +54,9 @@ def _numbering(game: Game) -> Numbering:
 
 
 def describe_entry(game: Game, stones: int, entry: int) -> str:
-    """Return an entry's position as text, with the stones of the last mover as x, and the other player to move."""
+    """Return an entry's position as text, with the stones of the last mover as x, and the other
+    player to move.
+    """
     own, other = unrank(entry, _numbering(game).layer(stones))
     cells = [2 if own >> cell & 1 else 1 if other >> cell & 1 else 0 for cell in range(game.cells)]
     return to_text(Position(np.array(cells, np.int8), 0), game)
@@ -63,7 +66,9 @@ def describe_entry(game: Game, stones: int, entry: int) -> str:
 def _check_entries(
     entries: Int64Array, table: Table, above: Table, parameters: Parameters
 ) -> tuple[float, int]:
-    """Return the maximum difference, infinite if an entry is not in its place, and the first wrong entry or -1."""
+    """Return the maximum difference, infinite if an entry is not in its place, and the first wrong
+    entry or -1.
+    """
     layer, values = table
     largest, wrong, skip = 0.0, -1, parameters.skip_chance
     tolerance = (

@@ -1,4 +1,6 @@
-"""A search whose horizon a policy values: one ply ahead, again and again, over distinct positions."""
+"""A search whose horizon a policy values: one ply ahead, again and again, over distinct
+positions.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ BATCH = 1 << 17
 
 
 class LeafSearch:
-    """A search as :class:`baselines.expectiminimax.search.Search`, which prunes nothing and does not stop early.
+    """A search as :class:`baselines.expectiminimax.search.Search`, which prunes nothing and does
+    not stop early.
 
     Args:
         game: the game.
@@ -23,8 +26,10 @@ class LeafSearch:
         leaf: a policy, whose values are those of the positions at the horizon.
 
     Attributes:
-        move_values: float64[B, rows * columns], for the mover, NaN where illegal or not yet searched.
-        nodes: int64[B], in each row the distinct positions visited so far in the search of all B positions.
+        move_values: float64[B, rows * columns], for the mover, NaN where illegal or not yet
+            searched.
+        nodes: int64[B], in each row the distinct positions visited so far in the search of all B
+            positions.
     """
 
     def __init__(self, game: Game, boards: Boards, leaf: Values) -> None:
@@ -46,7 +51,9 @@ class LeafSearch:
         )
 
     def _values(self, boards: Boards, depth: int) -> Float64Array:
-        """Return float64[B], for the mover, with ``depth`` plies left; each distinct position is evaluated once."""
+        """Return float64[B], for the mover, with ``depth`` plies left; each distinct position is
+        evaluated once.
+        """
         first, rows = distinct_rows(position_words(boards))
         self.nodes += len(first)
         values = np.zeros(len(first))

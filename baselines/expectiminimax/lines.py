@@ -1,7 +1,8 @@
-"""The lines of the board: their stones, the tallies of open ones for each player, and the moves that they suggest.
+"""The lines of the board: their stones, the tallies of open ones for each player, and the moves
+that they suggest.
 
-A line with stones of one player only is open to that player. The lines through a cell are updated incrementally with
-each stone (:func:`put`), so that the board is never rescanned.
+A line with stones of one player only is open to that player. The lines through a cell are updated
+incrementally with each stone (:func:`put`), so that the board is never rescanned.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from ttt_envs.game.parameters import Parameters, line_sign
 
 UInt32Array = NDArray[np.uint32]
 Heuristic = Literal["count", "consecutive", "all-diagonals"]
-"""quantity compared at the horizon, over lines still open to a player: ``"count"`` the maximum number of stones, in a
-row, column or main diagonal; ``"consecutive"`` the longest run of stones in one of these; ``"all-diagonals"`` the
-maximum number of stones, including short diagonals. The main diagonals begin in a corner of the board. Where lines wrap
-there are no corners and no ends, and all three are ``"all-diagonals"``"""
+"""quantity compared at the horizon, over lines still open to a player: ``"count"`` the maximum
+number of stones, in a row, column or main diagonal; ``"consecutive"`` the longest run of stones in
+one of these; ``"all-diagonals"`` the maximum number of stones, including short diagonals. The main
+diagonals begin in a corner of the board. Where lines wrap there are no corners and no ends, and all
+three are ``"all-diagonals"``"""
 
 MAX_CELLS = MAX_EDGE * MAX_EDGE
 MAX_LINES = 8 * MAX_CELLS
@@ -33,12 +35,13 @@ MAX_THROUGH = 1 + 8 * MAX_EDGE
 NUM_SORTED_MOVES = 8
 """Number of moves that are sorted; the rest stays in order of cells."""
 SCORED, COUNTED = range(2)
-"""kinds of lines: those that the heuristic scores, and the others, whose stones are counted; if the heuristic does not
-count stones, the latter are all lines"""
+"""kinds of lines: those that the heuristic scores, and the others, whose stones are counted; if the
+heuristic does not count stones, the latter are all lines"""
 
 
 class Lines:
-    """The lines and rules of a game as a record: it is one argument of a recursion, which copies all of them.
+    """The lines and rules of a game as a record: it is one argument of a recursion, which copies
+    all of them.
 
     A line counts once for each kind that it has.
     """
@@ -46,9 +49,9 @@ class Lines:
     cells: Annotated[UInt32Array, np.uint32, (MAX_LINES, MAX_EDGE)]
     """the cells of the lines, those of ``SCORED`` lines first"""
     through: Annotated[UInt32Array, np.uint32, (MAX_CELLS, MAX_THROUGH, 2)]
-    """from row 1 on, for each line through a cell its number, and the cell's bit in it, those of ``SCORED`` lines
-    first; row 0 has the end of these rows and of all. Unsigned, because a signed index takes an instruction more: it
-    may count from the end"""
+    """from row 1 on, for each line through a cell its number, and the cell's bit in it, those of
+    ``SCORED`` lines first; row 0 has the end of these rows and of all. Unsigned, because a signed
+    index takes an instruction more: it may count from the end"""
     scores: Annotated[UInt8Array, np.uint8, (2, 1 << MAX_EDGE)]
     """by kind and the bits of a player's stones in a line, their number or score"""
     rows: int
@@ -145,7 +148,8 @@ def put(
 ) -> None:
     """Put a stone on an empty cell; ``tally`` becomes ``old`` plus the stone.
 
-    If no stone comes next, ``is_last``, the masks of the board stay as they are, and the mover's counts are not set.
+    If no stone comes next, ``is_last``, the masks of the board stay as they are, and the mover's
+    counts are not set.
     """
     through, scores, masks = lines.through, lines.scores, board.masks
     board.cells[cell] = mover + 1
@@ -188,13 +192,17 @@ def take(cell: int, mover: int, is_last: bool, lines: Lines, board: Board) -> No
 
 @inlined
 def most_stones(player: int, tally: Tally) -> int:
-    """Return a player's maximum number of stones in an open line, -1 if none is open; runs never exceed the count."""
+    """Return a player's maximum number of stones in an open line, -1 if none is open; runs never
+    exceed the count.
+    """
     return int64(max(tally.best[SCORED, player], tally.best[COUNTED, player]))
 
 
 @inlined
 def horizon(own_best: int, other_best: int, parameters: Parameters) -> float:
-    """Return the score at the horizon of the player whose best line has ``own_best``: -1, no line, counts as 0."""
+    """Return the score at the horizon of the player whose best line has ``own_best``: -1, no line,
+    counts as 0.
+    """
     return (
         0.5
         * line_sign(parameters)
@@ -202,7 +210,7 @@ def horizon(own_best: int, other_best: int, parameters: Parameters) -> float:
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Moves
 
 
@@ -210,9 +218,11 @@ def horizon(own_best: int, other_best: int, parameters: Parameters) -> float:
 def sort_moves(
     hint: int, lines: Lines, board: Board, moves: Int64Array, weight: Int64Array, count: int
 ) -> None:
-    """Sort the first of ``count`` moves: those through heavy lines first, but ``hint`` before all, -1 for none.
+    """Sort the first of ``count`` moves: those through heavy lines first, but ``hint`` before all,
+    -1 for none.
 
-    Every stone in a line quadruples its weight, as long as it is open to a player. ``weight`` int64[cells] is scratch.
+    Every stone in a line quadruples its weight, as long as it is open to a player. ``weight``
+    int64[cells] is scratch.
     """
     masks = board.masks
     weight[:] = 0

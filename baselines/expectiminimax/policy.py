@@ -36,7 +36,9 @@ from ttt_envs.game.rules import NOT_OVER, place, winner
 
 
 class Analysis(NamedTuple):
-    """Search results for one position, in the search's own scores, which are not expected results: see the module."""
+    """Search results for one position, in the search's own scores, which are not expected results:
+    see the module.
+    """
 
     value: float
     """value for player_0"""
@@ -54,12 +56,15 @@ MAX_TABLE_MIB = 1 << 16
 
 @dataclass(frozen=True)
 class Expectiminimax(Named):
-    """Plays the best move of a search to ``depth``; moves within 1e-9 of the best have equal shares.
+    """Plays the best move of a search to ``depth``; moves within 1e-9 of the best have equal
+    shares.
 
-    It has no ``values``, because search scores are not expected results; :meth:`analyse` returns them.
+    It has no ``values``, because search scores are not expected results; :meth:`analyse` returns
+    them.
 
     Raises:
-        ValueError: a setting is out of range, or the leaf policy has no values, or comes with a width or a database.
+        ValueError: a setting is out of range, or the leaf policy has no values, or comes with a
+            width or a database.
     """
 
     name: ClassVar[str] = "expectiminimax"
@@ -74,10 +79,13 @@ class Expectiminimax(Named):
     heuristic: Heuristic = "count"
     """quantity compared at the horizon"""
     leaf: str | Policy | None = None
-    """a policy whose values replace the heuristic: for the mover, -1 loss to 1 win; not with a width or database"""
+    """a policy whose values replace the heuristic: for the mover, -1 loss to 1 win; not with a
+    width or database
+    """
     endgame: str | None = None
-    """a folder built by evaluate.py database build, whose positions are looked up instead of searched. With skips every
-    win then counts 1, as in the database; without, sooner wins count more"""
+    """a folder built by evaluate.py database build, whose positions are looked up instead of
+    searched. With skips every win then counts 1, as in the database; without, sooner wins count
+    more"""
     table: int = DEFAULT_TABLE_BYTES >> 20
     """maximum size of the transposition table in MiB, 0 for none; results do not depend on it"""
     pure: bool = field(init=False)
@@ -91,7 +99,8 @@ class Expectiminimax(Named):
         object.__setattr__(self, "pure", self._num_drawn_moves is None)
         if self.leaf is not None and (self.width is not None or self.endgame is not None):
             raise Refusal(
-                f"{self}: a leaf policy values all positions at the horizon, choose no width or endgame"
+                f"{self}: a leaf policy values all positions at the horizon, choose no width or "
+                "endgame"
             )
         self._database  # noqa: B018  # raises errors early
         for name in (
@@ -104,7 +113,9 @@ class Expectiminimax(Named):
 
     @property
     def _num_drawn_moves(self) -> int | None:
-        """Number of moves drawn at a node, None if all are tried; nodes below the root have at least one stone."""
+        """Number of moves drawn at a node, None if all are tried; nodes below the root have at
+        least one stone.
+        """
         return None if self.width is None or self.width >= self.game.cells - 1 else self.width
 
     @cached_property
@@ -121,13 +132,16 @@ class Expectiminimax(Named):
         return VALUE_TOLERANCE if self._database is None else self._database.solution.tie
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, rows * columns]; with ``width``, draws one 64-bit number per position from ``rng``."""
+        """Return float64[B, rows * columns]; with ``width``, draws one 64-bit number per position
+        from ``rng``.
+        """
         return best_shares(self.scores(boards, rng), self.tie)
 
     def scores(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return the search scores, float64[B, rows * columns], for the mover, NaN where illegal.
 
-        The best moves have exact values; the score of another move may be an upper bound below the best.
+        The best moves have exact values; the score of another move may be an upper bound below the
+        best.
         """
         return self._search(boards, self._random_keys(boards, rng), self.depth, every_move=False)[0]
 
@@ -164,7 +178,9 @@ class Expectiminimax(Named):
     def _search(
         self, boards: Boards, random_keys: UInt64Array, depth: int, every_move: bool
     ) -> tuple[Float64Array, Int64Array]:
-        """Return values of the moves, float64[B, cells] for the mover, and the positions visited, int64[B]."""
+        """Return values of the moves, float64[B, cells] for the mover, and the positions visited,
+        int64[B].
+        """
         values, nodes = np.empty(boards.cells.shape), np.empty(len(random_keys), np.int64)
         layers = (
             np.zeros_like(nodes) if self._database is None else self._database.probe_layers(boards)
@@ -187,7 +203,8 @@ class Expectiminimax(Named):
         """Return a search with these settings, not yet started.
 
         Args:
-            boards: positions that are not over; with a database, of equal numbers of stones, or all below its layers.
+            boards: positions that are not over; with a database, of equal numbers of stones, or all
+                below its layers.
             random_keys: uint64[B], random keys of a narrow search.
             every_move: whether to compute the value of every move.
             max_mib: upper limit in MiB on the size of the table, in addition to the policy's own.
@@ -213,7 +230,9 @@ class Expectiminimax(Named):
     def variation(
         self, position: Position, key: np.uint64, values: Float64Array
     ) -> tuple[int, ...]:
-        """Return the principal variation from a position with ``values`` of its moves for the mover."""
+        """Return the principal variation from a position with ``values`` of its moves for the
+        mover.
+        """
         cells, mover, moves = position.cells.copy(), position.mover, list[int]()
         while True:
             cell = int(np.argmax(values >= np.nanmax(values) - self.tie))

@@ -1,13 +1,16 @@
-"""Star1 (Ballard, "The *-minimax search procedure for trees containing chance nodes", 1983; Hauk, Buro and Schaeffer,
-"Rediscovering *-minimax search", 2004): alpha-beta with chance nodes, to a fixed depth, as a recursion.
+"""Star1 (Ballard, "The *-minimax search procedure for trees containing chance nodes", 1983; Hauk,
+Buro and Schaeffer, "Rediscovering *-minimax search", 2004): alpha-beta with chance nodes, to a
+fixed depth, as a recursion.
 
-The value of a chance node is ``(1 - p) v + p w``: v of the other player's turn, w of the maker's own after a skip.
-Bounds on both turns, L <= v, w <= U, give bounds on the node. If these show that it is at most alpha or at least beta,
-no search is needed. Else a turn is searched, but only in the window that still matters: if v lies outside of
+The value of a chance node is ``(1 - p) v + p w``: v of the other player's turn, w of the maker's
+own after a skip. Bounds on both turns, L <= v, w <= U, give bounds on the node. If these show that
+it is at most alpha or at least beta, no search is needed. Else a turn is searched, but only in the
+window that still matters: if v lies outside of
 
     (alpha - p U_w) / (1 - p)  to  (beta - p L_w) / (1 - p)
 
-the node is at most alpha, or at least beta, for any w. The result for one turn narrows the window of the other.
+the node is at most alpha, or at least beta, for any w. The result for one turn narrows the window
+of the other.
 """
 
 from __future__ import annotations
@@ -58,10 +61,12 @@ MAX_DEPTH = 361
 DEFAULT_TABLE_BYTES = 1 << 28
 """Default maximum size of a table in bytes."""
 PATIENCE = 1 << 10
-"""Number of stops at the same move after which a search with a table visits twice as many positions until the next."""
+"""Number of stops at the same move after which a search with a table visits twice as many positions
+until the next.
+"""
 Pruning = Literal["none", "alpha-beta", "star1"]
-"""``"none"`` tries everything; ``"alpha-beta"`` prunes at decision nodes, and through chance nodes only without skips;
-``"star1"`` through all chance nodes"""
+"""``"none"`` tries everything; ``"alpha-beta"`` prunes at decision nodes, and through chance nodes
+only without skips; ``"star1"`` through all chance nodes"""
 NO_PRUNING, ALPHA_BETA, STAR1 = range(len(typing.get_args(Pruning)))
 NO_LAYER = 1 << 10
 """Number of stones of a database layer that no search reaches."""
@@ -95,7 +100,9 @@ class State(Board):
     by_result: int
     """whether every win counts 1; else the number of plies left"""
     margin: float
-    """twice the tolerance within which moves count as equal to the best; infinite if every move counts"""
+    """twice the tolerance within which moves count as equal to the best; infinite if every move
+    counts
+    """
     probe_stones: int
     """number of stones at which the probe is read, ``NO_LAYER`` without one"""
     weight: Annotated[Int64Array, np.int64, (MAX_CELLS,)]
@@ -135,7 +142,9 @@ class Node(Tally):
 
 
 class Path(NamedTuple):
-    """All that a search reads and writes; every call of the recursion copies the pointers and the arrays' shapes."""
+    """All that a search reads and writes; every call of the recursion copies the pointers and the
+    arrays' shapes.
+    """
 
     lines: Lines
     state: State
@@ -144,18 +153,22 @@ class Path(NamedTuple):
     planes: Planes
     """the current position, down to the last ply but one"""
     table: Int64Array
-    """of decision nodes, may have no rows: the key, the worth and the best move, and both bounds on the value"""
+    """of decision nodes, may have no rows: the key, the worth and the best move, and both bounds on
+    the value
+    """
     probe: Probe | None
     """database layer for look-ups instead of searches"""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Moves drawn at random: their random numbers are indexed by node, so pruning does not change them
 
 
 @kernel(forceinline=True)
 def turn_key(key: np.uint64, cell: int, mover: int) -> np.uint64:
-    """Return the random key of the decision node where ``mover`` moves after the move ``cell`` at a decision node."""
+    """Return the random key of the decision node where ``mover`` moves after the move ``cell`` at a
+    decision node.
+    """
     return splitmix64(splitmix64(key, (1 << 32) + cell), (2 << 32) + mover)
 
 
@@ -163,7 +176,9 @@ def turn_key(key: np.uint64, cell: int, mover: int) -> np.uint64:
 def write_moves(
     width: int, key: np.uint64, cells: Int8Array, moves: Int64Array, parameters: Parameters
 ) -> int:
-    """Write all moves, in order of cells, or ``width`` drawn without replacement, into ``moves``; return the number."""
+    """Write all moves, in order of cells, or ``width`` drawn without replacement, into ``moves``;
+    return the number.
+    """
     count = 0
     for cell in range(len(cells)):
         moves[count] = cell
@@ -176,13 +191,15 @@ def write_moves(
     return count
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Static bounds
 
 
 @inlined
 def _maximum(player: int, is_mover: bool, depth: int, tally: Tally, path: Path) -> float:
-    """Return an upper bound on the value for a player: a win within ``depth`` plies needs the missing stones first."""
+    """Return an upper bound on the value for a player: a win within ``depth`` plies needs the
+    missing stones first.
+    """
     lines, state, empty = path.lines, path.state, path.state.empty
     stones = most_stones(player, tally)
     missing = lines.win_length - stones
@@ -208,12 +225,15 @@ def _limits(mover: int, depth: int, tally: Tally, path: Path) -> tuple[float, fl
     if is_plain and most_stones(mover, tally) == lines.win_length - 1:
         low = high
     elif is_plain and depth == 1 and stones + 1 != state.probe_stones:
-        # A stone never worsens the mover's best line nor improves the other player's; some stone improves an open line
+        # A stone never worsens the mover's best line nor improves the other player's; some stone
+        # improves an open line
         if state.empty == 1 or (own_best < 0 and other_best <= 0):
             low = high = 0.0
         elif own_best >= other_best:
             low = high = 0.5
-        else:  # by counts, a stone adds at most one, and weakens their best lines only in a cell of all of them
+        else:
+            # by counts, a stone adds at most one, and weakens their best lines only in a cell of
+            # all of them
             low, high = (
                 0.0 if lines.counts and own_best == other_best - 1 and own_best >= 0 else -0.5,
                 0.5,
@@ -223,7 +243,7 @@ def _limits(mover: int, depth: int, tally: Tally, path: Path) -> tuple[float, fl
     return (low, high) if line_sign(rules_of(lines)) > 0 else (-high, -low)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The search
 
 
@@ -231,11 +251,12 @@ def _limits(mover: int, depth: int, tally: Tally, path: Path) -> tuple[float, fl
 def _look_up(
     mover: int, depth: int, random_key: np.uint64, key: Int64Array, path: Path
 ) -> tuple[int, int, int]:
-    """Write the key of a decision node, which in a narrow search is that of one node of the tree only.
+    """Write the key of a decision node, which in a narrow search is that of one node of the tree
+    only.
 
     Returns:
-        The symmetry that maps the board to its key; the row of the table, -1 for none; and a good move, also of a
-        search one ply shallower, -1 for none.
+        The symmetry that maps the board to its key; the row of the table, -1 for none; and a good
+        move, also of a search one ply shallower, -1 for none.
     """
     table, words, entry, move = path.table, path.table.shape[1] - 3, -1, int64(-1)
     symmetry = write_key(key[0], path.planes)
@@ -251,7 +272,9 @@ def _look_up(
 def _play(
     cell: int, mover: int, depth: int, is_last: bool, old: Tally, tally: Tally, path: Path
 ) -> tuple[bool, float]:
-    """Put a stone with ``depth`` plies left; return whether no search is needed, and then the value for its player."""
+    """Put a stone with ``depth`` plies left; return whether no search is needed, and then the value
+    for its player.
+    """
     rules, state = rules_of(path.lines), path.state
     put(cell, mover, is_last, old, tally, path.lines, state)
     state.empty -= 1
@@ -295,10 +318,12 @@ def _search(
     key: np.uint64,
     path: Path,
 ) -> float:
-    """Return the value of a decision node for its mover: exact between alpha and beta, else a bound beyond them.
+    """Return the value of a decision node for its mover: exact between alpha and beta, else a bound
+    beyond them.
 
-    At the root, the values of the moves are written, and moves that have one are left out. The chance nodes after the
-    moves are searched here, so that one kernel calls itself and no two call each other.
+    At the root, the values of the moves are written, and moves that have one are left out. The
+    chance nodes after the moves are searched here, so that one kernel calls itself and no two call
+    each other.
 
     Args:
         mover: the player to move.
@@ -338,8 +363,8 @@ def _search(
         if not is_known:
             if len(table) > 0 and depth > 2:
                 mark(cell, mover, path.planes)
-            # A chance node. The other player's turn is first, the mover's own after a skip is the rest, and then the
-            # two change places. All bounds are for the mover
+            # A chance node. The other player's turn is first, the mover's own after a skip is the
+            # rest, and then the two change places. All bounds are for the mover
             low_turn, high_turn, low_rest, high_rest = -np.inf, np.inf, -np.inf, np.inf
             if state.pruning != NO_PRUNING:
                 least, highest = _limits(1 - mover, depth - 1, next_node, path)
@@ -433,7 +458,9 @@ def _begin_root(cells: Int8Array, path: Path) -> None:
 
 @kernel(interpreted=False, nogil=True)
 def run_search(roots: Roots, path: Path) -> None:
-    """Search the roots, from the one that state names, until all are searched or the search has to stop."""
+    """Search the roots, from the one that state names, until all are searched or the search has to
+    stop.
+    """
     state, depth = path.state, int64(len(path.nodes) - 1)
     moves = path.nodes[depth].moves
     while state.row < len(roots.cells) and state.stopped == 0:
@@ -449,16 +476,17 @@ def run_search(roots: Roots, path: Path) -> None:
             state.row, state.index, state.best = row + 1, 0, -np.inf
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Functions for Python callers
 
 
 class Search:
     """A search of positions that can be stopped, continued and deepened.
 
-    A stopped search keeps the values of finished moves and begins the next move again, with what the table holds. The
-    values are the same as without a stop; the table is kept between depths. A clock needs ``run(depth, nodes)``, which
-    tells whether the search is finished, ``move_values`` and ``nodes``: :mod:`baselines.timed` calls no more.
+    A stopped search keeps the values of finished moves and begins the next move again, with what
+    the table holds. The values are the same as without a stop; the table is kept between depths. A
+    clock needs ``run(depth, nodes)``, which tells whether the search is finished, ``move_values``
+    and ``nodes``: :mod:`baselines.timed` calls no more.
 
     >>> search = Search(Game(skip_chance=0.25), Boards.start(Game()))
     >>> for depth in (1, 2, 3):
@@ -475,16 +503,20 @@ class Search:
         heuristic: quantity compared at the horizon.
         pruning: amount of pruning; values do not depend on it.
         width: number of random moves at every decision node below the root; None for all moves.
-        memory: maximum size of the table in bytes; 0 for no table. A search without pruning has none.
-        every_move: whether to compute the value of every move; else of the best moves, and upper bounds of others.
+        memory: maximum size of the table in bytes; 0 for no table. A search without pruning has
+            none.
+        every_move: whether to compute the value of every move; else of the best moves, and upper
+            bounds of others.
         by_result: whether every win counts 1; else sooner wins count more.
         margin: moves within this distance of the best have exact values.
         random_keys: uint64[B], random keys: the moves drawn for a position depend on its key only.
-        probe: a layer of a database, reached from all positions: see :class:`baselines.exact.tablebase.Tablebase`.
+        probe: a layer of a database, reached from all positions: see
+            :class:`baselines.exact.tablebase.Tablebase`.
 
     Attributes:
         depth: plies of the last or current search; 0 before the first.
-        move_values: float64[B, rows * columns], for the mover, NaN where illegal or not yet searched.
+        move_values: float64[B, rows * columns], for the mover, NaN where illegal or not yet
+            searched.
         nodes: int64[B], positions visited so far, by all searches together; see `Analysis`.
 
     Raises:
@@ -544,13 +576,15 @@ class Search:
         """Search to ``depth``, or continue this search.
 
         Args:
-            depth: plies to look ahead, 1 to 361. A depth other than the last one starts a new search.
-            nodes: number of positions after which to stop at the next decision node; None for no limit. At least as
-                many are visited as may lead back to where the search stopped, and twice the last number of a move
-                that is begun again without a table.
+            depth: plies to look ahead, 1 to 361. A depth other than the last one starts a new
+                search.
+            nodes: number of positions after which to stop at the next decision node; None for no
+                limit. At least as many are visited as may lead back to where the search stopped,
+                and twice the last number of a move that is begun again without a table.
 
         Returns:
-            Whether the search is finished; if not, ``move_values`` has the values of the finished moves.
+            Whether the search is finished; if not, ``move_values`` has the values of the finished
+            moves.
         """
         check_settings(depth)
         state: Any = (
@@ -558,7 +592,8 @@ class Search:
         )  # read by item: attributes of a record take Python ten times as long
         if depth != self.depth:
             self._begin(depth)
-        # Without a table a stop loses the unfinished move; with a small one it may lose so much that none is gained
+        # Without a table a stop loses the unfinished move; with a small one it may lose so much
+        # that none is gained
         doublings = self._stops // PATIENCE if len(self._path.table) else self._stops
         visits = (
             FOREVER

@@ -1,20 +1,26 @@
-"""The manager's side of the Gomocup protocol: games, moves and times; and the policy that plays by an engine.
+"""The manager's side of the Gomocup protocol: games, moves and times; and the policy that plays by
+an engine.
 
 It relies on these rules of the protocol (see :mod:`baselines.gomocup`):
 
-- X is the column and Y the row, from 0. ``START size`` for square boards, ``RECTSTART width,height`` for others,
-  answered by ``OK`` or ``ERROR message``; piskvork's skeleton of an engine refuses edges below 5.
-- ``INFO key value`` is not answered; ``timeout_turn``, ``timeout_match`` and ``time_left`` are milliseconds;
-  ``timeout_match`` 0 and ``time_left`` 2147483647 mean no limit; ``game_type`` 1 means an engine as opponent; ``rule``
-  0 means five or more in a row, 1 exactly five. ``time_left`` is sent before every move.
-- ``BEGIN`` requests the first move, ``TURN X,Y`` sends a move and requests the next. ``BOARD`` with lines ``X,Y,1`` for
-  own stones and ``X,Y,2`` for the opponent's, up to ``DONE``, sets up a position and requests a move. The answer is
-  ``X,Y``, or ``SUGGEST X,Y``, which is answered by ``PLAY X,Y``.
-- ``RESTART`` empties the board; an engine that does not answer ``OK`` is ended and restarted. ``END`` ends it.
+- X is the column and Y the row, from 0. ``START size`` for square boards, ``RECTSTART
+  width,height`` for others, answered by ``OK`` or ``ERROR message``; piskvork's skeleton of an
+  engine refuses edges below 5.
+- ``INFO key value`` is not answered; ``timeout_turn``, ``timeout_match`` and ``time_left`` are
+  milliseconds; ``timeout_match`` 0 and ``time_left`` 2147483647 mean no limit; ``game_type`` 1
+  means an engine as opponent; ``rule`` 0 means five or more in a row, 1 exactly five. ``time_left``
+  is sent before every move.
+- ``BEGIN`` requests the first move, ``TURN X,Y`` sends a move and requests the next. ``BOARD`` with
+  lines ``X,Y,1`` for own stones and ``X,Y,2`` for the opponent's, up to ``DONE``, sets up a
+  position and requests a move. The answer is ``X,Y``, or ``SUGGEST X,Y``, which is answered by
+  ``PLAY X,Y``.
+- ``RESTART`` empties the board; an engine that does not answer ``OK`` is ended and restarted.
+  ``END`` ends it.
 - ``MESSAGE`` and ``DEBUG`` lines may precede any answer, ``UNKNOWN`` and ``ERROR`` may replace it.
 
 One rule has another source: an engine may not listen for a moment after its answer. Rapfi,
-https://github.com/dhbloo/rapfi, command/gomocup.cpp, discards input until it has recorded the end of its search.
+https://github.com/dhbloo/rapfi, command/gomocup.cpp, discards input until it has recorded the end
+of its search.
 """
 
 from __future__ import annotations
@@ -56,7 +62,8 @@ def check_game(game: Game) -> None:
     """Raise ValueError for a game that engines cannot play."""
     if game.win_length != WIN_LENGTH or game.skip_chance or min(game.rows, game.columns) < MIN_EDGE:
         raise Refusal(
-            f"engines of the Gomocup protocol do not play {game}: choose {WIN_LENGTH} in a row without skips on a "
+            f"engines of the Gomocup protocol do not play {game}: choose {WIN_LENGTH} in a row "
+            "without skips on a "
             f"board with edges of {MIN_EDGE} to {MAX_EDGE}"
         )
 
@@ -86,13 +93,16 @@ def _ms(seconds: float) -> int:
 
 @dataclass(frozen=True)
 class Gomocup(ClockedPolicy):
-    """An engine with the Gomocup protocol: five or more in a row, or exactly five, without skips, on boards of 5 to 19.
+    """An engine with the Gomocup protocol: five or more in a row, or exactly five, without skips,
+    on boards of 5 to 19.
 
-    The program runs with all rights of the caller, in the caller's folder. An illegal, late or malformed move, or the
-    exit of the engine, raises a :class:`ValueError` with a description; in a match, the game is lost.
+    The program runs with all rights of the caller, in the caller's folder. An illegal, late or
+    malformed move, or the exit of the engine, raises a :class:`ValueError` with a description; in a
+    match, the game is lost.
 
     Raises:
-        ValueError: engines cannot play the game, the program does not exist, or a setting is out of range.
+        ValueError: engines cannot play the game, the program does not exist, or a setting is out of
+            range.
     """
 
     name: ClassVar[str] = "gomocup"
@@ -113,7 +123,9 @@ class Gomocup(ClockedPolicy):
     move: float | None = None
     """seconds per move, 0 as fast as possible; none: 1 if there is no game clock"""
     clock: str | None = None
-    """seconds for a game, as in 60, or with an increment per move, as in 60+1; a match's clocks take precedence"""
+    """seconds for a game, as in 60, or with an increment per move, as in 60+1; a match's clocks
+    take precedence
+    """
     memory: int = 0
     """memory limit sent to the engine in MiB, 0 for no limit"""
     start: float = 30.0
@@ -121,7 +133,9 @@ class Gomocup(ClockedPolicy):
     tolerance: float = 1.0
     """maximum seconds that a move may exceed the time sent to the engine"""
     pause: float = 0.02
-    """minimum seconds between its answer and the next command, because some engines do not listen at once"""
+    """minimum seconds between its answer and the next command, because some engines do not listen
+    at once
+    """
 
     def __post_init__(self) -> None:
         check_game(self.game)
@@ -150,14 +164,18 @@ class Gomocup(ClockedPolicy):
 
     @cached_property
     def _player(self) -> GomocupPlayer:
-        """The player of :meth:`probabilities`. It refers to a copy of this policy, with which its engine thus ends."""
+        """The player of :meth:`probabilities`. It refers to a copy of this policy, with which its
+        engine thus ends.
+        """
         return replace(self).player()
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells], one-hot for the engine's moves, one position after another; ``rng`` is not used.
+        """Return float64[B, cells], one-hot for the engine's moves, one position after another;
+        ``rng`` is not used.
 
-        Each position gets the time for a move; with ``clock``, as the first move of a game. The engine stays for later
-        calls, because an opponent in an environment would otherwise start it for every move.
+        Each position gets the time for a move; with ``clock``, as the first move of a game. The
+        engine stays for later calls, because an opponent in an environment would otherwise start it
+        for every move.
 
         Raises:
             Forfeit: a position is forfeited.
@@ -172,27 +190,35 @@ class Gomocup(ClockedPolicy):
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def player(self) -> GomocupPlayer:
-        """Return a player with its own process and clocks; the engine is started before this returns."""
+        """Return a player with its own process and clocks; the engine is started before this
+        returns.
+        """
         return GomocupPlayer(self)
 
 
 class GomocupPlayer(ClockedPlayer):
-    """Plays games with an engine, in one process: a single game is sent move by move, simultaneous games as boards.
+    """Plays games with an engine, in one process: a single game is sent move by move, simultaneous
+    games as boards.
 
-    A fault of the engine forfeits the game in which it happens, and the engine is restarted for the next one; an engine
-    that cannot be started raises another ValueError, because that would recur in every game.
+    A fault of the engine forfeits the game in which it happens, and the engine is restarted for the
+    next one; an engine that cannot be started raises another ValueError, because that would recur
+    in every game.
     """
 
     def __init__(self, policy: Gomocup) -> None:
         super().__init__(policy.game, policy.clock, time.monotonic)
         self.policy = policy
         self._before: Position | None = None
-        """the position after its last move, still with itself as mover; None before the first, or after the game"""
+        """the position after its last move, still with itself as mover; None before the first, or
+        after the game
+        """
         self._has_empty_board, self._answered = False, -math.inf
         self._start()
 
     def begin(self, slots: Int64Array) -> None:
-        """Start new games in ``slots`` int64[B]: the next position is a new game, even if it looks like the same."""
+        """Start new games in ``slots`` int64[B]: the next position is a new game, even if it looks
+        like the same.
+        """
         self._before = None
         super().begin(slots)
 
@@ -208,7 +234,8 @@ class GomocupPlayer(ClockedPlayer):
     def move(self, position: Position, slot: int, left_s: float, start: float) -> int:
         """Return the engine's move: see :class:`ClockedPlayer`.
 
-        A position one opponent's move after the engine's last one is sent as that move, any other as a board.
+        A position one opponent's move after the engine's last one is sent as that move, any other
+        as a board.
 
         Raises:
             Forfeit: the move takes too long, the engine exits, or its answer is not a legal move.
@@ -235,7 +262,8 @@ class GomocupPlayer(ClockedPlayer):
             request = self._board_lines(position)
             info = [
                 f"INFO timeout_turn {_ms(turn_s)}",
-                f"INFO timeout_match {0 if math.isinf(self.clock.seconds) else _ms(self.clock.seconds)}",
+                "INFO timeout_match "
+                f"{0 if math.isinf(self.clock.seconds) else _ms(self.clock.seconds)}",
                 f"INFO max_memory {min(policy.memory << 20, NO_LIMIT)}",
                 "INFO game_type 1",
                 f"INFO rule {int(not game.overlines)}",
@@ -247,7 +275,8 @@ class GomocupPlayer(ClockedPlayer):
         cell = cell_from_text(game, answer)
         if cell is None or not legal(game, position.cells)[cell]:
             raise self._fault(
-                f"answered {truncate(answer)!a} to {request[0]}, no legal move: choose another engine"
+                f"answered {truncate(answer)!a} to {request[0]}, no legal move: choose another "
+                "engine"
             )
         self._before = position._replace(cells=position.cells.copy())
         self._before.cells[cell] = position.mover + 1
@@ -272,7 +301,9 @@ class GomocupPlayer(ClockedPlayer):
         return self._has_empty_board
 
     def _turn_lines(self, position: Position) -> list[str]:
-        """Return the line for a position that the opponent's move leads to; none if no such move does."""
+        """Return the line for a position that the opponent's move leads to; none if no such move
+        does.
+        """
         before = self._before
         if self._has_empty_board or before is None or before.mover != position.mover:
             return []
@@ -285,7 +316,9 @@ class GomocupPlayer(ClockedPlayer):
         )
 
     def _board_lines(self, position: Position) -> list[str]:
-        """Return the lines that set up a position and request a move, in alternating order, which some engines use."""
+        """Return the lines that set up a position and request a move, in alternating order, which
+        some engines use.
+        """
         by_player = [np.flatnonzero(position.cells == player + 1).tolist() for player in (0, 1)]
         own, others = by_player[position.mover], by_player[1 - position.mover]
         if not own and len(others) <= 1:

@@ -1,4 +1,6 @@
-"""A subprocess with line-based communication: timeouts for answers, limits on output, and guaranteed termination."""
+"""A subprocess with line-based communication: timeouts for answers, limits on output, and
+guaranteed termination.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,10 @@ def read_lines(stream: IO[bytes]) -> Iterator[str]:
 class Program:
     """A running program and its standard streams.
 
-    It has its own process group, so that Ctrl-C at the terminal does not reach it. When it is closed, when this object
-    is no longer referenced, and when Python exits, it gets the request to end, and is killed after a moment, with its
-    group and all processes below it. A process that has left the group and has lost its parent is not found.
+    It has its own process group, so that Ctrl-C at the terminal does not reach it. When it is
+    closed, when this object is no longer referenced, and when Python exits, it gets the request to
+    end, and is killed after a moment, with its group and all processes below it. A process that has
+    left the group and has lost its parent is not found.
 
     Args:
         command: the program and its arguments.
@@ -90,7 +93,8 @@ class Program:
         self.close()
 
     def ask(self, lines: Sequence[str], until: float) -> Iterator[str]:
-        """Discard what is unread, write lines, each ended by CR LF, and yield the answers without surrounding spaces.
+        """Discard what is unread, write lines, each ended by CR LF, and yield the answers without
+        surrounding spaces.
 
         Empty lines are left out. There are no more answers if the program has closed its streams.
 
@@ -152,7 +156,8 @@ def _terminate(
             os.write(child.stdin.fileno(), end_line)
             reader.join(END_S)  # until its output ends
     if hasattr(os, "killpg"):
-        # the child has not been waited for, so its process id is still its own, even if it has ended
+        # the child has not been waited for, so its process id is still its own, even if it has
+        # ended
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
     for process in processes:

@@ -24,16 +24,21 @@ class GumbelResult:
     """The results of :func:`gumbel_search`."""
 
     search: MCTSSearch
-    """the trees; they cannot be extended, because the schedule depends on the total number of simulations"""
+    """the trees; they cannot be extended, because the schedule depends on the total number of
+    simulations
+    """
     improved: Float64Array
     """float64[B, cells]: the improved policy, the training target"""
     scores: Float64Array
-    """float64[B, cells], of the moves left at the end of the search, -inf of others; the largest is chosen"""
+    """float64[B, cells], of the moves left at the end of the search, -inf of others; the largest is
+    chosen
+    """
     improved_values: Float64Array
     """float64[B]: the root's value for its mover under the improved policy"""
 
     def probabilities(self, temperature: float = 0.0) -> Float64Array:
-        """Return float64[B, rows * columns]: the chosen move, with equal shares for ties; or the sharpened policy.
+        """Return float64[B, rows * columns]: the chosen move, with equal shares for ties; or the
+        sharpened policy.
 
         With a temperature, shares are proportional to ``improved ** (1 / temperature)``.
         """
@@ -73,11 +78,14 @@ def gumbel_search(
         evaluator: gives priors and values.
         simulations: number of simulations for each position.
         max_num_considered_actions: maximum number of root moves considered.
-        noise: float64[B, cells], Gumbel(0, 1); None for none, which considers the moves with the largest priors.
-        maxvisit_init: visit offset for the weight of values, added to the visits of the most visited move.
-        value_scale: weight of values, -1 loss to 1 win, for each of these visits. With 0.1, values converge to the
-            exact ones with more simulations for any evaluator; larger values, as in alpha-zero, suit few simulations
-            and a strong evaluator, and explore less of the moves it rates as poor.
+        noise: float64[B, cells], Gumbel(0, 1); None for none, which considers the moves with the
+            largest priors.
+        maxvisit_init: visit offset for the weight of values, added to the visits of the most
+            visited move.
+        value_scale: weight of values, -1 loss to 1 win, for each of these visits. With 0.1, values
+            converge to the exact ones with more simulations for any evaluator; larger values, as in
+            alpha-zero, suit few simulations and a strong evaluator, and explore less of the moves
+            it rates as poor.
         threads: as of :class:`MCTSSearch`.
 
     Raises:
@@ -86,7 +94,8 @@ def gumbel_search(
     """
     if not isinstance(evaluator, Evaluator):
         raise TypeRefusal(
-            f"{evaluator!r} gives no priors: choose an Evaluator, whose evaluate(boards) returns logits too"
+            f"{evaluator!r} gives no priors: choose an Evaluator, whose evaluate(boards) returns "
+            "logits too"
         )
     check_gumbel(simulations, max_num_considered_actions, maxvisit_init, value_scale)
     no_keys = np.zeros(len(boards.mover), np.uint64)
@@ -130,10 +139,11 @@ def _read_results(
     Args:
         tree: the trees.
         params, root_logits: parameters of action selection.
-        policies: float64[2, B, cells], written: the improved policy, softmax(log p + scale * q); and
-            ``g + log p + scale * q`` of the moves with most visits and of solved moves, -inf for others, and for moves
-            proved to be worse than another.
-        values: float64[B], written: the root's value for its mover under the improved policy, or the solved value.
+        policies: float64[2, B, cells], written: the improved policy, softmax(log p + scale * q);
+            and ``g + log p + scale * q`` of the moves with most visits and of solved moves, -inf
+            for others, and for moves proved to be worse than another.
+        values: float64[B], written: the root's value for its mover under the improved policy, or
+            the solved value.
     """
     improved, scores = policies[0], policies[1]
     for b in range(len(root_logits)):
@@ -169,7 +179,8 @@ def _read_results(
 
 @functools.cache
 def considered_visits(num_considered: int, simulations: int) -> tuple[int, ...]:
-    """Return by sequential halving (Karnin, Koren and Somekh, 2013) the earlier visits of each simulation's move.
+    """Return by sequential halving (Karnin, Koren and Somekh, 2013) the earlier visits of each
+    simulation's move.
 
     Each phase gives every move considered the same number of simulations and keeps the better half.
     """

@@ -26,10 +26,12 @@ MEMORY = 1 << 28
 
 @dataclass(frozen=True)
 class MCTS(Named):
-    """Monte Carlo tree search: UCT with chance nodes for skipped turns, playing the most visited move.
+    """Monte Carlo tree search: UCT with chance nodes for skipped turns, playing the most visited
+    move.
 
     Raises:
-        ValueError: a setting is out of range, or ``rollout`` is neither random nor a policy with values.
+        ValueError: a setting is out of range, or ``rollout`` is neither random nor a policy with
+            values.
     """
 
     name: ClassVar[str] = "mcts"
@@ -42,18 +44,25 @@ class MCTS(Named):
     c: float = 1.4
     """exploration weight"""
     rollout: str | Policy = "random"
-    """evaluation of a leaf: random play to the end, or the values of a policy, as in ``rollout=(run:PATH)``; moves have
-    equal priors, or those of a policy that has some, such as a run of alpha-zero"""
+    """evaluation of a leaf: random play to the end, or the values of a policy, as in
+    ``rollout=(run:PATH)``; moves have equal priors, or those of a policy that has some, such as a
+    run of alpha-zero"""
     decisive: bool = True
-    """win at once if possible, without skips block the other player's win, and propagate solved values"""
+    """win at once if possible, without skips block the other player's win, and propagate solved
+    values
+    """
     temperature: float = 0.0
-    """0 plays the most visited move, with equal shares for ties; else shares are ``visits ** (1 / temperature)``"""
+    """0 plays the most visited move, with equal shares for ties; else shares are ``visits ** (1 /
+    temperature)``
+    """
     reuse: bool = True
     """in matches, continue the tree of the previous move if the position is in it"""
     endgame: str | None = None
     """a folder built by evaluate.py database build, whose positions count as solved"""
     threads: Threads = 1
-    """number of threads that search a batch of positions, or auto for one per core; results do not depend on it"""
+    """number of threads that search a batch of positions, or auto for one per core; results do not
+    depend on it
+    """
 
     def __post_init__(self) -> None:
         check_settings(self.simulations, self.c, self.temperature)
@@ -76,7 +85,9 @@ class MCTS(Named):
     def search(
         self, boards: Boards, keys: UInt64Array, trees: Sequence[Tree | None] = (), room: int = 0
     ) -> MCTSSearch:
-        """Return trees of positions with these settings, without simulations; see :class:`MCTSSearch`."""
+        """Return trees of positions with these settings, without simulations; see
+        :class:`MCTSSearch`.
+        """
         return MCTSSearch(
             self.game,
             boards,
@@ -110,15 +121,21 @@ class MCTS(Named):
         return self._collect(boards, rng, lambda search: search.probabilities(self.temperature))
 
     def values(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B], values of the chosen moves for the mover; without ``rng`` every position has the key 0."""
+        """Return float64[B], values of the chosen moves for the mover; without ``rng`` every
+        position has the key 0.
+        """
         return self._collect(boards, rng, lambda search: search.values)
 
     def action_values(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells], for the mover, NaN where illegal or untried; ``rng`` as in :meth:`values`."""
+        """Return float64[B, cells], for the mover, NaN where illegal or untried; ``rng`` as in
+        :meth:`values`.
+        """
         return self._collect(boards, rng, lambda search: search.action_values)
 
     def analyse(self, position: Position, rng: np.random.Generator | None = None) -> MCTSSearch:
-        """Return the finished search of one position that is not over; ``rng`` as in :meth:`values`."""
+        """Return the finished search of one position that is not over; ``rng`` as in
+        :meth:`values`.
+        """
         return next(self._searches(Boards.from_positions([position]), rng))
 
     def _searches(self, boards: Boards, rng: np.random.Generator | None) -> Iterator[MCTSSearch]:
@@ -149,8 +166,9 @@ class MCTS(Named):
 class MCTSPlayer(Player):
     """Plays games with ``mcts``, and continues the tree of the previous move in each.
 
-    At its next move, it finds the position there through its own move, the other player's moves and the skips, and adds
-    simulations to a copy of that subtree. So a tree never has more moves than the game has had simulations.
+    At its next move, it finds the position there through its own move, the other player's moves and
+    the skips, and adds simulations to a copy of that subtree. So a tree never has more moves than
+    the game has had simulations.
     """
 
     def __init__(self, policy: MCTS) -> None:
@@ -170,7 +188,8 @@ class MCTSPlayer(Player):
         rng: np.random.Generator,
         time_left: Float64Array | None = None,
     ) -> Int64Array:
-        """Return int64[B], a move in each of the games ``slots``; from one key and one uniform number per position.
+        """Return int64[B], a move in each of the games ``slots``; from one key and one uniform
+        number per position.
 
         ``time_left`` is ignored: the number of simulations is fixed.
         """

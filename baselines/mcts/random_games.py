@@ -36,7 +36,9 @@ class RandomGames:
 def run_random_games(
     considered_visit: Int64Array, params: SelectionParams, tree: Tree, cells: Int64Array
 ) -> None:
-    """Run simulations ``considered_visit`` int64[S, B] in one tree after another; ``cells`` int64[cells] is scratch."""
+    """Run simulations ``considered_visit`` int64[S, B] in one tree after another; ``cells``
+    int64[cells] is scratch.
+    """
     for b in range(len(tree.cells)):
         for simulation in range(len(considered_visit)):
             for leaf in range(simulate(b, considered_visit[simulation, b], params, tree, int64(0))):
@@ -46,7 +48,9 @@ def run_random_games(
 
 @pasted
 def _play_random_game(b: int, leaf: int, tree: Tree, cells: Int64Array) -> float:
-    """Return the mover's result of random play from a leaf, on its board, to the end or into the database."""
+    """Return the mover's result of random play from a leaf, on its board, to the end or into the
+    database.
+    """
     board, mover, parameters = tree.leaves[leaf], int64(tree.movers[leaf]), tree.parameters
     edge = tree.reached[b] // tree.turns_per_move
     key = splitmix64(tree.keys[b], 2 * edge + int64(mover == tree.edges[b][edge].player))

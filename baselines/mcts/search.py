@@ -21,8 +21,8 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
 CHUNK_SIZE = 4_096
-"""Maximum number of simulations per call of a kernel, a fraction of a second, so that other threads and Ctrl-C can run
-between calls."""
+"""Maximum number of simulations per call of a kernel, a fraction of a second, so that other threads
+and Ctrl-C can run between calls."""
 MIN_BLOCK_SIMULATIONS = 256
 """Minimum number of simulations for each thread: with fewer, starting the thread takes longer."""
 BLOCKS_PER_THREAD = 4
@@ -33,8 +33,8 @@ BLOCKS_PER_THREAD = 4
 class FusedEvaluator(Protocol):
     """An evaluator with its own kernel that runs the simulations of a search.
 
-    If it is an :class:`~ttt_envs.agents.policy.Evaluator`, the trees are bit-identical to those of a search that calls
-    its ``evaluate`` on the reached positions. Else moves have equal priors.
+    If it is an :class:`~ttt_envs.agents.policy.Evaluator`, the trees are bit-identical to those of
+    a search that calls its ``evaluate`` on the reached positions. Else moves have equal priors.
     """
 
     def run_simulations(
@@ -45,7 +45,8 @@ class FusedEvaluator(Protocol):
         A search with several threads calls it in all of them, each time for other trees.
 
         Args:
-            considered_visit: int64[S, B], for each simulation the argument of :func:`baselines.mcts.simulate`.
+            considered_visit: int64[S, B], for each simulation the argument of
+                :func:`baselines.mcts.simulate`.
             params: parameters of action selection.
             tree: the trees, written.
         """
@@ -66,16 +67,17 @@ class MCTSSearch:
         boards: positions that are not over.
         keys: uint64[B], keys of the random numbers.
         c: exploration weight.
-        leaf: a policy that evaluates the leaves of all trees in one call; None for random play to the end. Moves have
-            equal priors, except with an :class:`~ttt_envs.agents.policy.Evaluator`: see :mod:`baselines.mcts`.
+        leaf: a policy that evaluates the leaves of all trees in one call; None for random play to
+            the end. Moves have equal priors, except with an
+            :class:`~ttt_envs.agents.policy.Evaluator`: see :mod:`baselines.mcts`.
         decisive: see the module.
-        trees: for each position one tree to continue, of the mover's previous position in the game; a tree that does
-            not contain the position is ignored. See :meth:`Tree.rows`.
+        trees: for each position one tree to continue, of the mover's previous position in the game;
+            a tree that does not contain the position is ignored. See :meth:`Tree.rows`.
         endgame: a database, whose positions count as solved.
         room: number of simulations for which memory is allocated at once; trees grow as needed.
-        threads: number of threads for the simulations, see :mod:`ttt_envs.core.work`; results do not depend on it.
-            It has no effect with a ``leaf`` that is not a :class:`FusedEvaluator`, because such a leaf evaluates all
-            trees in one call.
+        threads: number of threads for the simulations, see :mod:`ttt_envs.core.work`; results do
+            not depend on it. It has no effect with a ``leaf`` that is not a
+            :class:`FusedEvaluator`, because such a leaf evaluates all trees in one call.
 
     Attributes:
         simulations: number of simulations of each position in this search.
@@ -126,9 +128,9 @@ class MCTSSearch:
         """
         check_settings(simulations=simulations)
         room, needed = self.tree.edges.shape[1], int(self.tree.counts.max(initial=1)) + simulations
-        if (
-            needed > room
-        ):  # every simulation adds at most one edge; a search in small steps grows by half at a time
+        if needed > room:
+            # every simulation adds at most one edge; a search in small steps grows by half at a
+            # time
             self.tree = self.tree.resized(max(needed, room + room // 2 if self.simulations else 0))
         for done in range(-1, simulations, CHUNK_SIZE):
             considered_visit = np.zeros(
@@ -154,7 +156,8 @@ class MCTSSearch:
         """Run simulations, for which there is room, in all trees by a rule of selection.
 
         Args:
-            considered_visit: int64[S, B], for each simulation the argument of :func:`baselines.mcts.simulate`.
+            considered_visit: int64[S, B], for each simulation the argument of
+                :func:`baselines.mcts.simulate`.
             params: parameters of action selection.
         """
         simulations, count = considered_visit.shape
@@ -198,12 +201,16 @@ class MCTSSearch:
 
     @property
     def visits(self) -> Int64Array:
-        """int64[B, rows * columns]: number of visits of each move, including those of a continued tree."""
+        """int64[B, rows * columns]: number of visits of each move, including those of a continued
+        tree.
+        """
         return self.root_moves[0]
 
     @property
     def action_values(self) -> Float64Array:
-        """float64[B, rows * columns]: mean result of each move for the mover, NaN for untried moves."""
+        """float64[B, rows * columns]: mean result of each move for the mover, NaN for untried
+        moves.
+        """
         return self.root_moves[1]
 
     @property
@@ -220,10 +227,12 @@ class MCTSSearch:
         return moves
 
     def probabilities(self, temperature: float = 0.0) -> Float64Array:
-        """Return float64[B, rows * columns]: the most visited move, with equal shares for ties; needs a simulation.
+        """Return float64[B, rows * columns]: the most visited move, with equal shares for ties;
+        needs a simulation.
 
-        With a temperature, shares are ``visits ** (1 / temperature)``, normalised. Moves proved to be worse than
-        another have share 0, and so have all others beside a proved win, however many visits they had before.
+        With a temperature, shares are ``visits ** (1 / temperature)``, normalised. Moves proved to
+        be worse than another have share 0, and so have all others beside a proved win, however many
+        visits they had before.
         """
         visits, values, solved = self.root_moves
         shares = visits.astype(np.float64)
@@ -249,7 +258,9 @@ class MCTSSearch:
 
     @property
     def root_values(self) -> Float64Array:
-        """float64[B], for the mover: mean result of all simulations, or the solved value; needs a simulation."""
+        """float64[B], for the mover: mean result of all simulations, or the solved value; needs a
+        simulation.
+        """
         root = self.tree.nodes[:, 0]
         return -np.where(self.root_solved, root["solved_value"], root["value_sum"] / root["visits"])
 
@@ -260,7 +271,9 @@ class MCTSSearch:
         return np.asarray((root["num_legal"] > 0) & (root["num_unsolved"] == 0))
 
     def variation(self, row: int) -> tuple[tuple[int, int], ...]:
-        """Return the principal variation from position ``row``: the most visited moves (mover, cell) and turns."""
+        """Return the principal variation from position ``row``: the most visited moves (mover,
+        cell) and turns.
+        """
         edges, nodes, turns = self.tree.edges[row], self.tree.nodes[row], self.tree.turns_per_move
         node, variation = 0, list[tuple[int, int]]()
         while children := children_of(self.tree, row, node):
@@ -272,7 +285,9 @@ class MCTSSearch:
 
 @kernel(interpreted=False)
 def _read_roots(tree: Tree, visits: Int64Array, q: Float64Array, solved: BoolArray) -> None:
-    """Read all root moves: visits int64[B, cells], values float64[B, cells], solved or not bool[B, cells]."""
+    """Read all root moves: visits int64[B, cells], values float64[B, cells], solved or not bool[B,
+    cells].
+    """
     for b in range(len(visits)):
         edge = int64(tree.nodes[b][0].first_child)
         while edge > 0:
@@ -283,7 +298,9 @@ def _read_roots(tree: Tree, visits: Int64Array, q: Float64Array, solved: BoolArr
 
 
 def _probe_groups(boards: Boards, endgame: Tablebase | None) -> list[tuple[slice, Probe | None]]:
-    """Return consecutive rows that reach the database at the same number of stones, and the probe of each group."""
+    """Return consecutive rows that reach the database at the same number of stones, and the probe
+    of each group.
+    """
     if endgame is None:
         return [(slice(0, len(boards.mover)), None)] if len(boards.mover) else []
     layers = endgame.probe_layers(boards)

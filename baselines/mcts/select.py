@@ -12,12 +12,16 @@ from ttt_envs.core.jit import Float64Array, inlined, int64, pasted
 
 
 class SelectionParams(NamedTuple):
-    """Parameters of action selection in B trees, by PUCT or, with ``root_logits``, by the Gumbel rule."""
+    """Parameters of action selection in B trees, by PUCT or, with ``root_logits``, by the Gumbel
+    rule.
+    """
 
     c: float
     """exploration weight of PUCT"""
     root_logits: Float64Array | None = None
-    """float64[B, cells]: noise plus log priors of the root's moves, -inf for moves that are not considered"""
+    """float64[B, cells]: noise plus log priors of the root's moves, -inf for moves that are not
+    considered
+    """
     maxvisit_init: float = 0.0
     """visit offset of the Gumbel rule"""
     value_scale: float = 0.0
@@ -37,7 +41,9 @@ def view_sign(node: int, tree: Tree) -> float:
 
 @pasted
 def prior_of(b: int, node: int, cell: int, tree: Tree) -> float:
-    """Return the prior of a move; equal priors are 1 / sqrt(number of moves), see :mod:`baselines.mcts`."""
+    """Return the prior of a move; equal priors are 1 / sqrt(number of moves), see
+    :mod:`baselines.mcts`.
+    """
     if tree.priors.shape[2] > 0:
         return float(tree.priors[b, node, cell])
     return 1.0 / math.sqrt(tree.nodes[b][node].num_legal)
@@ -45,9 +51,11 @@ def prior_of(b: int, node: int, cell: int, tree: Tree) -> float:
 
 @pasted
 def mixed_value(b: int, node: int, prior_sum: float, q_sum: float, tree: Tree) -> float:
-    """Return the value of unvisited moves, from the sums over the others of the priors, and of the values times these.
+    """Return the value of unvisited moves, from the sums over the others of the priors, and of the
+    values times these.
 
-    It is for the mover: the mean of the raw value and of the moves' mean value, weighted by their visits.
+    It is for the mover: the mean of the raw value and of the moves' mean value, weighted by their
+    visits.
     """
     record = tree.nodes[b][node]
     value, visits = view_sign(node, tree) * record.raw_value, int64(record.visits) - 1
@@ -58,7 +66,9 @@ def mixed_value(b: int, node: int, prior_sum: float, q_sum: float, tree: Tree) -
 
 @pasted
 def select_puct(b: int, node: int, c: float, tree: Tree) -> tuple[int, int]:
-    """Return the move selected by PUCT: (cell or `ANY`, edge, 0 if unvisited); ties go to the first cell."""
+    """Return the move selected by PUCT: (cell or `ANY`, edge, 0 if unvisited); ties go to the first
+    cell.
+    """
     edges, record = tree.edges[b], tree.nodes[b][node]
     width = c * math.sqrt(record.visits)  # with the evaluation, so the first move is the likeliest
     best_cell, best, highest, prior_sum, q_sum = int64(-1), int64(0), -np.inf, 0.0, 0.0
@@ -82,7 +92,9 @@ def select_puct(b: int, node: int, c: float, tree: Tree) -> tuple[int, int]:
 
 @pasted
 def scan_children(b: int, node: int, tree: Tree) -> tuple[int, float, float, float]:
-    """Return the most visits of a node's edges, their highest value, the mixed value, and their sum of priors."""
+    """Return the most visits of a node's edges, their highest value, the mixed value, and their sum
+    of priors.
+    """
     most_visits, highest, prior_sum, q_sum = int64(0), -np.inf, 0.0, 0.0
     edge = int64(tree.nodes[b][node].first_child)
     while edge > 0:
@@ -137,7 +149,8 @@ def select_improved(b: int, node: int, params: SelectionParams, tree: Tree) -> t
 def select_root_gumbel(
     b: int, considered_visit: int, root_logits: Float64Array, params: SelectionParams, tree: Tree
 ) -> tuple[int, int]:
-    """Return the best of the root's moves with ``considered_visit`` visits, (cell, edge); -1 if there is none.
+    """Return the best of the root's moves with ``considered_visit`` visits, (cell, edge); -1 if
+    there is none.
 
     Unvisited moves all have the same value, so only noise and priors rank them.
     """
@@ -172,7 +185,9 @@ def select_move(
     params: SelectionParams,
     tree: Tree,
 ) -> tuple[int, int]:
-    """Return the move selected by the rule of ``params``; numba leaves out the other, by the type of an argument."""
+    """Return the move selected by the rule of ``params``; numba leaves out the other, by the type
+    of an argument.
+    """
     if root_logits is None:
         return select_puct(b, node, params.c, tree)
     if node > 0:
@@ -182,8 +197,8 @@ def select_move(
 
 @pasted
 def select_turn(b: int, edge: int, tree: Tree) -> int:
-    """Return the node after an edge in which a simulation continues: an unsolved one with the smallest share of its
-    visits.
+    """Return the node after an edge in which a simulation continues: an unsolved one with the
+    smallest share of its visits.
     """
     nodes, turns, skip = tree.nodes[b], tree.turns_per_move, tree.parameters.skip_chance
     first = edge * turns

@@ -24,12 +24,15 @@ from ttt_envs.game.rules import (
 )
 
 MIN_LOG_PRIOR = -50.0
-"""Minimum log prior of a legal move, relative to the largest: the network may wrongly consider a move impossible."""
+"""Minimum log prior of a legal move, relative to the largest: the network may wrongly consider a
+move impossible.
+"""
 
 
 @kernel(interpreted=False, nogil=True)
 def winning_moves(board: Int8Array, player: int, parameters: Parameters, out: Int8Array) -> int:
-    """Mark the cells where a stone of a player wins with 1 in ``out`` int8[cells]; return their number.
+    """Mark the cells where a stone of a player wins with 1 in ``out`` int8[cells]; return their
+    number.
 
     They complete a line; in misère no stone wins.
     """
@@ -43,7 +46,9 @@ def winning_moves(board: Int8Array, player: int, parameters: Parameters, out: In
 
 @pasted
 def forced_moves(board: Int8Array, mover: int, parameters: Parameters, out: Int8Array) -> int:
-    """Mark the mover's forced moves with 1 in ``out`` int8[cells]; return their number, 0 if all moves are open."""
+    """Mark the mover's forced moves with 1 in ``out`` int8[cells]; return their number, 0 if all
+    moves are open.
+    """
     count = winning_moves(board, mover, parameters, out)
     if count == 0 and parameters.skip_chance == 0:  # a move that does not block loses
         count = winning_moves(board, 1 - mover, parameters, out)
@@ -54,14 +59,17 @@ def forced_moves(board: Int8Array, mover: int, parameters: Parameters, out: Int8
 def forced_moves_of_rows(
     cells: Int8Array, mover: Int8Array, parameters: Parameters, out: Int8Array
 ) -> None:
-    """Mark the forced moves of B positions with 1 in ``out`` int8[B, cells]; rows of 0 if all moves are open."""
+    """Mark the forced moves of B positions with 1 in ``out`` int8[B, cells]; rows of 0 if all moves
+    are open.
+    """
     for b in range(len(cells)):
         forced_moves(cells[b], int64(mover[b]), parameters, out[b])
 
 
 @pasted
 def mark_open_moves(b: int, node: int, mover: int, tree: Tree) -> int:
-    """Mark the moves that a position on the board leaves open with 0 in ``tree.mask``; return their number.
+    """Mark the moves that a position on the board leaves open with 0 in ``tree.mask``; return their
+    number.
 
     Only at the root moves may be forced: other positions are solved by them, or have one.
     """
@@ -76,7 +84,9 @@ def mark_open_moves(b: int, node: int, mover: int, tree: Tree) -> int:
 
 @pasted
 def draw_untried(b: int, node: int, mover: int, stones: int, edge: int, tree: Tree) -> int:
-    """Draw a move without an edge, for a new ``edge``; after the last one, the node has no next cell."""
+    """Draw a move without an edge, for a new ``edge``; after the last one, the node has no next
+    cell.
+    """
     nodes, edges = tree.nodes[b], tree.edges[b]
     count = mark_open_moves(b, node, mover, tree)
     sibling = int64(nodes[node].first_child)
@@ -93,7 +103,8 @@ def draw_untried(b: int, node: int, mover: int, stones: int, edge: int, tree: Tr
 
 @pasted
 def next_prior(b: int, node: int, cell: int, bound: float, tree: Tree) -> int:
-    """Return the likeliest cell after ``cell``, the previous one, with prior ``bound``; -1 for none, or without priors.
+    """Return the likeliest cell after ``cell``, the previous one, with prior ``bound``; -1 for
+    none, or without priors.
 
     Ties go to the first. The likeliest of all comes after cell -1 with an infinite prior.
     """
@@ -108,7 +119,9 @@ def next_prior(b: int, node: int, cell: int, bound: float, tree: Tree) -> int:
 
 @pasted
 def add_edge(b: int, edge: int, cell: int, node: int, mover: int, stones: int, tree: Tree) -> int:
-    """Add an edge to a node and put its stone on the board; return the outcome, after which the result is solved."""
+    """Add an edge to a node and put its stone on the board; return the outcome, after which the
+    result is solved.
+    """
     move, record, turns = tree.edges[b][edge], tree.nodes[b][node], tree.turns_per_move
     move.parent = node
     move.player = mover
@@ -141,7 +154,9 @@ def mark_solved(b: int, node: int, value: float, tree: Tree) -> None:
 def probe_value(
     board: Int8Array, mover: int, stones: int, skipped: bool, probe: Probe | None
 ) -> float:
-    """Return :func:`result_for_last_player`, NaN if the database does not have positions with this number of stones."""
+    """Return :func:`result_for_last_player`, NaN if the database does not have positions with this
+    number of stones.
+    """
     if probe is None:  # a test of a type: without a database, its code is not compiled
         return math.nan
     return (
@@ -153,7 +168,8 @@ def probe_value(
 def init_children(
     b: int, edge: int, node: int, mover: int, stones: int, tree: Tree, count: int
 ) -> int:
-    """Initialise the positions after a new edge of ``node`` by ``mover``: solve them, or add them to the leaves.
+    """Initialise the positions after a new edge of ``node`` by ``mover``: solve them, or add them
+    to the leaves.
 
     Args:
         b, edge, node, mover: the tree, the edge, the node above, and its mover.
@@ -165,7 +181,8 @@ def init_children(
         The new number of leaves.
     """
     board, mask, parameters, turns = tree.cells[b], tree.mask, tree.parameters, tree.turns_per_move
-    # the move was chosen among those that leave no winning stone; but with gravity it may open the cell above
+    # the move was chosen among those that leave no winning stone; but with gravity it may open the
+    # cell above
     is_foreseen = turns == 1 and node > 0 and parameters.variants == 0
     for turn in range(turns):
         child, next_mover = edge * turns + turn, mover if turn == 1 else 1 - mover
@@ -189,7 +206,9 @@ def init_children(
 
 @pasted
 def _find_blocks(b: int, node: int, mover: int, tree: Tree) -> int:
-    """Return the number of winning stones that the mover must block; a single one is the only move of the node."""
+    """Return the number of winning stones that the mover must block; a single one is the only move
+    of the node.
+    """
     count, record = (
         winning_moves(tree.cells[b], 1 - mover, tree.parameters, tree.mask),
         tree.nodes[b][node],
@@ -242,7 +261,7 @@ def expand(b: int, node: int, leaf: int, tree: Tree) -> None:
     record.next_cell = next_prior(b, node, int64(-1), np.inf, tree)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Simulations
 
 
@@ -252,8 +271,8 @@ def simulate(b: int, considered_visit: int, params: SelectionParams, tree: Tree,
 
     Args:
         b: the tree.
-        considered_visit: number of earlier visits of the root's move to make now, for the Gumbel rule; -1: only
-            evaluate the root, if it has not been.
+        considered_visit: number of earlier visits of the root's move to make now, for the Gumbel
+            rule; -1: only evaluate the root, if it has not been.
         params: parameters of action selection.
         tree: the trees; positions to evaluate are added to the leaves.
         count: number of leaves so far.
@@ -298,7 +317,8 @@ def simulate(b: int, considered_visit: int, params: SelectionParams, tree: Tree,
 
 @pasted
 def backup(b: int, tree: Tree, count: int) -> int:
-    """Finish the simulation of :func:`simulate` in tree ``b``, whose leaves are evaluated: expand and back up.
+    """Finish the simulation of :func:`simulate` in tree ``b``, whose leaves are evaluated: expand
+    and back up.
 
     Returns:
         ``count``, the number of leaves of earlier trees, plus that of this tree.
@@ -321,7 +341,8 @@ def backup(b: int, tree: Tree, count: int) -> int:
 
 @pasted
 def _backup_path(b: int, node: int, tree: Tree) -> None:
-    """Back up a visit from a node to the root: remove the stones, and update values and solved values.
+    """Back up a visit from a node to the root: remove the stones, and update values and solved
+    values.
 
     A node's value is the visit-weighted mean of its raw value and the values of its edges.
     """
@@ -333,9 +354,9 @@ def _backup_path(b: int, node: int, tree: Tree) -> None:
         tree.cells[b, move.cell] = 0
         first = edge * turns
         value = _node_value(first, nodes)
-        if (
-            turns == 2
-        ):  # as `rules.values_over_skip`, rounded so that the mean of equal values, such as wins, is exact
+        if turns == 2:
+            # as `rules.values_over_skip`, rounded so that the mean of equal values, such as wins,
+            # is exact
             value += tree.parameters.skip_chance * (_node_value(first + 1, nodes) - value)
         move.visits += 1
         above.visits += 1
@@ -379,7 +400,9 @@ def _propagate_solved(b: int, edge: int, node: int, tree: Tree) -> None:
 
 @kernel(interpreted=False, nogil=True)
 def simulate_all(considered_visit: Int64Array, params: SelectionParams, tree: Tree) -> int:
-    """Run :func:`simulate` in all trees, ``considered_visit`` int64[B]; return the number of leaves, tree by tree."""
+    """Run :func:`simulate` in all trees, ``considered_visit`` int64[B]; return the number of
+    leaves, tree by tree.
+    """
     count = int64(0)
     for b in range(len(considered_visit)):
         count = simulate(b, considered_visit[b], params, tree, count)

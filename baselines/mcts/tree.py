@@ -1,7 +1,7 @@
 """Search trees in arrays, many side by side: storage, reading and subtree copies.
 
-An *edge* is a move, a *node* is a position with its mover. Two nodes follow an edge where turns may be skipped, else
-one. Symbols are those of Silver et al. (2018).
+An *edge* is a move, a *node* is a position with its mover. Two nodes follow an edge where turns may
+be skipped, else one. Symbols are those of Silver et al. (2018).
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ ANY = 1 << 20
 class Tree(NamedTuple):
     """B trees with capacity for N edges each; T nodes follow an edge, 1 without skips, else 2.
 
-    Edge 0 led to the root, which is node 0. Node ``edge * T`` is the turn of the other player, and ``edge * T + 1``
-    another turn of the same player. Edges are in order of creation: a simulation appends one at most.
+    Edge 0 led to the root, which is node 0. Node ``edge * T`` is the turn of the other player, and
+    ``edge * T + 1`` another turn of the same player. Edges are in order of creation: a simulation
+    appends one at most.
     """
 
     edges: Records
@@ -84,7 +85,9 @@ class Tree(NamedTuple):
     nodes: Records
     """`Node`[B, N * T]"""
     priors: Float32Array
-    """float32[B, N * T, cells]: priors of the moves, 0 for moves never to be made; no cells if all are equal"""
+    """float32[B, N * T, cells]: priors of the moves, 0 for moves never to be made; no cells if all
+    are equal
+    """
     cells: Int8Array
     """int8[B, cells], the roots, with the stones of the current simulation"""
     stones: Int64Array
@@ -94,13 +97,19 @@ class Tree(NamedTuple):
     keys: UInt64Array
     """uint64[B], keys of the random numbers, of which each edge has its own"""
     reached: Int64Array
-    """int64[B]: the last node of the current simulation, the first of those after a new edge; -1 for no simulation"""
+    """int64[B]: the last node of the current simulation, the first of those after a new edge; -1
+    for no simulation
+    """
     leaves: Int8Array
-    """int8[A, cells]: positions to evaluate; A is 2 for evaluators with their own kernel, else 2 * B"""
+    """int8[A, cells]: positions to evaluate; A is 2 for evaluators with their own kernel, else 2 *
+    B
+    """
     movers: Int8Array
     """int8[A]: their movers"""
     prior_logits: Float32Array
-    """float32[A, cells]: their evaluations: log priors, up to a constant; no cells if priors are equal"""
+    """float32[A, cells]: their evaluations: log priors, up to a constant; no cells if priors are
+    equal
+    """
     values: Float64Array
     """float64[A]: values for their movers"""
     mask: Int8Array
@@ -127,7 +136,9 @@ class Tree(NamedTuple):
         has_priors: bool,
         decisive: bool,
     ) -> Tree:
-        """Allocate trees of positions with capacity for ``room`` edges and ``leaves``, without a database."""
+        """Allocate trees of positions with capacity for ``room`` edges and ``leaves``, without a
+        database.
+        """
         count, size = boards.cells.shape
         turns, prior_cells = 2 if game.skip_chance > 0 else 1, size if has_priors else 0
         tree = cls(
@@ -154,7 +165,9 @@ class Tree(NamedTuple):
         return tree
 
     def rows(self, rows: slice) -> Tree:
-        """Return views of some of the trees, with leaves and scratch of their own; for all of them, this object."""
+        """Return views of some of the trees, with leaves and scratch of their own; for all of them,
+        this object.
+        """
         if rows == slice(0, len(self.cells)):
             return self
         fields: list[Any] = list(self)
@@ -192,7 +205,7 @@ def is_solved(node: int, nodes: Records) -> bool:
     return bool(nodes[node].num_legal > 0) and bool(nodes[node].num_unsolved == 0)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Tree reuse between moves
 
 
@@ -207,10 +220,11 @@ def children_of(tree: Tree, row: int, node: int) -> list[int]:
 
 
 def find_node(tree: Tree, cells: Int8Array, mover: int) -> int:
-    """Return the node of tree 0 for the position (cells, mover), after one move of the root's mover; -1 for none.
+    """Return the node of tree 0 for the position (cells, mover), after one move of the root's
+    mover; -1 for none.
 
-    The other player may have made several moves in a row because of skips. Their order is unknown: the most visited one
-    is taken.
+    The other player may have made several moves in a row because of skips. Their order is unknown:
+    the most visited one is taken.
     """
     before, player, node = tree.cells[0], 1 - int(tree.edges["player"][0, 0]), 0
     stones = set(np.flatnonzero(before != cells).tolist())
@@ -256,7 +270,8 @@ def copy_subtree(root: int, old: Tree, new: Tree, row: int) -> None:
 
 @kernel(interpreted=False)
 def number_edges(root: int, tree: Tree, number: Int64Array) -> int:
-    """Number the edges below a node of tree 0, from 1, in ``number`` int64[edges], zeros; return the next number.
+    """Number the edges below a node of tree 0, from 1, in ``number`` int64[edges], zeros; return
+    the next number.
 
     Edges come after those above them.
     """

@@ -1,4 +1,6 @@
-"""Depth-first proof-number search (df-pn), a recursion that stops after a number of positions, and what it proves."""
+"""Depth-first proof-number search (df-pn), a recursion that stops after a number of positions, and
+what it proves.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,15 @@ from ttt_envs.game.phantom import check_variants
 from ttt_envs.game.rules import DRAW, NOT_OVER, legal, place
 
 SOLVED = (1 << 24) - 1
-"""infinity for proof and disproof numbers of solved positions; other numbers stay far below, see :func:`search`"""
+"""infinity for proof and disproof numbers of solved positions; other numbers stay far below, see
+:func:`search`
+"""
 MAX_WEIGHT_FOR_PAIRS = 3
 """Maximum weight of the open lines for which a search for pairs pays."""
 KEY_WORDS, TABLE_WORDS = 2, 3
-"""Number of words of a key, the stones of attacker and defender; and of a row of the table, which has both numbers."""
+"""Number of words of a key, the stones of attacker and defender; and of a row of the table, which
+has both numbers.
+"""
 SLICE = 1 << 14
 """Number of positions between two checks of the clock and of interrupts."""
 
@@ -76,7 +82,9 @@ class Tree(NamedTuple):
 
     state: State
     nodes: Records
-    """`Node`[D]: the attacker moves at even depths, the defender at odd ones; the root is at depth 0 or 1"""
+    """`Node`[D]: the attacker moves at even depths, the defender at odd ones; the root is at depth
+    0 or 1
+    """
 
     planes: Planes
     """the current position: the stones of the attacker, then those of the defender"""
@@ -89,9 +97,10 @@ def _expand(depth: int, tree: Tree) -> tuple[int, int]:
     """Evaluate the position at ``depth`` of the path and write its moves.
 
     Returns:
-        (verdict, count): ``YES`` if the mover reaches its goal, for the attacker to win and for the defender to prevent
-        it, ``NO`` if the other player does. If ``UNKNOWN``, ``count`` moves to search are written with their numbers;
-        if ``YES`` with the attacker to move, the first move wins.
+        (verdict, count): ``YES`` if the mover reaches its goal, for the attacker to win and for the
+        defender to prevent it, ``NO`` if the other player does. If ``UNKNOWN``, ``count`` moves to
+        search are written with their numbers; if ``YES`` with the attacker to move, the first move
+        wins.
     """
     board, _, planes, table = tree
     node, mover = tree.nodes[depth], depth & 1
@@ -140,22 +149,24 @@ def _expand(depth: int, tree: Tree) -> tuple[int, int]:
 def search(depth: int, limit: int, other_limit: int, tree: Tree) -> tuple[int, int]:
     """Search a position until one of its numbers reaches its limit, or the search has to stop.
 
-    The proof number of a position estimates the number of positions below that must still be won to prove that the
-    attacker wins; the disproof number, the number that must fail to disprove it (Allis et al., 1994). If the attacker
-    moves, one winning move is enough, and the proof number is the minimum over moves. To disprove, all moves must fail;
-    because their subtrees share positions, the disproof number is their maximum plus one for each other open move, not
-    the sum (Ueda et al., 2008). If the defender moves, the two are exchanged. The search descends to the smallest
-    number and returns when a number there exceeds its threshold: that of the second best move plus a quarter, which
-    avoids switching back and forth (Pawlewicz and Lew, 2007).
+    The proof number of a position estimates the number of positions below that must still be won to
+    prove that the attacker wins; the disproof number, the number that must fail to disprove it
+    (Allis et al., 1994). If the attacker moves, one winning move is enough, and the proof number is
+    the minimum over moves. To disprove, all moves must fail; because their subtrees share
+    positions, the disproof number is their maximum plus one for each other open move, not the sum
+    (Ueda et al., 2008). If the defender moves, the two are exchanged. The search descends to the
+    smallest number and returns when a number there exceeds its threshold: that of the second best
+    move plus a quarter, which avoids switching back and forth (Pawlewicz and Lew, 2007).
 
-    So the numbers of unsolved positions are bounded by the initial estimates plus the moves along a path, far below
-    ``SOLVED``. The numbers of all moves along the path are kept outside the table, so a table of any size leads
-    to the same result in the end, in spite of lost rows. A search that stops leaves the numbers of its path in the
-    table.
+    So the numbers of unsolved positions are bounded by the initial estimates plus the moves along a
+    path, far below ``SOLVED``. The numbers of all moves along the path are kept outside the table,
+    so a table of any size leads to the same result in the end, in spite of lost rows. A search that
+    stops leaves the numbers of its path in the table.
 
     Args:
         depth: of the position, whose stones are written; the attacker moves at even depths.
-        limit: of the number that counts towards the mover's goal: the proof number if the attacker moves.
+        limit: of the number that counts towards the mover's goal: the proof number if the attacker
+            moves.
         other_limit: of the other number.
         tree: all else.
 
@@ -190,7 +201,8 @@ def search(depth: int, limit: int, other_limit: int, tree: Tree) -> tuple[int, i
 
 @inlined
 def _combine(aim: Int64Array, hurdle: Int64Array, count: int) -> tuple[int, int, int, int, int]:
-    """Return the numbers of a position from those of its moves, from the view of the player to move.
+    """Return the numbers of a position from those of its moves, from the view of the player to
+    move.
 
     Args:
         aim: int64[cells]: for each move, its number towards the mover's goal.
@@ -198,7 +210,8 @@ def _combine(aim: Int64Array, hurdle: Int64Array, count: int) -> tuple[int, int,
         count: the number of moves.
 
     Returns:
-        (aim, hurdle) of the position, the most promising move, the second best aim, and the number of other open moves.
+        (aim, hurdle) of the position, the most promising move, the second best aim, and the number
+        of other open moves.
     """
     best, least, next_best = 0, int64(SOLVED), int64(SOLVED)
     greatest, siblings = int64(0), -1
@@ -215,7 +228,8 @@ def _combine(aim: Int64Array, hurdle: Int64Array, count: int) -> tuple[int, int,
 
 
 class ProofSearch:
-    """Decides whether one player, the attacker, wins positions, with a table that later positions share.
+    """Decides whether one player, the attacker, wins positions, with a table that later positions
+    share.
 
     They must have the same attacker and the same player to move.
     """
@@ -267,7 +281,7 @@ class ProofSearch:
                 return UNKNOWN, int(state.nodes), -1
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Functions for Python callers
 
 
@@ -276,7 +290,9 @@ class Proof(NamedTuple):
 
     game: Game
     winner: int | None
-    """0 if player_0 wins with best play, ``DRAW`` if neither player can, None if undecided within the nodes allowed"""
+    """0 if player_0 wins with best play, ``DRAW`` if neither player can, None if undecided within
+    the nodes allowed
+    """
     nodes: int
     """number of positions visited"""
     seconds: float
@@ -301,7 +317,8 @@ def prove(
         progress: called with the number of positions visited, a few times a second.
 
     Raises:
-        ValueError: turns may be skipped, more than 64 cells, ``nodes`` below 1, or ``memory`` below 0.
+        ValueError: turns may be skipped, more than 64 cells, ``nodes`` below 1, or ``memory`` below
+            0.
     """
     check_provable(game)
     check_range("nodes", nodes, 1, problem="visits no position")
@@ -315,21 +332,27 @@ def prove(
 
 
 def check_provable(game: Game) -> None:
-    """Raise ValueError for a game with skips, with other rules than the standard ones, or on more than 64 cells."""
+    """Raise ValueError for a game with skips, with other rules than the standard ones, or on more
+    than 64 cells.
+    """
     check_variants(
         "a proof of the winner",
         game,
-        reasons="pairings, threats and strategy stealing hold for lines and moves of the standard rules",
+        reasons=(
+            "pairings, threats and strategy stealing hold for lines and moves of the standard rules"
+        ),
         instead="evaluate.py solve",
     )
     if game.skip_chance > 0:
         raise Refusal(
-            f"skip_chance={game.skip_chance:g} leaves nothing to prove, because with skips either player may win: "
+            f"skip_chance={game.skip_chance:g} leaves nothing to prove, because with skips either "
+            "player may win: "
             f"choose skip_chance=0, or get the exact values with evaluate.py solve"
         )
     if game.cells > MAX_PROOF_CELLS:
         raise Refusal(
-            f"a board of {game.rows} x {game.columns} has {game.cells} cells: choose one of at most {MAX_PROOF_CELLS}"
+            f"a board of {game.rows} x {game.columns} has {game.cells} cells: choose one of at "
+            f"most {MAX_PROOF_CELLS}"
         )
 
 
@@ -337,7 +360,8 @@ def check_provable(game: Game) -> None:
 class Prover:
     """Proves the result of every move of a position under best play by both players.
 
-    Whether a position is proved within ``nodes`` depends on the position only: no table outlives a call.
+    Whether a position is proved within ``nodes`` depends on the position only: no table outlives a
+    call.
 
     Raises:
         ValueError: the game has skips, or more than 64 cells.
@@ -359,16 +383,17 @@ class Prover:
         shares: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> Int8Array:
-        """Return int8[rows * columns]: for each move ``WIN``, ``TIED`` or ``LOSS`` for the mover, else ``TAKEN``.
+        """Return int8[rows * columns]: for each move ``WIN``, ``TIED`` or ``LOSS`` for the mover,
+        else ``TAKEN``.
 
         Moves that are not proved are ``UNDECIDED``.
 
         Args:
             position: stones and mover.
-            shares: whether every move gets an equal share of the nodes that are left; else the first move that is not
-                proved ends the work.
-            progress: called with the number of positions visited by one search, a few times a second; what it raises
-                ends the work.
+            shares: whether every move gets an equal share of the nodes that are left; else the
+                first move that is not proved ends the work.
+            progress: called with the number of positions visited by one search, a few times a
+                second; what it raises ends the work.
 
         Raises:
             ValueError: the position is over or unreachable.
@@ -407,7 +432,8 @@ class Prover:
             [np.flatnonzero(cells == player + 1).tolist() for player in (mover, 1 - mover)],
             0,
         )
-        # The other player is to move now, so in the mover's own question the attacker is not on move
+        # The other player is to move now, so in the mover's own question the attacker is not on
+        # move
         for attacker, result in ((0, WIN), (1, LOSS)):
             pair = stones[attacker], stones[1 - attacker]
             verdict, visited, _ = searches[attacker].decide(

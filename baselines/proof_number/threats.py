@@ -1,5 +1,5 @@
-"""Static analysis of a position: forced results and candidate moves by threats; and proofs that the defender holds, by
-the weight of open lines and a pairing strategy.
+"""Static analysis of a position: forced results and candidate moves by threats; and proofs that the
+defender holds, by the weight of open lines and a pairing strategy.
 
 Sets of cells are int64, cell i as bit i, on at most 64 cells.
 """
@@ -15,14 +15,16 @@ from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import Game
 
-# Verdicts. For the attacker: wins, does not win, or unknown. For a mover: completes a line first, or the other player
-# does.
+# Verdicts. For the attacker: wins, does not win, or unknown. For a mover: completes a line first,
+# or the other player does.
 YES, NO, UNKNOWN = 1, -1, 0
 MAX_CELLS = 64
 MAX_LINES = 4 * MAX_CELLS
 """Maximum number of lines."""
 REACH = 5
-"""Maximum number of further pairs, each as good as the best, before giving up; more are hardly ever needed."""
+"""Maximum number of further pairs, each as good as the best, before giving up; more are hardly ever
+needed.
+"""
 
 
 class Board:
@@ -74,19 +76,21 @@ def has_several(cells: int) -> bool:
 
 @kernel(interpreted=False)
 def find_threats(own: int, other: int, board: Board) -> tuple[int, int]:
-    """Scan all lines: return the player who completes one first, if threats alone decide, else the candidate moves.
+    """Scan all lines: return the player who completes one first, if threats alone decide, else the
+    candidate moves.
 
-    A line is open to a player while the other has no stone in it. It weighs 2**(own stones in it), that is 2**-(empty
-    cells) in units of 2**-win_length.
+    A line is open to a player while the other has no stone in it. It weighs 2**(own stones in it),
+    that is 2**-(empty cells) in units of 2**-win_length.
 
     Args:
-        own: the stones of the mover, as a set; other: those of the other player. Neither has a line.
+        own: the stones of the mover, as a set; other: those of the other player. Neither has a
+            line.
         board: its ``weight`` and ``total`` are filled in.
 
     Returns:
-        (verdict, cells): ``YES`` if the mover completes a line before the other player can, starting with any of these
-        cells; ``NO`` if the other player does; ``UNKNOWN`` if neither is forced: these cells contain a best move; none
-        if no line is open to either player.
+        (verdict, cells): ``YES`` if the mover completes a line before the other player can,
+        starting with any of these cells; ``NO`` if the other player does; ``UNKNOWN`` if neither is
+        forced: these cells contain a best move; none if no line is open to either player.
     """
     partners = board.partners
     live_0, wins_0, twos_0 = _read(own, other, 0, board)
@@ -102,7 +106,8 @@ def find_threats(own: int, other: int, board: Board) -> tuple[int, int]:
         if has_several(first):
             return YES, int64(1) << cell
         if has_several(second):
-            # The other player could make two threats there: take that cell, block the threats, or make a threat first
+            # The other player could make two threats there: take that cell, block the threats, or
+            # make a threat first
             moves &= (
                 int64(1) << cell
                 | twos_0
@@ -115,7 +120,8 @@ def find_threats(own: int, other: int, board: Board) -> tuple[int, int]:
 
 @inlined
 def _read(stones: int, against: int, row: int, board: Board) -> tuple[int, int, int]:
-    """Read one player's open lines into a row of ``weight``, ``total`` and ``partners`` of the board.
+    """Read one player's open lines into a row of ``weight``, ``total`` and ``partners`` of the
+    board.
 
     Returns:
         The empty cells of open lines; of lines that lack one stone; of lines that lack two.
@@ -150,14 +156,17 @@ def _read(stones: int, against: int, row: int, board: Board) -> tuple[int, int, 
 
 @kernel(interpreted=False, allocates=True)  # np.max does
 def holds(first: int, second: int, mover: int, board: Board) -> bool:
-    """Return whether the weight of lines proves that the defender can stop all of the attacker's lines.
+    """Return whether the weight of lines proves that the defender can stop all of the attacker's
+    lines.
 
-    While the open lines weigh less than 1 in total, the defender can always take the heaviest cell, the sum never
-    grows, and a complete line would weigh 1 (Erdos and Selfridge, 1973). If the attacker is to move, the weight of the
-    heaviest cell is added first. With pairs of cells, the defender answers a stone on one cell of a pair on the other.
-    So lines through both never fill, while every other line may lose its cells in pairs to the attacker; the rest of it
-    must hold by its weight. The two parts of the strategy do not interfere, because the defender answers in the part
-    where the attacker plays. The search gives up if even ``REACH`` pairs as good as the best would not suffice.
+    While the open lines weigh less than 1 in total, the defender can always take the heaviest cell,
+    the sum never grows, and a complete line would weigh 1 (Erdos and Selfridge, 1973). If the
+    attacker is to move, the weight of the heaviest cell is added first. With pairs of cells, the
+    defender answers a stone on one cell of a pair on the other. So lines through both never fill,
+    while every other line may lose its cells in pairs to the attacker; the rest of it must hold by
+    its weight. The two parts of the strategy do not interfere, because the defender answers in the
+    part where the attacker plays. The search gives up if even ``REACH`` pairs as good as the best
+    would not suffice.
 
     Args:
         first: the attacker's stones, as a set.
@@ -178,7 +187,8 @@ def holds(first: int, second: int, mover: int, board: Board) -> bool:
             total += _weigh(rests[count], 1, board)
             count += 1
     while total + (np.max(np.diag(common)) if mover == 0 else 0) >= win_weight:
-        # The pair that reduces the weight most: lines through both vanish, lines through one of them double
+        # The pair that reduces the weight most: lines through both vanish, lines through one of
+        # them double
         largest_gain, pair = -1, int64(0)
         for i in range(count):
             rest = rests[i]
@@ -211,7 +221,9 @@ def holds(first: int, second: int, mover: int, board: Board) -> bool:
 
 @inlined
 def _weigh(line: int, sign: int, board: Board) -> int:
-    """Add a line, given by its free cells, to the weights, or subtract it with a sign of -1; return its weight."""
+    """Add a line, given by its free cells, to the weights, or subtract it with a sign of -1; return
+    its weight.
+    """
     weight = 1 << (board.win_length - count_bits(line))
     while line != 0:
         cell, others = lowest_cell(line), line

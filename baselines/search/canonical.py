@@ -1,4 +1,6 @@
-"""Positions up to symmetry: the stones under every symmetry of the board, as bits, and the least of these as a key."""
+"""Positions up to symmetry: the stones under every symmetry of the board, as bits, and the least of
+these as a key.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Planes(NamedTuple):
     stones: Int64Array
     """int64[S, words]: the bits of one player's stones, then those of the other's"""
     maps: Int64Array
-    """int64[S, 2, cells]: the new cell of a stone under each symmetry (``PERMUTATION``), and the ``INVERSE``"""
+    """int64[S, 2, cells]: the new cell of a stone under each symmetry (``PERMUTATION``), and the
+    ``INVERSE``
+    """
 
     @classmethod
     def empty(cls, game: Game) -> Planes:
@@ -33,7 +37,8 @@ class Planes(NamedTuple):
 
 @lru_cache(maxsize=16)
 def symmetry_tables(game: Game) -> tuple[Int64Array, Int64Array]:
-    """Return the distinct symmetries of a board, int64[S, cells]: the new cell of a stone under each, and the inverses.
+    """Return the distinct symmetries of a board, int64[S, cells]: the new cell of a stone under
+    each, and the inverses.
 
     Of a board under a symmetry, cell j is its cell ``inverses[s, j]``.
     """
@@ -54,7 +59,9 @@ def mark(cell: int, player: int, planes: Planes) -> None:
 
 @inlined
 def write_key(key: Int64Array, planes: Planes) -> int:
-    """Write the least board under symmetries into the first words of a key; return the symmetry that leads to it."""
+    """Write the least board under symmetries into the first words of a key; return the symmetry
+    that leads to it.
+    """
     stones, least = planes.stones, 0
     for i in range(1, len(stones)):
         word = 0

@@ -1,10 +1,12 @@
 """One transposition table for all tree searches: rows of int64, in buckets of four.
 
-A row has the whole key of a position first, so that there are no collisions, and then what is known of it. The first
-word behind the key has the worth of the row in its upper 16 bits: plies left, or the number of positions visited for
-it, at least 1. Free rows are 0, so no position may have the key 0. A table has no rows, or a power of two of them.
+A row has the whole key of a position first, so that there are no collisions, and then what is known
+of it. The first word behind the key has the worth of the row in its upper 16 bits: plies left, or
+the number of positions visited for it, at least 1. Free rows are 0, so no position may have the
+key 0. A table has no rows, or a power of two of them.
 
-A search stops when the table is half full, and goes on once it has been moved into a larger one (:func:`grow`).
+A search stops when the table is half full, and goes on once it has been moved into a larger one
+(:func:`grow`).
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ _FACTOR = int64(0x9E3779B97F4A7C15 - (1 << 64))
 
 @inlined
 def _slot(keys: Int64Array, row: int, words: int, table: Int64Array) -> tuple[int, int]:
-    """Return the row of a key and -1; or, where the table lacks it, the row of least worth in its bucket, and that."""
+    """Return the row of a key and -1; or, where the table lacks it, the row of least worth in its
+    bucket, and that.
+    """
     slot, least_worth, mixed = 0, FOREVER, int64(0)
     for word in range(words):
         mixed = (mixed ^ keys[row, word]) * _FACTOR
@@ -50,7 +54,8 @@ def find(keys: Int64Array, row: int, words: int, table: Int64Array) -> int:
 
 @inlined
 def store(keys: Int64Array, row: int, words: int, info: int, table: Int64Array) -> tuple[int, int]:
-    """Write a key and ``info``, the word behind it, in place of the key's old row, or else of the least worth.
+    """Write a key and ``info``, the word behind it, in place of the key's old row, or else of the
+    least worth.
 
     Returns:
         The row, and the number of rows that are no longer free, 0 or 1. The table must have rows.
@@ -64,13 +69,17 @@ def store(keys: Int64Array, row: int, words: int, info: int, table: Int64Array) 
 
 @inlined
 def worth_of(nodes: int) -> int:
-    """Return the worth of a row for which ``nodes`` positions were visited: their number, up to the largest."""
+    """Return the worth of a row for which ``nodes`` positions were visited: their number, up to the
+    largest.
+    """
     return min(nodes, (1 << 63 - WORTH_SHIFT) - 1) << WORTH_SHIFT
 
 
 @kernel(interpreted=False, nogil=True)
 def _refill(old: Int64Array, words: int, new: Int64Array) -> int:
-    """Write all rows of one table, with keys of ``words`` words, into another; return the number of rows in it."""
+    """Write all rows of one table, with keys of ``words`` words, into another; return the number of
+    rows in it.
+    """
     count = 0
     for entry in range(len(old)):
         if old[entry, words] != 0:
@@ -82,7 +91,9 @@ def _refill(old: Int64Array, words: int, new: Int64Array) -> int:
 
 
 def empty_table(rows: int, words: int) -> Int64Array:
-    """Return zeros, int64[rows, words], that begin with a cache line: then a bucket of 64 bytes is in one only."""
+    """Return zeros, int64[rows, words], that begin with a cache line: then a bucket of 64 bytes is
+    in one only.
+    """
     memory = np.zeros(rows * words + 7, np.int64)
     start = -(memory.ctypes.data // 8) % 8
     return memory[start : start + rows * words].reshape(rows, words)
@@ -106,8 +117,10 @@ def grow(
 
 
 def num_visits(nodes: int, least: int, table: Int64Array) -> int:
-    """Return the number of positions that a search visits until its next stop, after ``nodes`` positions.
+    """Return the number of positions that a search visits until its next stop, after ``nodes``
+    positions.
 
-    A stopped search begins again, and the table holds its results. The smaller the table, the more of them are lost.
+    A stopped search begins again, and the table holds its results. The smaller the table, the more
+    of them are lost.
     """
     return max(least, nodes * least // max(len(table), least))

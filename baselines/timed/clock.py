@@ -43,7 +43,8 @@ class Clock(NamedTuple):
         clock = cls(0) if match is None else cls(float(match[1]), float(match[2] or 0))
         if not 0 < clock.seconds <= MAX_SECONDS or clock.increment > MAX_SECONDS:
             raise Refusal(
-                f"{text[:40]!r} is no clock: write seconds, or seconds+seconds a move, such as 10+0.1, up to "
+                f"{text[:40]!r} is no clock: write seconds, or seconds+seconds a move, such as "
+                "10+0.1, up to "
                 f"{MAX_SECONDS:,.0f} seconds"
             )
         return clock
@@ -53,18 +54,20 @@ class Clock(NamedTuple):
 
 
 def expected_moves_left(game: Game, stones: int) -> float:
-    """Return the expected number of own moves left, including the next, with ``stones`` on the board.
+    """Return the expected number of own moves left, including the next, with ``stones`` on the
+    board.
 
-    It is half of the empty cells, and at most ``max(e, 2 e - stones / 3)``, e the root of the number of cells. This is
-    on the high side of the moves that searches played on 3 x 3 to 15 x 15, see docs/gomocup.md. Underestimating
-    loses games on time, overestimating only wastes some time.
+    It is half of the empty cells, and at most ``max(e, 2 e - stones / 3)``, e the root of the
+    number of cells. This is on the high side of the moves that searches played on 3 x 3 to 15 x 15,
+    see docs/gomocup.md. Underestimating loses games on time, overestimating only wastes some time.
     """
     edge = math.sqrt(game.cells)
     return max(1.0, min(math.ceil((game.cells - stones) / 2), max(edge, 2 * edge - stones / 3)))
 
 
 class ClockedPolicy(Named):
-    """Base of policies that play by their :class:`ClockedPlayer`: dataclasses of (game, ..., clock, ...).
+    """Base of policies that play by their :class:`ClockedPlayer`: dataclasses of (game, ..., clock,
+    ...).
 
     Raises:
         ValueError: ``clock`` is no clock.
@@ -81,7 +84,8 @@ class ClockedPolicy(Named):
             Clock.from_text(self.clock)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells], one-hot for the moves of a new player, one position after another.
+        """Return float64[B, cells], one-hot for the moves of a new player, one position after
+        another.
 
         Each position gets the time for a move; with ``clock``, as the first move of a game.
 
@@ -95,7 +99,8 @@ class ClockedPolicy(Named):
 
 
 class ClockedPlayer(Player):
-    """Base of players that move in one game after another, by the clocks of a match or else by their own.
+    """Base of players that move in one game after another, by the clocks of a match or else by
+    their own.
 
     Args:
         game: the game.
@@ -150,8 +155,8 @@ class ClockedPlayer(Player):
         """Return int64[B], a move in each of the games ``slots``, one after another.
 
         Raises:
-            Forfeit: one of the games is forfeited. If the time on a match's clock has run out, any legal move is
-                returned late instead, and the match counts the game as lost on time.
+            Forfeit: one of the games is forfeited. If the time on a match's clock has run out, any
+                legal move is returned late instead, and the match counts the game as lost on time.
         """
         self.prepare(slots, rng)
         start, out = self.now(), np.empty(len(slots), np.int64)

@@ -35,7 +35,9 @@ from ttt_envs.game.rules import legal
 DEFAULT_MOVE_S = 0.1
 """Default time for a move in seconds."""
 MAX_CLOCK_SHARE, MAX_CLOCK_SHARE_EXTENDED = 0.5, 0.6
-"""Maximum shares of the time on the clock that are planned for one move, and after which its search is interrupted."""
+"""Maximum shares of the time on the clock that are planned for one move, and after which its search
+is interrupted.
+"""
 EXTENSION = 2.0
 """Factor on the planned time after which a search is interrupted."""
 SHARE_OF_INCREMENT = 0.8
@@ -44,7 +46,9 @@ MAX_MARGIN_SHARE = 0.1
 """Maximum share of a fixed time per move that the margin may take."""
 WARM_DEPTH, WARM_SIMULATIONS, UNBOUNDED_DEPTH = 3, 100, 1 << 62
 MIN_PONDER_S = 0.05
-"""Minimum time for a move, in seconds, for pondering with a game clock: stopping the thread may take as much time."""
+"""Minimum time for a move, in seconds, for pondering with a game clock: stopping the thread may
+take as much time.
+"""
 LAG_DECAY = 0.9
 """Decay of the measured lag per move."""
 
@@ -67,7 +71,9 @@ class Timed(ClockedPolicy):
     move: float | None = None
     """maximum seconds per move; none: 0.1 if there is no game clock"""
     clock: str | None = None
-    """seconds for a game, as in 10, or with an increment per move, as in 10+0.1; a match's clocks take precedence"""
+    """seconds for a game, as in 10, or with an increment per move, as in 10+0.1; a match's clocks
+    take precedence
+    """
     max_depth: int | None = None
     """maximum number of plies (of mcts simulations)"""
     margin: float = 0.05
@@ -96,7 +102,8 @@ class Timed(ClockedPolicy):
         if isinstance(policy, Expectiminimax | MCTS):
             return policy
         raise Refusal(
-            f"search={self.search} has no search that could be stopped: choose expectiminimax or mcts"
+            f"search={self.search} has no search that could be stopped: choose expectiminimax or "
+            "mcts"
         )
 
     def plan(
@@ -126,7 +133,8 @@ class Timed(ClockedPolicy):
             position: the position.
             key: for random numbers.
             now: the clock.
-            before: the search of the same player's previous position in this game; None if there is none.
+            before: the search of the same player's previous position in this game; None if there is
+                none.
         """
         policy, depth = self.searcher, self.max_depth or UNBOUNDED_DEPTH
         if isinstance(policy, Expectiminimax):
@@ -147,7 +155,8 @@ class Timed(ClockedPolicy):
         return True
 
     def player(self, now: Now = time.perf_counter) -> TimedPlayer:
-        """Return a player with its own clocks, one per game, if ``clock`` is set; compiles before it returns.
+        """Return a player with its own clocks, one per game, if ``clock`` is set; compiles before
+        it returns.
 
         Args:
             now: wall clock in seconds, from any starting point.
@@ -159,15 +168,15 @@ class Timed(ClockedPolicy):
 class TimedPlayer(ClockedPlayer):
     """Plays games with ``timed``, each with its own clock.
 
-    If a match keeps the clocks, its ``time_left`` is used. Simultaneous games are searched one after another, each
-    timed by itself; only a player of one game at a time ponders.
+    If a match keeps the clocks, its ``time_left`` is used. Simultaneous games are searched one
+    after another, each timed by itself; only a player of one game at a time ponders.
 
-    ``rng`` gives a 64-bit key for each new game, and a uniform number for each move. At a fixed depth, a move depends
-    on nothing else, with or without pondering.
+    ``rng`` gives a 64-bit key for each new game, and a uniform number for each move. At a fixed
+    depth, a move depends on nothing else, with or without pondering.
 
     Attributes:
-        guesses, hits: number of times that it pondered until its next turn, and that it predicted the reply. A turn
-            that comes at once, because the opponent's is skipped, is a miss.
+        guesses, hits: number of times that it pondered until its next turn, and that it predicted
+            the reply. A turn that comes at once, because the opponent's is skipped, is a miss.
         depths: depth of the search for each of its moves; 0 for single legal moves.
     """
 
@@ -182,7 +191,9 @@ class TimedPlayer(ClockedPlayer):
         self.lag_s = 0.0
         self.pondering: Pondering | None = None
         self._stop_pondering: Callable[[], TimedSearch | None] = lambda: None
-        """stops the thread of :attr:`pondering`; called at the latest when the player is no longer referenced"""
+        """stops the thread of :attr:`pondering`; called at the latest when the player is no longer
+        referenced
+        """
 
     def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B]: clocks are reset and searches discarded."""

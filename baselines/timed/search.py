@@ -1,8 +1,10 @@
-"""Searches of one position that a clock can stop and continue: expectiminimax in plies, MCTS in simulations.
+"""Searches of one position that a clock can stop and continue: expectiminimax in plies, MCTS in
+simulations.
 
-A thread that ponders makes progress while their compiled kernels release the GIL, so two searches in one process run on
-two cores. During other kernels, and between its own, the thread waits; it costs the other side a few microseconds for
-each check of the clock. On a single core, pondering takes its time from the opponent.
+A thread that ponders makes progress while their compiled kernels release the GIL, so two searches
+in one process run on two cores. During other kernels, and between its own, the thread waits; it
+costs the other side a few microseconds for each check of the clock. On a single core, pondering
+takes its time from the opponent.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ STOP_CHECK_S = 0.001
 MIN_NODES, MIN_SIMULATIONS = 256, 8
 """Minimum number of positions, or of simulations, between two checks of the clock."""
 TABLE_MIB = 16
-"""Maximum size of a search's table in MiB: growing a larger one takes longer than a player in time trouble has."""
+"""Maximum size of a search's table in MiB: growing a larger one takes longer than a player in time
+trouble has.
+"""
 TREE_BYTES = 1 << 27
 """Size of a tree in bytes beyond which it does not grow, for the same reason."""
 MAX_PONDER_S = 600.0
@@ -39,7 +43,8 @@ MAX_PONDER_S = 600.0
 
 
 class TimedSearch(ABC):
-    """A search of one position that deepens as long as it is called, by steps of a ply or of some simulations.
+    """A search of one position that deepens as long as it is called, by steps of a ply or of some
+    simulations.
 
     Its result depends on the position and the depth, and not on interruptions.
 
@@ -76,14 +81,18 @@ class TimedSearch(ABC):
 
     @abstractmethod
     def reply(self, cell: int, next_position: Position, going: Callable[[], bool]) -> int | None:
-        """Return the likeliest reply to a move to ``next_position``, or None; may search while ``going()``."""
+        """Return the likeliest reply to a move to ``next_position``, or None; may search while
+        ``going()``.
+        """
 
     @abstractmethod
     def _run(self, work: int) -> bool:
         """Do some work; return whether the step is finished."""
 
     def search_until(self, until: float) -> bool:
-        """Continue until one more step is finished or the clock shows ``until``; return whether it is finished."""
+        """Continue until one more step is finished or the clock shows ``until``; return whether it
+        is finished.
+        """
         now, is_finished = self.now(), False
         while not is_finished and self.depth < self.max_depth:
             rate = self.work / self._seconds if self._seconds > 0 else 0.0
@@ -98,10 +107,11 @@ class TimedSearch(ABC):
         return is_finished
 
     def run(self, start: float, soft_s: float, hard_s: float) -> None:
-        """Deepen until the time since ``start`` is up or the move cannot change; the first step is always finished.
+        """Deepen until the time since ``start`` is up or the move cannot change; the first step is
+        always finished.
 
-        A step takes at least as long as the one before, and is started if that fits into ``soft_s``; it is interrupted
-        after ``hard_s``. More time never gives a shallower search.
+        A step takes at least as long as the one before, and is started if that fits into
+        ``soft_s``; it is interrupted after ``hard_s``. More time never gives a shallower search.
         """
         if self.depth == 0:
             self.search_until(math.inf)
@@ -113,10 +123,12 @@ class TimedSearch(ABC):
 
 
 class IterativeDeepening(TimedSearch):
-    """Iterative deepening of ``expectiminimax``: depths 1, 2, 3, ..., which share the transposition table.
+    """Iterative deepening of ``expectiminimax``: depths 1, 2, 3, ..., which share the transposition
+    table.
 
-    The moves of an unfinished depth count if the best move of the previous depth is among them: that move is searched
-    first, so a better one is better at the new depth. If even the first is not finished, the previous depth decides.
+    The moves of an unfinished depth count if the best move of the previous depth is among them:
+    that move is searched first, so a better one is better at the new depth. If even the first is
+    not finished, the previous depth decides.
 
     With a leaf policy, a depth cannot be interrupted.
     """
@@ -146,8 +158,8 @@ class IterativeDeepening(TimedSearch):
     def can_change(self, seconds: float) -> bool:
         """Return whether the position is still undecided, for any amount of time.
 
-        It is decided after a search to the end, by an immediate win and, without skips, by a forced win or loss, or if
-        all moves but one lose.
+        It is decided after a search to the end, by an immediate win and, without skips, by a forced
+        win or loss, or if all moves but one lose.
         """
         if self.depth == 0:
             return True
@@ -210,7 +222,9 @@ class MCTSTimedSearch(TimedSearch):
         return True
 
     def can_change(self, seconds: float) -> bool:
-        """Return whether the most visited move can still be overtaken at this speed, and the position is unsolved."""
+        """Return whether the most visited move can still be overtaken at this speed, and the
+        position is unsolved.
+        """
         if self.depth == 0 or self.depth >= self.max_depth:
             return self.depth == 0
         if self.search.root_solved[0]:
@@ -239,8 +253,8 @@ class Pondering:
 
     Args:
         game: the game.
-        search: the search of the position before the move, whose mover ponders; it must not be used elsewhere until
-            :meth:`stop`.
+        search: the search of the position before the move, whose mover ponders; it must not be used
+            elsewhere until :meth:`stop`.
         cell: the move.
         begin: starts the search of the predicted position.
 

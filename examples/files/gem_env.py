@@ -1,4 +1,6 @@
-"""Text games as an environment of GEM (``pip install gem-llm``); importing this module registers ``ttt:Text-v0``."""
+"""Text games as an environment of GEM (``pip install gem-llm``); importing this module registers
+``ttt:Text-v0``.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,12 @@ ID = "ttt:Text-v0"
 
 
 class GemEnv(gem.Env):
-    """``ttt/Text-v0`` with the interface of GEM; see :class:`ttt_envs.text.text_env.TextEnv` for the arguments.
+    """``ttt/Text-v0`` with the interface of GEM; see :class:`ttt_envs.text.text_env.TextEnv` for
+    the arguments.
 
     Args:
-        seed: of the first game, if ``reset`` is called without one; GEM's vectors give each environment its own.
+        seed: of the first game, if ``reset`` is called without one; GEM's vectors give each
+            environment its own.
         settings: arguments of the environment.
     """
 
@@ -27,7 +31,9 @@ class GemEnv(gem.Env):
         self._env = TextEnv(**settings)
 
     def reset(self, seed: int | None = None) -> tuple[str, dict[str, Any]]:
-        """Begin the next game, or with ``seed`` the first of that seed; no global generator is seeded."""
+        """Begin the next game, or with ``seed`` the first of that seed; no global generator is
+        seeded.
+        """
         seed, self._first_seed = self._first_seed if seed is None else seed, None
         return self._env.reset(seed=seed)
 
@@ -36,7 +42,9 @@ class GemEnv(gem.Env):
         return self._env.step(action)
 
     def sample_random_action(self) -> str:
-        """Return an answer with a random legal move, empty after the end; the generator is that of the environment."""
+        """Return an answer with a random legal move, empty after the end; the generator is that of
+        the environment.
+        """
         rng: np.random.Generator = self._env.np_random
         legal = self._env.text.legal_moves()
         return f"<move>{rng.choice(legal)}</move>" if legal else ""
@@ -49,7 +57,8 @@ class GemEnv(gem.Env):
         """
         if same_state:
             raise ValueError(
-                "same_state=True is not supported: reset the new environment with the same seed instead"
+                "same_state=True is not supported: reset the new environment with the same seed "
+                "instead"
             )
         return GemEnv(**{**self._settings, **kwargs})
 

@@ -1,4 +1,6 @@
-"""Text games as an environment of TextArena (``pip install textarena``); importing it registers ``ttt/Text-v0``."""
+"""Text games as an environment of TextArena (``pip install textarena``); importing it registers
+``ttt/Text-v0``.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,17 @@ ID = "ttt/Text-v0"
 class TextArenaEnv(ta.Env):
     """A text game of two players, or with ``num_players=1`` of one against ``opponent``.
 
-    Each observation is one message, the prompt of :class:`ttt_envs.text.TextGame`; the first contains the rules.
-    Rewards are 1, 0 and -1, or those of ``reward``; an answer that is no legal move is treated by ``illegal``.
+    Each observation is one message, the prompt of :class:`ttt_envs.text.TextGame`; the first
+    contains the rules. Rewards are 1, 0 and -1, or those of ``reward``; an answer that is no legal
+    move is treated by ``illegal``.
 
     Args:
         size, win_length, skip_chance, gravity, overlines, misere, torus: as for ``ttt/MNK-v0``.
         opponent: of a single player, a spec string or a policy.
-        reward: a function of the turns of the game and the seat, such as ``ttt_eval.credit.TurnReward``.
-        settings: other arguments of a text game: ``seat`` of a single player, ``presentation``, ``illegal``,
-            ``max_asks``, ``show_legal``.
+        reward: a function of the turns of the game and the seat, such as
+            ``ttt_eval.credit.TurnReward``.
+        settings: other arguments of a text game: ``seat`` of a single player, ``presentation``,
+            ``illegal``, ``max_asks``, ``show_legal``.
     """
 
     def __init__(
@@ -71,7 +75,9 @@ class TextArenaEnv(ta.Env):
         self._update()
 
     def step(self, action: str) -> tuple[bool, dict[str, Any]]:
-        """Answer the prompt of the current player; return whether the game is over, and an empty dictionary."""
+        """Answer the prompt of the current player; return whether the game is over, and an empty
+        dictionary.
+        """
         player = self.state.current_player_id
         own = ta.ObservationType.PLAYER_ACTION
         self.state.add_observation(str(action), own, from_id=player, to_id=player)

@@ -1,4 +1,6 @@
-"""The net of AlphaZero, its settings, and its evaluation, alone or in one kernel with the search."""
+"""The net of AlphaZero, its settings, and its evaluation, alone or in one kernel with the
+search.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ MAX_OPENING_PLIES = 14
 
 
 def gumbel_options(settings: Any, game: Game) -> dict[str, Any]:
-    """Return the arguments of :func:`~baselines.mcts.gumbel_search` that stand in :class:`AlphaZeroConfig` or
-    :class:`~learners.alpha_zero.policy.AlphaZeroSearch`.
+    """Return the arguments of :func:`~baselines.mcts.gumbel_search` that stand in
+    :class:`AlphaZeroConfig` or :class:`~learners.alpha_zero.policy.AlphaZeroSearch`.
     """
     names = "simulations", "max_num_considered_actions", "maxvisit_init", "threads"
     options = {name: getattr(settings, name) for name in names}
@@ -53,7 +55,9 @@ def gumbel_options(settings: Any, game: Game) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class AlphaZeroConfig(LearnerConfig):
-    """AlphaZero with chance nodes: a policy-value net in TensorFlow, trained by its own search in self-play."""
+    """AlphaZero with chance nodes: a policy-value net in TensorFlow, trained by its own search in
+    self-play.
+    """
 
     name: ClassVar[str] = "alpha-zero"
     variants: ClassVar[tuple[str, ...]] = tuple(VARIANTS)
@@ -64,59 +68,70 @@ class AlphaZeroConfig(LearnerConfig):
     loop: ClassVar[str] = "learners.alpha_zero.self_play:SelfPlay"
 
     hidden: config.Layers | None = None
-    """units of the hidden ReLU layers; default: two of 64 on boards up to 9 cells; two of 256 on boards up to 16
-    without skips, where play can become perfect and one wrong reply costs half a game; two of 128 on others"""
+    """units of the hidden ReLU layers; default: two of 64 on boards up to 9 cells; two of 256 on
+    boards up to 16 without skips, where play can become perfect and one wrong reply costs half a
+    game; two of 128 on others"""
     lines: bool = True
-    """add line features to the input: for each winnable line, the number of stones of one side, or that both sides are
-    in it; without, the input is the cells alone"""
+    """add line features to the input: for each winnable line, the number of stones of one side, or
+    that both sides are in it; without, the input is the cells alone"""
     simulations: config.PositiveInt = 32
     """number of simulations per move during training"""
     search: Literal["gumbel", "puct"] = "gumbel"
-    """gumbel: sequential halving at the root with Gumbel noise; the target is the improved policy (2022); puct:
-    Dirichlet noise at the root, moves sampled by visit count; the target is the visit distribution (2018)"""
+    """gumbel: sequential halving at the root with Gumbel noise; the target is the improved policy
+    (2022); puct: Dirichlet noise at the root, moves sampled by visit count; the target is the visit
+    distribution (2018)"""
     max_num_considered_actions: Annotated[int, Meta(ge=2)] = 16
     """maximum number of root moves that the Gumbel search considers, 2 or more"""
     maxvisit_init: config.NonNegative = 50.0
     """visits added to the highest visit count when the Gumbel search scales values, 0 or more"""
     value_scale: config.NonNegative | None = None
-    """scale of the values per such visit in the Gumbel search, 0 or more; default: 0.5, or 2 where turns are skipped,
-    because move values may then differ little"""
+    """scale of the values per such visit in the Gumbel search, 0 or more; default: 0.5, or 2 where
+    turns are skipped, because move values may then differ little"""
     c: config.NonNegative = 1.4
     """exploration constant of PUCT, 0 or more"""
     chance_nodes: bool = True
     """model skipped turns as chance nodes in the search; without, the search assumes no skips"""
     opening: config.NonNegativeInt | None = None
-    """maximum number of random opening moves, drawn uniformly from 0 for each game; default: all but two cells, or half
-    of the cells where turns are skipped (skips vary the games anyway), at most 14"""
+    """maximum number of random opening moves, drawn uniformly from 0 for each game; default: all
+    but two cells, or half of the cells where turns are skipped (skips vary the games anyway), at
+    most 14"""
     epsilon: config.Fraction = 0.25
-    """probability of a random move after the opening, 0 to 1; value targets do not bootstrap through random moves"""
+    """probability of a random move after the opening, 0 to 1; value targets do not bootstrap
+    through random moves
+    """
     td_lambda: config.Fraction = 0.1
-    """lambda of the TD(lambda) value targets: 0 is the search's value of the position, 1 the result of the game"""
+    """lambda of the TD(lambda) value targets: 0 is the search's value of the position, 1 the result
+    of the game
+    """
     learning_rate: config.Positive = 0.006
     """learning rate of Adam, above 0"""
     learning_rate_decay: config.NonNegative = 0.002
-    """the learning rate of update n, from 0, is learning_rate / (1 + learning_rate_decay n); 0 keeps it constant"""
+    """the learning rate of update n, from 0, is learning_rate / (1 + learning_rate_decay n); 0
+    keeps it constant
+    """
     weight_decay: config.NonNegative = 1e-5
     """L2 penalty: weight of half the sum of squared weights in the loss, 0 or more"""
     value_weight: config.Positive = 4.0
     """weight of the squared value error relative to the policy's cross entropy, above 0"""
     buffer_size: config.PositiveInt | None = None
-    """capacity of the replay buffer in positions; default: 15,000 on boards up to 9 cells, where a better search soon
-    revisits positions, and 60,000 on others"""
+    """capacity of the replay buffer in positions; default: 15,000 on boards up to 9 cells, where a
+    better search soon revisits positions, and 60,000 on others"""
     batch_size: config.PositiveInt = 256
     """number of positions in a minibatch"""
     gradient_steps: config.PositiveInt = 200
     """number of updates after each batch of games"""
     symmetries: Symmetries = "all"
-    """augment training data with randomly drawn rotations, or all symmetries, of the positions, and average over them
-    in greedy play"""
+    """augment training data with randomly drawn rotations, or all symmetries, of the positions, and
+    average over them in greedy play"""
     decisive: bool = True
-    """in greedy play without a search, complete a line at once; where no turn can be skipped, also block an immediate
-    win; in misère no move is forced"""
+    """in greedy play without a search, complete a line at once; where no turn can be skipped, also
+    block an immediate win; in misère no move is forced"""
     jobs: config.NumProcesses = 1
     """number of processes that play the games, -1 for one per core; results do not depend on it"""
     threads: config.NumThreads = 1
-    """number of threads of each process for the searches, or auto for cores / jobs; results do not depend on it"""
+    """number of threads of each process for the searches, or auto for cores / jobs; results do not
+    depend on it
+    """
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> AlphaZero:
         """Return a learner with random weights drawn from ``rng``; playing needs no TensorFlow."""
@@ -147,15 +162,16 @@ class AlphaZeroConfig(LearnerConfig):
 class AlphaZero(Checkpointable):
     """The learner of :class:`AlphaZeroConfig`.
 
-    One net serves both seats: it sees the mover's stones as its own. The input is planes and lines, as
-    :func:`~learners.mlp.evaluate_net` describes. Hidden layers end in ReLU. The last layer gives one logit per cell and
-    then the value, which passes through tanh.
+    One net serves both seats: it sees the mover's stones as its own. The input is planes and lines,
+    as :func:`~learners.mlp.evaluate_net` describes. Hidden layers end in ReLU. The last layer gives
+    one logit per cell and then the value, which passes through tanh.
 
-    Greedy play without a search takes the move with the highest logit, averaged over the training symmetries. With
-    ``decisive`` it completes a line where it can, and where no turn can be skipped it blocks an immediate win. The net
-    then chooses among such moves.
+    Greedy play without a search takes the move with the highest logit, averaged over the training
+    symmetries. With ``decisive`` it completes a line where it can, and where no turn can be skipped
+    it blocks an immediate win. The net then chooses among such moves.
 
-    ``evaluate`` and ``run_simulations``, which guide searches, do not average; ``values`` and ``action_values`` do.
+    ``evaluate`` and ``run_simulations``, which guide searches, do not average; ``values`` and
+    ``action_values`` do.
 
     Attributes:
         lines: int64[L, win_length]: the lines that are input features, all or none.
@@ -205,12 +221,14 @@ class AlphaZero(Checkpointable):
         return best_shares(np.where(playable, self.mean.means(boards)[0], np.nan))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Evaluation
 
 
 class _Workspace(NamedTuple):
-    """What the kernels read and write: a net, the symmetries, room for one evaluation, and the results of all."""
+    """What the kernels read and write: a net, the symmetries, room for one evaluation, and the
+    results of all.
+    """
 
     net: Packed
     permutations: Int64Array  # int64[I, cells]: the symmetries over which outputs are averaged
@@ -218,16 +236,20 @@ class _Workspace(NamedTuple):
     room: Float32Array  # see Packed.room
     obs: Int8Array  # int8[cells]
     image: Int8Array  # int8[cells]
-    is_evaluated: Int8Array  # int8[N]: 1 where evaluated; N is 3 ** cells on boards up to MAX_SMALL_CELLS cells, and 1 on others
-    logits: Float64Array  # float64[N, cells], by the base-3 digits of boards with own stones first; or the last results
+    # int8[N]: 1 where evaluated; N is 3 ** cells on boards up to MAX_SMALL_CELLS cells, and 1 on
+    # others
+    is_evaluated: Int8Array
+    # float64[N, cells], by the base-3 digits of boards with own stones first; or the last results
+    logits: Float64Array
     values: Float64Array  # float64[N]
 
 
 class NetEvaluator:
     """A net that evaluates positions by the mean over their symmetries.
 
-    An evaluation does not depend on the rest of its batch: a sum of few float32 numbers in float64 is exact. For the
-    same reason symmetric moves have equal logits. On a board of few cells, each position is evaluated at most once.
+    An evaluation does not depend on the rest of its batch: a sum of few float32 numbers in float64
+    is exact. For the same reason symmetric moves have equal logits. On a board of few cells, each
+    position is evaluated at most once.
 
     Args:
         game: the game.
@@ -257,7 +279,9 @@ class NetEvaluator:
         return self.means(boards)[1]
 
     def action_values(self, boards: Boards) -> Float64Array:
-        """Return action values float64[B, cells] from the mover's view, NaN where illegal, by one-ply lookahead."""
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal, by
+        one-ply lookahead.
+        """
         return one_ply_ahead(self.game, boards, self.values)
 
     def run_simulations(
@@ -290,7 +314,9 @@ class NetEvaluator:
 
 @inlined
 def _evaluate(obs: Int8Array, work: _Workspace) -> int:
-    """Evaluate a board, own stones first, unless it is known; return the row of its logits and value."""
+    """Evaluate a board, own stones first, unless it is known; return the row of its logits and
+    value.
+    """
     has_cache = len(work.is_evaluated) > 1
     row = int64(base_3(obs)) if has_cache else int64(0)
     if has_cache and work.is_evaluated[row] == 1:
@@ -315,7 +341,9 @@ def _evaluate(obs: Int8Array, work: _Workspace) -> int:
 def _evaluate_rows(
     obs: Int8Array, work: _Workspace, logits: Float64Array, values: Float64Array
 ) -> None:
-    """Evaluate boards int8[B, cells] into ``logits`` float64[B, cells] and ``values`` float64[B]."""
+    """Evaluate boards int8[B, cells] into ``logits`` float64[B, cells] and ``values``
+    float64[B].
+    """
     for b in range(len(obs)):
         row = _evaluate(obs[b], work)
         values[b] = work.values[row]

@@ -27,7 +27,8 @@ CHUNK_SIZE = 512
 
 @dataclass(frozen=True)
 class AlphaZeroSearch(Named):
-    """A Gumbel search without noise, guided by a trained run: a deterministic function of the position.
+    """A Gumbel search without noise, guided by a trained run: a deterministic function of the
+    position.
 
     Raises:
         ValueError: a setting out of range, no such run, or one that cannot guide a search.
@@ -50,10 +51,13 @@ class AlphaZeroSearch(Named):
     value_scale: float | None = None
     """scale of the values per such visit; default: 0.5, or 2 where turns are skipped"""
     symmetrize: bool = True
-    """average the net over its training symmetries, as run:PATH does; without, each position is evaluated once, which
-    is less accurate and, on boards of more than 9 cells, two to five times as fast"""
+    """average the net over its training symmetries, as run:PATH does; without, each position is
+    evaluated once, which is less accurate and, on boards of more than 9 cells, two to five times as
+    fast"""
     threads: Threads = 1
-    """number of threads that search a batch of positions, or auto for one per core; results do not depend on it"""
+    """number of threads that search a batch of positions, or auto for one per core; results do not
+    depend on it
+    """
 
     def __post_init__(self) -> None:
         options = gumbel_options(self, self.game)
@@ -68,7 +72,8 @@ class AlphaZeroSearch(Named):
             return policy.learner.mean
         if policy.evaluate is None:
             raise Refusal(
-                f"{policy} has no policy to guide a search: choose a run of train.py --learner alpha-zero"
+                f"{policy} has no policy to guide a search: choose a run of train.py --learner "
+                "alpha-zero"
             )
         return cast("Evaluator", policy)
 
@@ -95,5 +100,7 @@ class AlphaZeroSearch(Named):
         return self._collect(boards, lambda result: result.values)
 
     def action_values(self, boards: Boards) -> Float64Array:
-        """Return action values float64[B, cells] from the mover's view, NaN where illegal or not visited."""
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal or not
+        visited.
+        """
         return self._collect(boards, lambda result: result.search.action_values)

@@ -1,4 +1,6 @@
-"""Self-play: many games in parallel, each move chosen by search, and the training on examples from them."""
+"""Self-play: many games in parallel, each move chosen by search, and the training on examples from
+them.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,17 @@ from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_POOL, begin_rows, play_ro
 from ttt_envs.game.symmetry import symmetries
 
 BLOCK = 64
-"""Number of games that a process plays at a time, if there are several processes; results do not depend on it."""
+"""Number of games that a process plays at a time, if there are several processes; results do not
+depend on it.
+"""
 OPENING, STREAM_EXPLORE, STREAM_RANDOM_ACTION, NOISE = range(STREAM_POOL + 1, STREAM_POOL + 5)
 """Random streams of a game, in addition to those of the rules."""
 DIRICHLET = 0.25
 """Weight of the Dirichlet noise in the root priors of PUCT."""
 CONCENTRATION = 10.0
-"""Total concentration of that noise, split over the moves: close to the choices of Silver et al. for three games."""
+"""Total concentration of that noise, split over the moves: close to the choices of Silver et al.
+for three games.
+"""
 
 
 class TrainingExamples(NamedTuple):
@@ -70,7 +76,8 @@ def play_block(
 ) -> TrainingExamples:
     """Play the games with the given numbers, with a net of these weights.
 
-    A game depends on its number, the seed and the weights alone, not on the process or the other games.
+    A game depends on its number, the seed and the weights alone, not on the process or the other
+    games.
     """
     net = AlphaZero(config, game, np.random.default_rng(0))
     net.state = weights
@@ -127,7 +134,8 @@ class SelfPlayGames:
         self.plies: list[Ply] = []
 
     def choose_moves(self, rows: Int64Array, boards: Boards) -> Int64Array:
-        """Search the next positions of some games, and choose their moves, of which some are random.
+        """Search the next positions of some games, and choose their moves, of which some are
+        random.
 
         Args:
             rows: int64[G]: indices of the games.
@@ -146,8 +154,8 @@ class SelfPlayGames:
         return moves
 
     def examples(self, results: Float64Array) -> TrainingExamples:
-        """Return the training examples of the finished games, game by game; their results are float64[games], for
-        player_0.
+        """Return the training examples of the finished games, game by game; their results are
+        float64[games], for player_0.
         """
         by_game = np.argsort(np.concatenate([ply.rows for ply in self.plies]), kind="stable")
         return TrainingExamples(
@@ -160,7 +168,9 @@ class SelfPlayGames:
     def _search(
         self, boards: Boards, keys: UInt64Array, stones: Int64Array
     ) -> tuple[Float64Array, Float64Array, Int64Array]:
-        """Return the improved policy float64[G, cells], the values float64[G], and the selected moves of a search."""
+        """Return the improved policy float64[G, cells], the values float64[G], and the selected
+        moves of a search.
+        """
         config, shape, cells = self.config, boards.cells.shape, self.game.cells
         game = self.game if config.chance_nodes else dataclasses.replace(self.game, skip_chance=0.0)
         if config.search == "gumbel":
@@ -193,8 +203,9 @@ def td_lambda_targets(
 ) -> list[Float32Array]:
     """Return TD(lambda) value targets: float32[G] for each ply, from the mover's view.
 
-    Computed backwards from the end of a game: the target is (1 - ``td_lambda``) times the search's value plus
-    ``td_lambda`` times the target after the move. Before a random move it is the search's value.
+    Computed backwards from the end of a game: the target is (1 - ``td_lambda``) times the search's
+    value plus ``td_lambda`` times the target after the move. Before a random move it is the
+    search's value.
     """
     targets = results.copy()
     values = []
@@ -208,13 +219,14 @@ def td_lambda_targets(
     return values[::-1]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Training
 
 
 class SelfPlay(TrainingLoop):
-    """An AlphaZero training, see :class:`~learners.training.TrainingLoop`; a step is a batch of games and its
-    updates. ``logged`` has the losses, the number of updates, and the size of the replay buffer.
+    """An AlphaZero training, see :class:`~learners.training.TrainingLoop`; a step is a batch of
+    games and its updates. ``logged`` has the losses, the number of updates, and the size of the
+    replay buffer.
 
     All random numbers of a step depend only on the seed and the numbers of its games.
 
@@ -302,7 +314,9 @@ class SelfPlay(TrainingLoop):
         self.logged = {"policy_loss": policy_loss, "value_loss": value_loss, **numbers}
 
     def draw(self, rng: np.random.Generator) -> TrainingExamples:
-        """Draw batches [updates, batch_size], with replacement, each position under a random symmetry."""
+        """Draw batches [updates, batch_size], with replacement, each position under a random
+        symmetry.
+        """
         config, (obs, policy, value, no_results) = self.learner.config, self.replay
         shape = config.gradient_steps, config.batch_size
         rows = rng.integers(0, len(value), shape)
@@ -315,11 +329,12 @@ class SelfPlay(TrainingLoop):
         """Make one gradient step from each of K batches of N positions.
 
         Args:
-            examples: int8[K, N, cells], float32[K, N, cells] and float32[K, N]; ``results`` is ignored.
+            examples: int8[K, N, cells], float32[K, N, cells] and float32[K, N]; ``results`` is
+                ignored.
 
         Returns:
-            float64[2]: the mean cross entropy of the policy and the mean squared error of the value, each before its
-            step.
+            float64[2]: the mean cross entropy of the policy and the mean squared error of the
+            value, each before its step.
 
         Raises:
             ValueError: the net has diverged.
@@ -340,7 +355,9 @@ class SelfPlay(TrainingLoop):
         )
 
     def _batch_losses(self, obs: Any, states: Any, policy: Any, value: Any) -> tuple[Any, Any, Any]:
-        """Return the loss, the policy's mean cross entropy over legal moves, and the value's mean squared error."""
+        """Return the loss, the policy's mean cross entropy over legal moves, and the value's mean
+        squared error.
+        """
         net, tf, config = self.net, self.net.tf, self.learner.config
         num_lines, length = self.learner.lines.shape
         one_hot = tf.one_hot(

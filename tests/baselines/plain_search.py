@@ -26,9 +26,11 @@ def uniform(key, edge, turn, stream, stones):
 
 
 class PlainTree:
-    """The search by history ((cell, next mover), ...) from the root; values are computed from scratch at each use.
+    """The search by history ((cell, next mover), ...) from the root; values are computed from
+    scratch at each use.
 
-    Without an evaluator's priors, moves have priors 1 / sqrt(number of moves), and are tried in random order.
+    Without an evaluator's priors, moves have priors 1 / sqrt(number of moves), and are tried in
+    random order.
     """
 
     def __init__(self, game, position, evaluator, key=0, **settings):
@@ -106,7 +108,9 @@ class PlainTree:
         return 0.0
 
     def turns(self, node, cell):
-        """The positions after a move: the other player's turn, and, where it may be skipped, the mover's own."""
+        """The positions after a move: the other player's turn, and, where it may be skipped, the
+        mover's own.
+        """
         mover = self.mover[node]
         either = (1 - mover, mover) if self.game.skip_chance else (1 - mover,)
         return [(*node, (cell, following)) for following in either]
@@ -140,7 +144,9 @@ class PlainTree:
         return values[0] + skip * (values[1] - values[0]) if len(values) == 2 else values[0]
 
     def completed(self, node):
-        """{cell: value}, of moves never made what is thought of the position and of its other moves."""
+        """{cell: value}, of moves never made what is thought of the position and of its other
+        moves.
+        """
         tried, prior, value = self.tried[node], self.prior[node], self.raw_value[node]
         if tried:
             total = sum(self.times(node, cell) for cell in tried)
@@ -214,7 +220,9 @@ class PlainTree:
                 self.settle(above)
 
     def next_of(self, turns):
-        """The turn that is behind its share of visits; not one that is known, if the other is not."""
+        """The turn that is behind its share of visits; not one that is known, if the other is
+        not.
+        """
         unknown = [turn for turn in turns if turn not in self.exact_values]
         if len(unknown) < 2:
             return unknown[0] if unknown else turns[0]

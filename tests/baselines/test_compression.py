@@ -52,7 +52,7 @@ def rank_of(full):
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Known facts
 
 
@@ -95,7 +95,7 @@ def test_stored_numbers_equal_the_formulas_of_the_paper():
     assert decomposition(SKIP, "svd").at(18).stored_numbers == 2 * 5832
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Other libraries
 
 
@@ -133,7 +133,7 @@ def test_tt_equals_tensorly(split):
         assert_allclose(grouping.tensor(ours.table()), expected, rtol=0, atol=1e-10)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Properties
 
 SMALL = [Game(2, 3, 2), Game(2, 3, 3, 0.25), Game(1, 5, 3), Game(4, 1, 2, 0.5), Game(2, 2, 2)]
@@ -220,7 +220,7 @@ def test_error_decreases_with_rank(method, data):
         ).all()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Equal singular values
 
 
@@ -229,7 +229,9 @@ def test_error_decreases_with_rank(method, data):
 )
 @pytest.mark.parametrize("shape", [(30, 50), (50, 30)], ids=str)
 def test_singular_vectors_do_not_depend_on_the_method(monkeypatch, exact, gram, shape):
-    """Values that come in pairs and triples have many singular vectors; the ones taken are always the same."""
+    """Values that come in pairs and triples have many singular vectors; the ones taken are always
+    the same.
+    """
     rng = np.random.default_rng(0)
     u, v = (ortho_group.rvs(size, random_state=rng)[:, :8] for size in shape)
     matrix = u * [5, 5, 4, 3, 3, 3, 2, 1] @ v.T
@@ -245,7 +247,7 @@ def test_singular_vectors_do_not_depend_on_the_method(monkeypatch, exact, gram, 
             )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Large boards
 
 
@@ -275,7 +277,7 @@ def test_large_decomposition_is_cached(tmp_path):
     assert path.stat().st_ino == inode
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # All splits
 
 
@@ -297,7 +299,7 @@ def test_errors_of_all_splits_equal_those_of_svd(game, size, count):
         assert_allclose(row, expected, rtol=1e-9, atol=1e-12)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Policies, groups and errors
 
 

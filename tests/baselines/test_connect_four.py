@@ -50,7 +50,9 @@ CONNECT_FOUR = drop(6, 7, 4)
     [(4, 4, 0, 16), (4, 5, 0, 20), (5, 4, 0, 20), (5, 5, 0, 25), (4, 6, -1, 24), (6, 4, 0, 24)],
 )
 def test_small_boards_have_the_known_results(rows, columns, value, distance):
-    """Tromp, "John's Connect Four Playground": all draws, but 4 rows x 6 columns is won by the second player."""
+    """Tromp, "John's Connect Four Playground": all draws, but 4 rows x 6 columns is won by the
+    second player.
+    """
     solver = Solver(drop(rows, columns, 4))
     result = solver.score(played("", drop(rows, columns, 4)))
     assert (result.value, solver.distance(result.low, 0)) == (value, distance)

@@ -1,4 +1,6 @@
-"""The search against its definition in plain Python, against itself without shortcuts, and against perfect play."""
+"""The search against its definition in plain Python, against itself without shortcuts, and against
+perfect play.
+"""
 
 from dataclasses import replace
 
@@ -119,7 +121,7 @@ def defined(definition, boards, depth):
     return values
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The values
 
 
@@ -232,7 +234,7 @@ def test_pruning_reduces_the_number_of_nodes():
     assert nodes["star1", None] < nodes["none", None] / 50
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Analyses, and searches that stop
 
 
@@ -282,7 +284,7 @@ def test_a_search_can_change_its_depth_at_any_node():
             assert_array_equal(search.move_values, values[depth])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Moves drawn at random
 
 
@@ -340,7 +342,7 @@ def test_moves_are_drawn_with_equal_probability():
         ).all()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Leaves valued by another policy
 
 
@@ -382,7 +384,7 @@ def test_one_ply_above_perfect_values_is_perfect_play(skip):
     assert_allclose(np.nanmax(policy.scores(boards), axis=1), optimal.values(boards), atol=1e-12)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The interface
 
 

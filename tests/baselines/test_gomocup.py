@@ -1,4 +1,6 @@
-"""Engines of the Gomocup protocol as opponents: the lines they receive, what they may say, and that they never stay."""
+"""Engines of the Gomocup protocol as opponents: the lines they receive, what they may say, and that
+they never stay.
+"""
 
 import contextlib
 import copy
@@ -83,7 +85,9 @@ while True:
     elif word == "END":
         break
 """
-"""an engine that plays the first empty cell, and writes down the lines it receives; others have something else in it"""
+"""an engine that plays the first empty cell, and writes down the lines it receives; others have
+something else in it
+"""
 
 
 @pytest.fixture
@@ -139,7 +143,7 @@ def with_stones(**stones):
     return Position(cells.ravel(), np.count_nonzero(cells) % 2)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Lines that it receives
 
 
@@ -194,7 +198,8 @@ FIRST, SECOND = with_stones(), with_stones(o=["00"], x=["35"])
                 with_stones(o=["62", "05"], x=["33"]),
             ],
             [1, 0, 0],
-            # in the third position the engine's stone is elsewhere: no move of the other player leads there
+            # in the third position the engine's stone is elsewhere: no move of the other player
+            # leads there
             [
                 *[
                     "BOARD",
@@ -267,7 +272,7 @@ def test_clock_of_a_match_replaces_its_own(engine, received):
     assert received()[1:-1] == [*begin, "BEGIN", "RESTART", *begin, *board]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # What it may say
 
 
@@ -368,13 +373,16 @@ def test_pause_precedes_the_next_command(engine, received):
         moves_of(engine(here), FIRST, SECOND)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Nothing stays
 
 
 LEAVES = """
     import subprocess
-    stray = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w'), flush=True); time.sleep(600)"
+    stray = (
+        "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w'), flush=True); "
+        "time.sleep(600)"
+    )
     subprocess.Popen([sys.executable, "-S", "-c", stray, "STRAY"], start_new_session=True)
 """
 """an engine that starts a process in a session of its own"""
@@ -406,7 +414,7 @@ def test_no_engine_outlives_python(engine, fresh):
     assert not psutil.pid_exists(int(number))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # As a policy
 
 

@@ -1,4 +1,6 @@
-"""Monte Carlo tree search: against a plain implementation, against exact values, and invariances."""
+"""Monte Carlo tree search: against a plain implementation, against exact values, and
+invariances.
+"""
 
 import numpy as np
 import plain
@@ -38,7 +40,7 @@ def searched(game, boards, simulations, leaf=None, **more):
     return search
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The same search once more
 
 
@@ -80,7 +82,7 @@ def test_random_games_are_those_of_a_plain_implementation(game):
         compare(search, row, other)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # What it finds
 
 
@@ -127,7 +129,7 @@ def test_moves_with_nearly_equal_priors_are_all_tried(skip_chance):
     assert ((visits > 0) == (boards.cells == 0)).all()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # What must not matter
 
 
@@ -158,7 +160,7 @@ def test_results_do_not_depend_on_memory(monkeypatch):
     assert_array_equal(*result)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Trees that are continued
 
 
@@ -239,7 +241,7 @@ def test_a_player_has_one_tree_per_game(rollout):
     assert not forgetful.trees
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The policy
 
 

@@ -1,4 +1,6 @@
-"""Proved winners without skips, against plain solving, against the literature, and every shortcut on its own."""
+"""Proved winners without skips, against plain solving, against the literature, and every shortcut
+on its own.
+"""
 
 import numpy as np
 import plain
@@ -15,7 +17,9 @@ from ttt_envs.game.rules import DRAW
 
 
 def solver(game):
-    """A function that plays a position out: the value to the mover of (own stones, other stones), as sets of cells."""
+    """A function that plays a position out: the value to the mover of (own stones, other stones),
+    as sets of cells.
+    """
     lines = np.array(
         [
             sum(1 << cell for cell in line)
@@ -50,7 +54,9 @@ def played_out(own, other, lines, cells, table):
 
 
 def random_positions(game, count, empty, seed=0):
-    """(own stones, other stones) without a line, as sets of cells, with at most ``empty`` empty cells of any kind."""
+    """(own stones, other stones) without a line, as sets of cells, with at most ``empty`` empty
+    cells of any kind.
+    """
     rng = np.random.default_rng(seed)
     lines = [sum(1 << cell for cell in set(line)) for line in plain.all_lines(game)]
     positions = []
@@ -86,7 +92,7 @@ MIDDLE = [
 ]
 """boards of which random positions with few empty cells are played out"""
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The whole
 
 
@@ -137,7 +143,9 @@ def test_solved_games_have_their_known_winner(known_values):
 
 @pytest.mark.slow
 def test_a_board_of_49_cells_is_a_draw():
-    """Hsu et al., "On solving the 7,7,5-game and the 8,8,5-game", Theoretical Computer Science 815 (2020)."""
+    """Hsu et al., "On solving the 7,7,5-game and the 8,8,5-game", Theoretical Computer Science 815
+    (2020).
+    """
     assert prove(Game(7, 7, 5)).winner == DRAW
 
 
@@ -161,7 +169,7 @@ def test_the_size_of_the_table_does_not_change_the_winner(memory):
         assert prove(game, memory=memory).winner == winner
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Every shortcut on its own
 
 
@@ -214,7 +222,7 @@ def test_player_0_does_not_win_where_player_1_holds():
     assert held > 500
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The interface
 
 

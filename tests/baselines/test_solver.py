@@ -67,7 +67,7 @@ def test_solutions_used_last_are_kept():
         assert solve(games[0]) is first
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The same in plain Python
 
 
@@ -84,7 +84,9 @@ def positions_of(game):
 
 @cache
 def plain_distances(game):
-    """Plies to the end of every position: winners minimise, losers maximise, a draw fills the board."""
+    """Plies to the end of every position: winners minimise, losers maximise, a draw fills the
+    board.
+    """
     values, of_moves = plain.values_of(game)
     plies = {}
     for state, moves in reversed(plain.moves_of(game).items()):
@@ -98,7 +100,7 @@ def plain_distances(game):
     return dict(reversed(plies.items()))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Values
 
 
@@ -141,7 +143,7 @@ def test_values_satisfy_the_bellman_equation(game, seed, other_mover):
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Known facts
 
 
@@ -171,7 +173,7 @@ def test_optimal_play_has_its_known_value(known_values, name):
             assert_allclose(ours, float(Fraction(value)), rtol=0, atol=1e-12)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Distances
 
 
@@ -204,7 +206,7 @@ def test_distance_with_skips_is_refused():
         solved(game).distance(Boards.start(game))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Counts
 
 
@@ -258,7 +260,7 @@ def test_counts_equal_plain_enumeration(game):
     assert counts.games == (None if game.skip_chance else sequences[bytes(game.cells), 0])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The policy
 
 

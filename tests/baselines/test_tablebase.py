@@ -34,7 +34,7 @@ def folder_of(tmp_path_factory):
     return database
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Content
 
 
@@ -63,11 +63,13 @@ def test_database_is_extended_to_fewer_stones(tmp_path):
 
 def test_killed_and_resumed_build_has_the_same_bytes(tmp_path, fresh, folder_of):
     whole = {path.name: path.read_bytes() for path in folder_of(SMALL, 1).iterdir()}
-    fresh(  # killed again and again: each time after one file more was written, whole or as a leftover
+    # killed again and again: each time after one file more was written, whole or as a leftover
+    fresh(
         "import os, ttt_envs.core.files as files; from pathlib import Path",
         "from baselines.exact import build; from ttt_envs import Game",
         f"folder, game = Path({str(tmp_path)!r}), Game(2, 3, 3, 0.25)",
-        "build(game, folder.with_name('before'), stones=1)",  # kernels are read once, not in every process
+        # kernels are read once, not in every process
+        "build(game, folder.with_name('before'), stones=1)",
         "real, replace = os.replace, os.replace",
         "def killed(at, when):",
         "    if os.fork():",
@@ -97,7 +99,7 @@ def test_invalid_sizes_are_refused(tmp_path):
         build(Game(), tmp_path, stones=10)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Verification
 
 
@@ -121,7 +123,7 @@ def test_wrong_entry_is_found(tmp_path, game, stones):
         path.write_bytes(content)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Searches
 
 
@@ -157,7 +159,7 @@ def test_narrow_searches_use_the_database(folder_of, skip_chance):
     assert_allclose(np.nanmax(result, axis=1), np.nanmax(expected, axis=1), rtol=0, atol=1e-6)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Spec strings
 
 
@@ -192,7 +194,7 @@ def test_policy_identity_depends_on_the_database(folder_of):
     assert first != second
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Gravity and other rules
 
 RULES = [
@@ -208,7 +210,9 @@ by_rules = pytest.mark.parametrize("game", RULES, ids=str)
 
 
 def reachable_positions(game):
-    """All positions: in progress of either mover that may move there, and over, with either mover."""
+    """All positions: in progress of either mover that may move there, and over, with either
+    mover.
+    """
     kinds = reachable_boards(game)
     results = [np.flatnonzero((kinds >= 4) | (kinds >> mover & 1 == 1)) for mover in (0, 1)]
     cells = np.concatenate(results)[:, None] // 3 ** np.arange(game.cells) % 3

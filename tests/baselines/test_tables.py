@@ -69,7 +69,7 @@ def test_random_play_has_known_values(known_values):
     assert facts["equation"]["frobenius_norm"] == "sqrt(212580442/99225)"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Tables of moves
 
 
@@ -96,13 +96,15 @@ def test_table_of_moves_holds_the_action_values_of_a_policy(game):
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The policy
 
 
 @given(plain.games(3, skip=True), st.integers(0, 999), st.sampled_from([0.0, 1.0, 10.0, 1000.0]))
 def test_probabilities_equal_equation_17(game, seed, w):
-    """The paper's Eq. (17), and its sign for player_1; with skips both movers are weighted by their chance."""
+    """The paper's Eq. (17), and its sign for player_1; with skips both movers are weighted by their
+    chance.
+    """
     boards = plain.positions_of_random_play(game, 8, seed)
     table = random_play_values(game).reshape(-1, 3**game.cells)
     expected = np.zeros(boards.cells.shape)

@@ -1,4 +1,6 @@
-"""Search by the clock, with simulated clocks, so that no test depends on the speed of the machine."""
+"""Search by the clock, with simulated clocks, so that no test depends on the speed of the
+machine.
+"""
 
 import gc
 import math
@@ -26,7 +28,9 @@ ONE = np.zeros(1, np.int64)
 
 
 class Ticking:
-    """A clock that advances for every position that a search visits, and every time that it is read."""
+    """A clock that advances for every position that a search visits, and every time that it is
+    read.
+    """
 
     def __init__(self, monkeypatch, node_s=1e-5, look_s=0.0):
         self.time, self.look_s = 0.0, look_s
@@ -69,7 +73,7 @@ def some_positions(game):
     return [boards.position(row) for row in range(12)]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Clocks, and the moves to come
 
 
@@ -82,7 +86,7 @@ def test_clocks_are_parsed_or_refused(text):
         Clock.from_text(text)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Settings
 
 
@@ -94,12 +98,14 @@ def test_invalid_settings_are_rejected(setting):
         make_policy(f"timed:{setting}", GAME)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Time management
 
 
 class Scripted(TimedSearch):
-    """A search whose depths take the given seconds of its own clock; it looks at the clock every hundredth of them."""
+    """A search whose depths take the given seconds of its own clock; it looks at the clock every
+    hundredth of them.
+    """
 
     def __init__(self, seconds, decided_at=99):
         super().__init__(None, np.uint64(0), lambda: self.time, 1, len(seconds))
@@ -179,7 +185,7 @@ def test_time_is_divided_among_the_moves_left():
             assert 0 <= soft_s <= hard_s <= 0.6 * time_left
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Searches
 
 
@@ -246,7 +252,7 @@ def test_simulations_end_when_the_most_visited_move_cannot_be_overtaken(ticking)
     assert guided.max_depth < search.max_depth  # a tree with priors has room for fewer simulations
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Players
 
 

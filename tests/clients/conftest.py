@@ -38,13 +38,16 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def checkout():
-    """``checkout("PettingZoo")`` is the folder of that repository; without one the test is skipped."""
+    """``checkout("PettingZoo")`` is the folder of that repository; without one the test is
+    skipped.
+    """
 
     def folder(name):
         place = Path(os.environ.get(SOURCES, "no folder"), name)
         if not place.is_dir():
             pytest.skip(
-                f"no checkout of {name}: `make clients` makes one, and {SOURCES} names a folder that has it"
+                f"no checkout of {name}: `make clients` makes one, and {SOURCES} names a folder "
+                "that has it"
             )
         return place.resolve()
 
@@ -59,7 +62,9 @@ def here():
 
 @pytest.fixture
 def python(tmp_path):
-    """Run Python with some arguments in an empty folder, and return what it prints; nothing of ours is on its path."""
+    """Run Python with some arguments in an empty folder, and return what it prints; nothing of ours
+    is on its path.
+    """
 
     def run(*arguments, path=(), cwd=tmp_path):
         done = subprocess.run(
@@ -89,7 +94,9 @@ def example(python):
 
 @pytest.fixture
 def their_tests(python, record_property):
-    """Run test files of other projects, unchanged, with our environments instead of theirs: see stand_in.py."""
+    """Run test files of other projects, unchanged, with our environments instead of theirs: see
+    stand_in.py.
+    """
 
     def run(cwd, *arguments, path=()):
         command = ("-m", "pytest", "-q", "-p", "stand_in", "-c", os.devnull, *arguments)

@@ -1,4 +1,6 @@
-"""A harness of verifiers without a program: it sends the conversation to the endpoint and returns."""
+"""A harness of verifiers without a program: it sends the conversation to the endpoint and
+returns.
+"""
 
 import httpx
 import verifiers.v1 as vf

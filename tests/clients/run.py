@@ -1,7 +1,9 @@
-"""The client matrix: other libraries with a wheel of this package, each in an environment that its pins allow.
+"""The client matrix: other libraries with a wheel of this package, each in an environment that its
+pins allow.
 
-``make clients``, or ``python tests/clients/run.py``. Builds the wheel, makes the environments in ``.cache/clients``,
-runs the tests of each client there from an empty folder, and writes its row of the table of docs/clients.md.
+``make clients``, or ``python tests/clients/run.py``. Builds the wheel, makes the environments in
+``.cache/clients``, runs the tests of each client there from an empty folder, and writes its row of
+the table of docs/clients.md.
 """
 
 from __future__ import annotations
@@ -94,17 +96,22 @@ CHECKOUTS = {
     "tianshou": ("https://github.com/thu-ml/tianshou", "tianshou", "v{}"),
     "rl": ("https://github.com/pytorch/rl", "torchrl", "v{}"),
 }
-"""Maps a checkout to its URL, to the package whose version it has, and to the form of its tags; none for the newest."""
+"""Maps a checkout to its URL, to the package whose version it has, and to the form of its tags;
+none for the newest.
+"""
 
 
 @dataclass(frozen=True)
 class Options:
-    """Run the libraries that our environments are made for on a wheel of them, and write docs/clients.md."""
+    """Run the libraries that our environments are made for on a wheel of them, and write
+    docs/clients.md.
+    """
 
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME,...")] = ()
     """these clients, whose rows of the page are written"""
     sources: Path | None = None
-    """a folder with checkouts PettingZoo, Gymnasium, cleanrl, tianshou and rl; else they are cloned"""
+    """a folder with checkouts PettingZoo, Gymnasium, cleanrl, tianshou and rl; else they are cloned
+    """
 
 
 class CommandError(Exception):
@@ -112,7 +119,9 @@ class CommandError(Exception):
 
 
 def call(*command: str | Path, log: str, cwd: Path = ROOT, **variables: str) -> str:
-    """Run a command without the paths of the checkout; return its output, which is kept in ``.cache/clients/logs``."""
+    """Run a command without the paths of the checkout; return its output, which is kept in
+    ``.cache/clients/logs``.
+    """
     ours = {
         name: value
         for name, value in os.environ.items()
@@ -155,7 +164,9 @@ def build_wheel() -> Path:
 
 @functools.cache
 def make_environment(name: str, wheel: Path) -> Path:
-    """Create an environment with the newest versions that its pins allow, and the wheel; return its Python."""
+    """Create an environment with the newest versions that its pins allow, and the wheel; return its
+    Python.
+    """
     folder, log = CACHE / "environments" / name, f"install-{name}"
     python, ready = folder / "bin" / "python", folder / "ready.txt"
     [torch] = re.findall(
@@ -185,7 +196,9 @@ def versions_in(python: Path) -> dict[str, str]:
 
 
 def fetch(name: str, versions: dict[str, str]) -> None:
-    """Clone a checkout at the tag of the installed version, or at the newest state, into the cache, if possible."""
+    """Clone a checkout at the tag of the installed version, or at the newest state, into the cache,
+    if possible.
+    """
     url, package, tag = CHECKOUTS[name]
     tag = tag.format(versions.get(package, ""))
     folder = CACHE / "sources" / name
@@ -203,7 +216,9 @@ def fetch(name: str, versions: dict[str, str]) -> None:
 
 
 def read_report(report: Path) -> str:
-    """Return ``passed (N)`` of a report of pytest, or the tests that failed or were not run, and why."""
+    """Return ``passed (N)`` of a report of pytest, or the tests that failed or were not run, and
+    why.
+    """
     count, problems = 0, []
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         properties = [
@@ -218,7 +233,9 @@ def read_report(report: Path) -> str:
 
 
 def run_tests(client: Client, python: Path, sources: Path) -> str:
-    """Run the tests of a client in an empty folder, without access to the checkout; return their result."""
+    """Run the tests of a client in an empty folder, without access to the checkout; return their
+    result.
+    """
     with tempfile.TemporaryDirectory(prefix="ttt-clients-") as name:
         folder = Path(name)
         for part in ("tests/clients", "examples"):
@@ -246,7 +263,9 @@ def run_tests(client: Client, python: Path, sources: Path) -> str:
 
 
 def write_rows(results: dict[str, str], versions: dict[str, dict[str, str]]) -> None:
-    """Write the results by client, with its version, into their rows of the table of docs/clients.md."""
+    """Write the results by client, with its version, into their rows of the table of
+    docs/clients.md.
+    """
     page = PAGE.read_text()
     for client in CLIENTS:
         if client.name in results:
@@ -269,7 +288,9 @@ def select_clients(only: Sequence[str]) -> list[Client]:
 
 
 def main() -> None:
-    """Create environments, run the tests, write the page; exit with 1 if a client failed or was not run."""
+    """Create environments, run the tests, write the page; exit with 1 if a client failed or was not
+    run.
+    """
     options = cli.parse(Options, sys.argv[1:], "python tests/clients/run.py")
     clients = select_clients(options.only)
     sources = (options.sources or CACHE / "sources").resolve()

@@ -1,8 +1,9 @@
 """Our environments in the place of those that other people's tests and tutorials name.
 
-A plugin for pytest (``pytest -p stand_in``), and a way to run a script: ``python stand_in.py SCRIPT [arguments]``.
-The tests and scripts stay as they are; what changes is the list of environments that the tests of PettingZoo and
-Gymnasium go through, and what ``pettingzoo.classic`` has for tic-tac-toe.
+A plugin for pytest (``pytest -p stand_in``), and a way to run a script: ``python stand_in.py SCRIPT
+[arguments]``. The tests and scripts stay as they are; what changes is the list of environments that
+the tests of PettingZoo and Gymnasium go through, and what ``pettingzoo.classic`` has for
+tic-tac-toe.
 """
 
 import runpy

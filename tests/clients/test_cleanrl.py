@@ -20,7 +20,9 @@ LOSSES = {"ppo": "losses/value_loss", "dqn": "losses/td_loss"}
 
 @pytest.mark.parametrize("name", ["ppo", "dqn"])
 def test_script(name, checkout, python, tmp_path):
-    """`{name}.py --env-id ttt_envs:ttt/TicTacToe-v0`, only the id changed, 20,000 steps: to its end, losses finite"""
+    """`{name}.py --env-id ttt_envs:ttt/TicTacToe-v0`, only the id changed, 20,000 steps: to its
+    end, losses finite
+    """
     root = checkout("cleanrl")
     steps = ("--total-timesteps", "20000", "--no-cuda")
     python(root / "cleanrl" / f"{name}.py", "--env-id", ID, *steps, path=[root])
@@ -28,7 +30,9 @@ def test_script(name, checkout, python, tmp_path):
 
 
 def test_vectors(checkout, python, tmp_path):
-    """`ppo.py` with `gymnasium.make_vec` of 64 games in the place of its `SyncVectorEnv`, 65,536 steps"""
+    """`ppo.py` with `gymnasium.make_vec` of 64 games in the place of its `SyncVectorEnv`, 65,536
+    steps
+    """
     text = (checkout("cleanrl") / "cleanrl" / "ppo.py").read_text()
     made = 'gym.make_vec(args.env_id, args.num_envs, opponent="random")'
     text, count = re.subn(

@@ -28,7 +28,9 @@ def play(env, games, seed):
 
 
 def test_games():
-    """`gem.make`, 500 games of a fake agent in both seats; a seed and a spawned environment give the same games"""
+    """`gem.make`, 500 games of a fake agent in both seats; a seed and a spawned environment give
+    the same games
+    """
     env = gem.make(ID, skip_chance=0.25, seat="alternate")
     rewards = play(env, 500, seed=1)
     assert set(rewards) == {-1.0, 0.0, 1.0}

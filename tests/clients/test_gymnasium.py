@@ -24,7 +24,9 @@ def test_checker(name):
 
 
 def test_its_own_suite(checkout, their_tests, tmp_path):
-    """its `tests/envs/test_envs.py` (with `test_pickle_env`) and `test_rendering.py` on all ids, unchanged"""
+    """its `tests/envs/test_envs.py` (with `test_pickle_env`) and `test_rendering.py` on all ids,
+    unchanged
+    """
     shutil.copytree(checkout("Gymnasium") / "tests", tmp_path / "tests")
     their_tests(tmp_path, "tests/envs/test_envs.py")
     their_tests(tmp_path, "tests/envs/test_rendering.py", "-k", "not pygame")

@@ -9,7 +9,9 @@ from ttt_envs.open_spiel import load_game, to_boards
 
 
 def test_its_best_response():
-    """`exploitability` of `random`, computed by OpenSpiel's from the adapter's boards, is that of `ttt_eval.exact`"""
+    """`exploitability` of `random`, computed by OpenSpiel's from the adapter's boards, is that of
+    `ttt_eval.exact`
+    """
     from open_spiel.python import policy as policies
     from open_spiel.python.algorithms import exploitability as open_spiel
 

@@ -16,7 +16,9 @@ PRESETS = pytest.mark.parametrize(
 
 @PRESETS
 def test_checkers(kwargs):
-    """`api_test`, `seed_test`, `render_test`, and `parallel_api_test` of a conversion, on all ids"""
+    """`api_test`, `seed_test`, `render_test`, and `parallel_api_test` of a conversion, on all
+    ids
+    """
     from pettingzoo.test import api_test, parallel_api_test, render_test, seed_test
     from pettingzoo.utils.conversions import turn_based_aec_to_parallel
 
@@ -27,14 +29,18 @@ def test_checkers(kwargs):
 
 
 def test_its_own_suite(checkout, their_tests, tmp_path):
-    """its `test/`: `pickle_test`, `unwrapped_test` on all ids, `wrapper_test` of the illegal move, unchanged"""
+    """its `test/`: `pickle_test`, `unwrapped_test` on all ids, `wrapper_test` of the illegal move,
+    unchanged
+    """
     shutil.copytree(checkout("PettingZoo") / "test", tmp_path / "test")
     their_tests(tmp_path, "test/pickle_test.py", "test/unwrapped_test.py")
     their_tests(tmp_path, "test/wrapper_test.py", "-k", "terminate_illegal")
 
 
 def test_nothing_is_printed(checkout, their_tests, tmp_path):
-    """its `test/print_test`, unchanged, on the modules of `ttt_envs` in the place of `butterfly`'s"""
+    """its `test/print_test`, unchanged, on the modules of `ttt_envs` in the place of
+    `butterfly`'s
+    """
     shutil.copytree(checkout("PettingZoo") / "test", tmp_path / "test")
     (tmp_path / "pettingzoo").mkdir()
     place = tmp_path / "pettingzoo" / "butterfly"

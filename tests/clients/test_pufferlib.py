@@ -1,4 +1,6 @@
-"""PufferLib: the adapter of an example in its three vectors, and its emulation of the single environment."""
+"""PufferLib: the adapter of an example in its three vectors, and its emulation of the single
+environment.
+"""
 
 import pytest
 
@@ -35,7 +37,9 @@ def games(here, monkeypatch):
     ],
 )
 def test_vectors(games, backend, number, more):
-    """`Games` of the example in `pufferlib.vector.{backend}`: games of `make_vec`, in PufferLib's own memory"""
+    """`Games` of the example in `pufferlib.vector.{backend}`: games of `make_vec`, in PufferLib's
+    own memory
+    """
     made = pufferlib.vector.make(
         games,
         env_kwargs={"count": COUNT, **SETTINGS},

@@ -1,4 +1,6 @@
-"""RLlib: PPO of its new stack by id, in masked self-play by an example, and as an agent of the benchmark."""
+"""RLlib: PPO of its new stack by id, in masked self-play by an example, and as an agent of the
+benchmark.
+"""
 
 import re
 
@@ -22,7 +24,8 @@ config = (
 algorithm = config.build_algo()
 for _ in range(4):
     results = algorithm.train()["env_runners"]
-    print("RETURNS", results["episode_return_mean"], results["num_episodes"], results["episode_len_max"])
+    keys = ("episode_return_mean", "num_episodes", "episode_len_max")
+    print("RETURNS", *(results[key] for key in keys))
 algorithm.stop()
 ray.shutdown()
 """
@@ -53,5 +56,7 @@ def test_remote_runner(python):
 
 
 def test_example(example):
-    """`examples/rllib_self_play.py --steps 4000`: masked self-play with skips, to its exact number"""
+    """`examples/rllib_self_play.py --steps 4000`: masked self-play with skips, to its exact
+    number
+    """
     assert set(example("rllib_self_play.py", "--steps", 4000).results) == {"random", "optimal"}

@@ -1,4 +1,6 @@
-"""Stable-Baselines3 and sb3-contrib: processes, monitors, masks, and PettingZoo's tutorial of both."""
+"""Stable-Baselines3 and sb3-contrib: processes, monitors, masks, and PettingZoo's tutorial of
+both.
+"""
 
 import shutil
 
@@ -40,7 +42,9 @@ def test_processes_and_monitors(algorithm, tmp_path):
 
 @pytest.mark.parametrize("algorithm", [PPO, DQN], ids=["PPO", "DQN"])
 def test_vectors(algorithm, tmp_path):
-    """`PPO` and `DQN` on `ttt_envs.sb3.make_vec_env` with 64 games and a file of episodes, then evaluated"""
+    """`PPO` and `DQN` on `ttt_envs.sb3.make_vec_env` with 64 games and a file of episodes, then
+    evaluated
+    """
     from ttt_envs.sb3 import make_vec_env as make_games
 
     envs = make_games(ID, 64, 0, monitor_file=tmp_path / "all")
@@ -57,7 +61,9 @@ def test_vectors(algorithm, tmp_path):
 
 
 def test_masks(tmp_path):
-    """`MaskablePPO` with `MaskableEvalCallback`, masks by `action_masks()` across `SubprocVecEnv`"""
+    """`MaskablePPO` with `MaskableEvalCallback`, masks by `action_masks()` across
+    `SubprocVecEnv`
+    """
     from sb3_contrib import MaskablePPO
     from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 
@@ -78,7 +84,9 @@ def test_masks(tmp_path):
 
 
 def test_the_tutorial_of_pettingzoo(checkout, their_tests, tmp_path):
-    """PettingZoo's tutorial of `MaskablePPO`, 32,768 steps of self-play, and its test, unchanged: better than random"""
+    """PettingZoo's tutorial of `MaskablePPO`, 32,768 steps of self-play, and its test, unchanged:
+    better than random
+    """
     shutil.copytree(checkout("PettingZoo") / "tutorials" / "SB3", tmp_path / "tutorials" / "SB3")
     their_tests(
         tmp_path, "tutorials/SB3/test/test_sb3_action_mask.py", "-k", "tictactoe", path=[tmp_path]

@@ -53,7 +53,9 @@ class Critic(DeterministicMixin, Net):
 
 
 def test_ppo(tmp_path):
-    """`PPO` with masks on `make_vec` with 64 games, unmodified, 16,384 steps: exactly better than before"""
+    """`PPO` with masks on `make_vec` with 64 games, unmodified, 16,384 steps: exactly better than
+    before
+    """
     from ttt_eval.exact import match_outcome
 
     torch.manual_seed(0)

@@ -35,7 +35,9 @@ def random_move(env, player, observation):
 
 
 def test_two_players():
-    """`make` and 500 games of two fake agents: results of both players are opposite (steps are games)"""
+    """`make` and 500 games of two fake agents: results of both players are opposite (steps are
+    games)
+    """
     env = ta.make(ID, skip_chance=0.25)
     play(env, 2, 50, random_move)
     results = play(env, 2, 500, random_move)
@@ -48,7 +50,9 @@ def test_two_players():
 
 @pytest.mark.parametrize("seat", [0, 1])
 def test_one_player(seat):
-    """one player in either seat against `win-or-block`: results are those of the same answers in a text game"""
+    """one player in either seat against `win-or-block`: results are those of the same answers in a
+    text game
+    """
     env = ta.make(ID, skip_chance=0.25, opponent="win-or-block", seat=seat)
     answers = []
 
@@ -87,7 +91,9 @@ def test_illegal_moves_and_rewards():
 
 @pytest.mark.parametrize("name", PRESENTATIONS)
 def test_wrappers(name):
-    """`LLMObservationWrapper` with all presentations: each player reads its own prompts and answers"""
+    """`LLMObservationWrapper` with all presentations: each player reads its own prompts and
+    answers
+    """
     env = ta.wrappers.LLMObservationWrapper(ta.make(ID, presentation=name))
     env.reset(num_players=2, seed=3)
     first, second, *_ = env.text.presentation.cell_names

@@ -1,4 +1,6 @@
-"""Tianshou: its own test of tic-tac-toe (2.x), PettingZoo's tutorials of it (0.5), and its collector."""
+"""Tianshou: its own test of tic-tac-toe (2.x), PettingZoo's tutorials of it (0.5), and its
+collector.
+"""
 
 import shutil
 
@@ -28,17 +30,23 @@ if OLD:
 else:
 
     def test_its_own_test(checkout, their_tests, tmp_path):
-        """its `test/pettingzoo/test_tic_tac_toe.py`, unchanged: masked DQN beats random in 60% of games"""
+        """its `test/pettingzoo/test_tic_tac_toe.py`, unchanged: masked DQN beats random in 60% of
+        games
+        """
         shutil.copytree(checkout("tianshou") / "test" / "pettingzoo", tmp_path / "theirs")
         their_tests(tmp_path, "theirs/test_tic_tac_toe.py")
 
     def test_example(example):
-        """`examples/tianshou_dqn.py --steps 4000`: masked DQN of the Gymnasium environment, to its exact number"""
+        """`examples/tianshou_dqn.py --steps 4000`: masked DQN of the Gymnasium environment, to its
+        exact number
+        """
         assert set(example("tianshou_dqn.py", "--steps", 4000).results) == {"random", "optimal"}
 
 
 def test_collector():
-    """`Collector` with a random policy that reads the mask, over 8 environments of `PettingZooEnv`"""
+    """`Collector` with a random policy that reads the mask, over 8 environments of
+    `PettingZooEnv`
+    """
     from tianshou.data import Collector, VectorReplayBuffer
     from tianshou.env import DummyVectorEnv
     from tianshou.env.pettingzoo_env import PettingZooEnv

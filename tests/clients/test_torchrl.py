@@ -1,4 +1,6 @@
-"""TorchRL: its checkers, masks, both wrappers, and PPO in an example and as an agent of the benchmark."""
+"""TorchRL: its checkers, masks, both wrappers, and PPO in an example and as an agent of the
+benchmark.
+"""
 
 import shutil
 
@@ -48,7 +50,9 @@ def test_vectors_of_its_own():
 
 
 def test_masked_vectors():
-    """`GymWrapper` of `make_vec` with 64 games and masks, `AutoresetMode.DISABLED`: `check_env_specs`, rollouts"""
+    """`GymWrapper` of `make_vec` with 64 games and masks, `AutoresetMode.DISABLED`:
+    `check_env_specs`, rollouts
+    """
     mode = gymnasium.vector.AutoresetMode.DISABLED
     envs = gymnasium.make_vec(ID, num_envs=64, observation="dict", autoreset_mode=mode)
     env = GymWrapper(envs, categorical_action_encoding=True)

@@ -1,4 +1,6 @@
-"""verifiers: its loader and checks of task sets, and episodes of a stub model through its whole machinery."""
+"""verifiers: its loader and checks of task sets, and episodes of a stub model through its whole
+machinery.
+"""
 
 import asyncio
 import itertools
@@ -115,7 +117,9 @@ def replay(trace, game, opponent, seat, seed):
 
 @pytest.mark.parametrize("opponent", ["win-or-block", "self"])
 def test_episodes(opponent, stub, here, monkeypatch):
-    """`run_episode` of 6 games, stub model behind an endpoint, opponent `{opponent}`: rewards of the replayed games"""
+    """`run_episode` of 6 games, stub model behind an endpoint, opponent `{opponent}`: rewards of
+    the replayed games
+    """
     monkeypatch.syspath_prepend(str(here))
     env = make_env(opponent, "in-process-harness")
     context = vf.ModelContext(model="stub", client=stub, sampling=vf.SamplingConfig())

@@ -1,4 +1,6 @@
-"""Self-play and its targets, the net, gradients by hand, the replay buffer, resuming, and searches of runs."""
+"""Self-play and its targets, the net, gradients by hand, the replay buffer, resuming, and searches
+of runs.
+"""
 
 import numpy as np
 import plain
@@ -43,7 +45,7 @@ def taught(game, games, *, batch=8, seed=0, **settings):
     return done
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Games against itself
 
 
@@ -160,12 +162,14 @@ def test_the_fused_search_equals_one_that_calls_the_net(game, make_evaluator, mo
                 assert_array_equal(array, expected)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The net at play
 
 
 def lines_by_hand(game, cells):
-    """Columns for every line: 1 to k - 1 own stones alone in it, as many of the opponent's, or both."""
+    """Columns for every line: 1 to k - 1 own stones alone in it, as many of the opponent's, or
+    both.
+    """
     columns = []
     for line in game.line_cells:
         own, other = (cells[:, line] == 1).sum(axis=1), (cells[:, line] == 2).sum(axis=1)
@@ -213,7 +217,7 @@ def test_decisive_play_completes_and_blocks_lines():
     assert len({int(moves[1]) for moves in chance}) > 1  # the turn may be skipped: there it chooses
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The update
 
 LEARNING = pytest.mark.needs("tensorflow")
@@ -305,7 +309,7 @@ def test_the_replay_buffer_draws_the_latest_positions_under_all_symmetries():
     assert {number for _, number in sources} == set(range(8))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Learning
 
 
@@ -319,7 +323,7 @@ def test_training_reaches_perfect_play():
     assert exploitability(game, learner) == 0
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # What is refused
 
 
@@ -329,7 +333,7 @@ def test_divergence_is_reported():
         taught(Game(), 64, learning_rate=1e30, gradient_steps=1)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Runs
 
 
@@ -341,7 +345,8 @@ def test_runs_play_and_search_without_tensorflow(tiny_run, fresh):
         "sys.modules['tensorflow'] = None",
         "from ttt_envs import Boards, Game, make_policy",
         f"game = Game(2, 3, 2, {tiny.GAME.skip_chance})",
-        f"for spec in ('run:{run}', 'alpha-zero:{run},simulations=5', 'mcts:simulations=5,rollout=(run:{run})'):",
+        f"for spec in ('run:{run}', 'alpha-zero:{run},simulations=5', "
+        f"'mcts:simulations=5,rollout=(run:{run})'):",
         "    policy = make_policy(spec, game)",
         "    boards = Boards.start(game)",
         "    print(policy.pure, policy.probabilities(boards).sum(), policy.values(boards).shape)",

@@ -1,4 +1,6 @@
-"""Files of arrays: what is wrong with them is one sentence, and nothing wrong is taken for right."""
+"""Files of arrays: what is wrong with them is one sentence, and nothing wrong is taken for
+right.
+"""
 
 import re
 import zipfile

@@ -1,4 +1,5 @@
-"""Arrays of a checkpoint that are not what they should be: refused, or harmless, for kernels check no index.
+"""Arrays of a checkpoint that are not what they should be: refused, or harmless, for kernels check
+no index.
 
 The cases run with kernels as plain Python, where an index out of range raises IndexError.
 """
@@ -86,7 +87,8 @@ def mutations(array, rng):
 
 @pytest.mark.skipif(not INTERPRETED, reason="machine code checks no index")
 @pytest.mark.parametrize(("name", "settings", "game", "opponent"), [
-    tiny.case(name, name, settings, game, opponent, id=f"{name}-{game}-{opponent}-{[*settings.values()]}")
+    tiny.case(name, name, settings, game, opponent,
+              id=f"{name}-{game}-{opponent}-{[*settings.values()]}")
     for name, settings, game, opponent in CASES
 ])  # fmt: skip
 def test_mutations(name, settings, game, opponent):

@@ -1,4 +1,6 @@
-"""Exact updates of a table: their formulas against the exact evaluation of policies, and where they lead."""
+"""Exact updates of a table: their formulas against the exact evaluation of policies, and where they
+lead.
+"""
 
 from typing import get_args
 
@@ -38,7 +40,7 @@ def random_table(game):
     return graph, SoftmaxTable(PositionIndex(game, graph.boards), logits)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The graph
 
 
@@ -60,7 +62,7 @@ def test_graph_evaluates_as_the_traversal_does(game):
             assert response == pytest.approx(best_response(game, table, seat).value, abs=1e-12)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # One update
 
 
@@ -87,9 +89,11 @@ def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
     """With the opponent's policy, the action values at the last move are constant: closed forms."""
     game, steps, rate, temperature = Game(2, 3, 3, 0.25), 7, 0.5, 0.2
     learners = {
-        method: trained(game, steps, "random", method=method, learning_rate=rate, temperature=temperature,
+        method: trained(game, steps, "random", method=method, learning_rate=rate,
+                        temperature=temperature,
                         anneal=False).learner
-        for method in ("natural-gradient", "optimistic-mirror-descent", "magnetic-mirror-descent", "r-nad")
+        for method in ("natural-gradient", "optimistic-mirror-descent", "magnetic-mirror-descent",
+                       "r-nad")
     }  # fmt: skip
     graph = learners["r-nad"].graph
     rows = np.flatnonzero(
@@ -106,7 +110,7 @@ def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
         assert_allclose(learners[method].logits[rows], expected, atol=1e-12, err_msg=method)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Where updates lead
 
 
@@ -123,14 +127,17 @@ def test_self_play_approaches_perfect_play(game, method, bound):
 
 @pytest.mark.parametrize(("method", "before"), [("optimistic-mirror-descent", 1), ("r-nad", 2)])
 def test_later_updates_are_those_of_the_sources(method, before):
-    """The optimistic step 2 q_t - q_(t-1), and the step of R-NaD after which nothing regularizes its new policy."""
+    """The optimistic step 2 q_t - q_(t-1), and the step of R-NaD after which nothing regularizes
+    its new policy.
+    """
     graph, logits = KeptGraph(SMALL), []
     for games in range(before + 2):
         logits.append(trained(SMALL, games, method=method, reference_interval=2).learner.logits)
     q = [graph.evaluate(np.where(graph.legal, np.exp(x), 0)).action_values for x in logits]
     change = 2 * q[before] - q[before - 1] if method != "r-nad" else q[before]
     assert_allclose(logits[-1], log_softmax(logits[before] + change, graph.legal), atol=1e-12)
-    # fictitious play has averaged once: half of a move of 6, and half of a best response that is not it
+    # fictitious play has averaged once: half of a move of 6, and half of a best response that is
+    # not it
     assert np.exp(
         trained(SMALL, 1, method="fictitious-play").learner.logits[0].min()
     ) == pytest.approx(1 / 12)

@@ -1,5 +1,6 @@
-"""The contract of every registered learner. Settings are in test_settings.py; tests/ttt_apps/test_runs.py compares
-every file of killed and resumed runs, whose checkpoints are in the middle of games."""
+"""The contract of every registered learner. Settings are in test_settings.py;
+tests/ttt_apps/test_runs.py compares every file of killed and resumed runs, whose checkpoints are in
+the middle of games."""
 
 import dataclasses
 import io
@@ -165,7 +166,9 @@ def test_the_seed_decides(make):
 
 
 def lockstep_cases():
-    """Learners, skip chances, kinds of phantom games and opponents that fit together, see test_settings.py."""
+    """Learners, skip chances, kinds of phantom games and opponents that fit together, see
+    test_settings.py.
+    """
     for case, skip_chance, phantom, opponent in product(
         CASES, (0.0, 0.25), (None, "classic", "abrupt"), ("random", "self")
     ):
@@ -188,7 +191,9 @@ def lockstep_cases():
     ("make", "skip_chance", "phantom", "opponent"), [*lockstep_cases()], indirect=["make"]
 )
 def test_lockstep_and_pettingzoo_train_the_same_learner(make, skip_chance, phantom, opponent):
-    """One game at a time in lockstep is a PettingZoo environment: views, failed attempts, skips and replies."""
+    """One game at a time in lockstep is a PettingZoo environment: views, failed attempts, skips and
+    replies.
+    """
     game = Game(skip_chance=skip_chance)
     variant = game if phantom is None else PhantomGame(game, phantom)
     lockstep, seated = make(variant), make(variant)
@@ -235,7 +240,7 @@ def test_training_on_its_rewards_beats_random_play_and_on_the_opponents_loses(ma
     assert value > max(0.0, before) + gain * perfect if sign == 1 else value < -0.2
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Learners with their own loops; tests/test_conformance.py tests their policies
 
 
@@ -295,6 +300,7 @@ def test_importing_and_configuring_imports_no_large_library(fresh):
         "from learners import LEARNERS",
         "from ttt_envs.agents.specs import load_object",
         "for path in LEARNERS.values(): load_object(path)()",
-        "print(sorted({'tensorflow', 'torch', 'stable_baselines3', 'sb3_contrib'} & set(sys.modules)))",
+        "print(sorted({'tensorflow', 'torch', 'stable_baselines3', 'sb3_contrib'} & "
+        "set(sys.modules)))",
     )
     assert fresh(*lines).strip() == "[]"

@@ -55,7 +55,9 @@ def make_pool():
 
 @pytest.mark.parametrize("at", [1, 6, 20])
 def test_games_meet_the_copies_of_a_list(at):
-    """Game g meets, all alike, one of the newest of the copies made before it; also of a pool restored at ``at``."""
+    """Game g meets, all alike, one of the newest of the copies made before it; also of a pool
+    restored at ``at``.
+    """
     pool, copies, expected, start = make_pool(), [], {}, Boards.start(GAME, 600)
     keys = np.random.default_rng(0).integers(0, 1 << 63, 600, dtype=np.uint64)
     for first in range(40):

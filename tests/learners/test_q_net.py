@@ -45,7 +45,7 @@ ONE_OF_EACH = transition(
 )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The update
 
 
@@ -60,7 +60,9 @@ def forward(weights, x):
 
 
 def plain_gradient(weights, batch, gamma):
-    """The loss and its gradient in float64, with the target from the definition, decision by decision."""
+    """The loss and its gradient in float64, with the target from the definition, decision by
+    decision.
+    """
     rows = np.arange(len(batch.action))
     target = batch.reward.astype(float)
     for row in rows[batch.discount != 0]:
@@ -84,7 +86,8 @@ def plain_gradient(weights, batch, gamma):
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_updates_equal_those_by_hand(optimizer):
     rate, decay, gamma = 0.05, 0.5, 0.9
-    # a seed with gradients well away from 0: Adam makes a whole step of the rounding of a smaller one
+    # a seed with gradients well away from 0: Adam makes a whole step of the rounding of a smaller
+    # one
     learner = build(
         seed=1,
         hidden=5,
@@ -147,7 +150,7 @@ def test_updates_draw_from_the_latest_decisions():
     assert_array_equal(np.unique(learner.replay.draw(200)[:, -3:], axis=0), np.unique(rows, axis=0))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Learning
 
 
@@ -158,12 +161,14 @@ def test_self_play_with_its_defaults_reaches_perfect_play():
     assert exploitability(learner.game, learner) == 0
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Memory, and what is refused
 
 
 def test_an_update_leaves_nothing_in_memory():
-    """TensorFlow keeps a Python number, and 650 bytes more, for each different number that it converts."""
+    """TensorFlow keeps a Python number, and 650 bytes more, for each different number that it
+    converts.
+    """
     learner, blocks = build(optimizer="adam"), []
     for count in (500, 1000):  # the first fill caches
         for _ in range(count):

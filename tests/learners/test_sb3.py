@@ -1,4 +1,6 @@
-"""Learners of Stable-Baselines3: their files are arrays, their policies play what was learned; zips need trust."""
+"""Learners of Stable-Baselines3: their files are arrays, their policies play what was learned; zips
+need trust.
+"""
 
 import random
 import sys
@@ -60,12 +62,14 @@ def boards_of(game, count=64):
 
 @pytest.fixture(scope="module", params=CONFIGS)
 def trained(request):
-    """The settings, the game and the net of a few hundred games, with skips, on a board that is not square."""
+    """The settings, the game and the net of a few hundred games, with skips, on a board that is not
+    square.
+    """
     game, config = Game(3, 4, 3, 0.1), CONFIGS[request.param]
     return config, game, fit(config, game, 300)[1]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Learning
 
 
@@ -81,7 +85,9 @@ def model_of(config, game, net):
 
 
 def test_arrays_are_a_state_dict_and_play_as_stable_baselines(trained):
-    """They go back into Stable-Baselines3, whose ``predict`` then chooses the same, and whose actor is ours."""
+    """They go back into Stable-Baselines3, whose ``predict`` then chooses the same, and whose actor
+    is ours.
+    """
     import torch
 
     config, game, net = trained
@@ -97,7 +103,9 @@ def test_arrays_are_a_state_dict_and_play_as_stable_baselines(trained):
 
 
 def test_values_are_those_of_stable_baselines(trained):
-    """Those of a critic are predicted for the actor, which samples moves also where the policy plays the likeliest."""
+    """Those of a critic are predicted for the actor, which samples moves also where the policy
+    plays the likeliest.
+    """
     config, game, policy = trained
     boards = boards_of(game)
     if config.name == "sb3-dqn":
@@ -139,7 +147,7 @@ def test_divergence_is_reported():
         training.step()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Self-play
 
 
@@ -186,7 +194,9 @@ def test_discounts_in_self_play_give_the_next_mover(skip_chance, openings, monke
 
 @pytest.mark.slow
 def test_self_play_by_its_defaults_visits_what_an_opponent_could_choose():
-    """So its stochastic policy is not far from unexploitable; the other one has 0 or 0.5 by single positions."""
+    """So its stochastic policy is not far from unexploitable; the other one has 0 or 0.5 by single
+    positions.
+    """
     config, game = MaskablePPOConfig(**MaskablePPOConfig.self_play), Game()
     training = config.training(
         game, config.self_play_games, batch=config.batch, seed=0, opponent="self"
@@ -231,7 +241,7 @@ def test_signed_buffers_by_hand():
     assert_array_equal(1 - replay.dones[:steps], discounts)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Files that are not what they should be
 
 
@@ -251,7 +261,7 @@ def test_what_does_not_fit_is_refused(monkeypatch):
         fit(CONFIGS["sb3-maskable-ppo"])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Zips of Stable-Baselines3
 
 
@@ -310,7 +320,7 @@ def test_zips_play_as_their_models_predict(zipped, tmp_path):
             make_policy(f"sb3:{path_},algorithm={algorithm},trust=true", game)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Strength
 
 

@@ -61,7 +61,8 @@ PHANTOM = PhantomGame(Game(2, 3, 2), "classic")
 
 
 @pytest.mark.parametrize(("name", "settings", "game", "opponent", "message"), [
-    ("q-learning", {"rewards": "report", "backup": "negamax"}, Game(), "self", 'rewards="unit" or backup="agent"'),
+    ("q-learning", {"rewards": "report", "backup": "negamax"}, Game(), "self",
+     'rewards="unit" or backup="agent"'),
     ("value-net", {"hidden": (3,)}, Game(), "teacher", "activations=.* choose one for each"),
     ("value-net", {}, Game(), "random", "leave opponent=random out"),
     ("alpha-zero", {"jobs": 0}, Game(), "self", "^jobs=0"),
@@ -71,11 +72,15 @@ PHANTOM = PhantomGame(Game(2, 3, 2), "classic")
     ("exact-pg", {}, Game(2, 2, 2), "mcts:simulations=2", "is no function"),
     ("q-learning", {"backup": "negamax"}, PHANTOM, "self", 'choose backup="agent"'),
     ("q-learning", {"values": "afterstate"}, PHANTOM, "self", "needs to know what a move does"),
-    ("q-net", {"buffer_size": 10**12}, Game(), "self", "^buffer_size=1,000,000,000,000 takes .* choose a lower number"),
-    ("sb3-dqn", {"buffer_size": 10**12}, Game(), "self", "^buffer_size=1,000,000,000,000 takes .* choose a lower"),
-    ("alpha-zero", {"simulations": 10**9}, Game(), "self", "^simulations=1,000,000,000 in 1 games at a time takes "),
+    ("q-net", {"buffer_size": 10**12}, Game(), "self",
+     "^buffer_size=1,000,000,000,000 takes .* choose a lower number"),
+    ("sb3-dqn", {"buffer_size": 10**12}, Game(), "self",
+     "^buffer_size=1,000,000,000,000 takes .* choose a lower"),
+    ("alpha-zero", {"simulations": 10**9}, Game(), "self",
+     "^simulations=1,000,000,000 in 1 games at a time takes "),
     ("sb3-dqn", {}, PHANTOM, "self", "see different boards: choose a policy as opponent$"),
-    ("q-learning", {}, Game(), "pool:every=0", "every"), ("q-learning", {}, Game(), "pool:age=3", "age"),
+    ("q-learning", {}, Game(), "pool:every=0", "every"),
+    ("q-learning", {}, Game(), "pool:age=3", "age"),
 ])  # fmt: skip
 def test_trainings_that_do_not_fit_together_are_refused(name, settings, game, opponent, message):
     with pytest.raises(ValueError, match=message):

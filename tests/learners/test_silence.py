@@ -1,4 +1,6 @@
-"""TensorFlow and torch in one process, in every order that our imports and those of a user make; and their logs."""
+"""TensorFlow and torch in one process, in every order that our imports and those of a user make;
+and their logs.
+"""
 
 import os
 import sys

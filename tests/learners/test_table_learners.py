@@ -1,4 +1,6 @@
-"""Learners with a table against dictionaries in plain Python; the table itself; and that they learn to play."""
+"""Learners with a table against dictionaries in plain Python; the table itself; and that they learn
+to play.
+"""
 
 from collections import defaultdict
 
@@ -19,7 +21,9 @@ from ttt_eval.exact.dynamic_programming import exploitability
 
 
 class Dictionary:
-    """Q-learning, Sarsa and Monte Carlo control as their sources have them, for one transition at a time."""
+    """Q-learning, Sarsa and Monte Carlo control as their sources have them, for one transition at a
+    time.
+    """
 
     def __init__(self, config, game):
         self.config, self.game = config, visible(game)
@@ -148,7 +152,9 @@ def test_tables_are_those_of_a_dictionary(config, game):
 @pytest.mark.parametrize("game", [Game(), Game(2, 18, 3), Game(6, 7, 4), Game(7, 10, 5)], ids=str)
 @given(data=st.data())
 def test_keys_are_exact(game, data):
-    """A table is a dictionary of (board, action), or of the board after it, on boards of 1 to 3 words."""
+    """A table is a dictionary of (board, action), or of the board after it, on boards of 1 to 3
+    words.
+    """
     cells = st.integers(0, game.cells - 1)
     moves = data.draw(
         st.lists(st.tuples(st.lists(cells, max_size=6, unique=True), cells), min_size=1, max_size=8)

@@ -65,7 +65,9 @@ def rows_of(recorder):
     ("opponent", "backup"), [("random", "agent"), ("self", "agent"), ("self", "negamax")]
 )
 def test_transitions_are_moves_and_the_learners_own_rewards(opponent, backup, skip_chance):
-    """A self-play wrapper once trained on the opponent's reward: replay the move and compare the winner."""
+    """A self-play wrapper once trained on the opponent's reward: replay the move and compare the
+    winner.
+    """
     game = Game(skip_chance=skip_chance)
     learner, ends = Recorder(game, backup), []
     Trainer(learner, opponent, 60, batch=8).run()

@@ -1,4 +1,6 @@
-"""Values one ply ahead, lines and guided searches by other rules; test_learner_conformance.py has the learners."""
+"""Values one ply ahead, lines and guided searches by other rules; test_learner_conformance.py has
+the learners.
+"""
 
 import numpy as np
 import plain

@@ -93,7 +93,7 @@ def test_pages_have_the_claims_of_the_files_that_studies_write():
     assert not tables
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The paper on compressed tables
 
 
@@ -133,7 +133,7 @@ def test_decompositions_are_the_policies_of_their_names():
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The report on learners
 
 
@@ -159,13 +159,15 @@ def test_duels_are_measured_from_the_challengers_side(seed):
     assert learners.DuelStudy().measure({**unit, "seed": seed + 2}) != [untrained, trained]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The report on tree search
 
 
 @pytest.mark.parametrize("board", trees.BOARDS, ids=lambda board: board.name)
 def test_the_tree_is_as_large_and_as_good_as_published(board):
-    """Moving second against random, it may win as often as the lower limit of the published games says."""
+    """Moving second against random, it may win as often as the lower limit of the published games
+    says.
+    """
     assert trees.first_move_nodes(board, "none") == trees.tree_size(board)
     if board.win_length == 5:  # whose games are short
         _, _, won = play_pairs(board.game, "random", board.spec(), 40, seed=20).table[0]
@@ -198,7 +200,7 @@ def test_sampled_rates_of_a_net_agree_with_exact_ones():
     assert np.abs(table - np.array(measured["exact"])).max() < 0.1
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # AlphaZero
 
 
@@ -270,7 +272,7 @@ def test_the_search_is_measured_from_a_stored_run():
     assert 0 < curve["searched"] < 0.5 * curve["exploitability"][0]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Estimators, and the noise of games
 
 

@@ -1,4 +1,6 @@
-"""Shared parts of the commands: options, help, output, signals, and the game that a command plays."""
+"""Shared parts of the commands: options, help, output, signals, and the game that a command
+plays.
+"""
 
 import json
 import os
@@ -136,7 +138,8 @@ def test_letters_outside_the_encoding_are_replaced(tmp_path):
     (tmp_path / "names.py").write_text(
         "from ttt_apps.cli import run_command, print_output, rows_table\n"
         "table = rows_table([{'games \\u4e94': 3}])\n"
-        "run_command(lambda: (print_output('five: \\u4e94'), print_output(table), print('\\udcff')))\n"
+        "run_command(lambda: (print_output('five: \\u4e94'), print_output(table), "
+        "print('\\udcff')))\n"
     )
     variables = {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "cp1252:strict"}
     lines = run_python(tmp_path / "names.py", **variables).stdout.splitlines()

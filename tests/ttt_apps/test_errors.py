@@ -1,4 +1,6 @@
-"""Errors of the commands: one message that names the value, exit code 2, nothing written; bugs keep tracebacks."""
+"""Errors of the commands: one message that names the value, exit code 2, nothing written; bugs keep
+tracebacks.
+"""
 
 import errno
 import io

@@ -1,4 +1,6 @@
-"""Commands of evaluate.py: exact results, matches, ladders, plots, books and databases; the others have own tests."""
+"""Commands of evaluate.py: exact results, matches, ladders, plots, books and databases; the others
+have own tests.
+"""
 
 import csv
 import hashlib
@@ -46,7 +48,7 @@ def fails(capsys, *words):
     return error_of(capsys, evaluate.main, *words)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Exact results and solutions
 
 
@@ -111,7 +113,7 @@ def test_solve_by_a_proof(capsys):
     assert "allow more with --nodes" in text
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Matches and games
 
 
@@ -220,7 +222,7 @@ def test_signal_stops_workers(tmp_path):
     assert psutil.wait_procs(workers, 60)[1] == []
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Ladders, plots and books
 
 
@@ -328,7 +330,7 @@ def test_book_from_games_and_by_a_search(tmp_path, capsys):
         assert word in fails(capsys, "book", *words)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Databases
 
 
@@ -395,7 +397,7 @@ def test_values_distances_and_damage_of_a_database_without_skips(capsys, tmp_pat
     assert "19 x 3 is too large" in fails(capsys, "database", "verify", folder)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Audits
 
 

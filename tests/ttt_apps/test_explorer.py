@@ -109,7 +109,7 @@ def random_game(game, seed):
     return live, " ".join(moves)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Panels
 
 
@@ -201,7 +201,9 @@ def test_puzzles_are_the_set_or_the_mistakes_of_a_game(client):
 
 
 def test_proofs_are_results_of_perfect_play(client):
-    """Without skips, as far as the positions suffice; by Connect Four's own search where stones fall."""
+    """Without skips, as far as the positions suffice; by Connect Four's own search where stones
+    fall.
+    """
     proved = values(client, "x.o/.o./..x o", {"kind": "prove"}, game={})[0]
     check_values(
         proved, solve(Game()).action_values(Boards.from_positions([from_text("x.o/.o./..x o")]))[0]
@@ -256,7 +258,7 @@ def test_games_without_a_panel_say_why(client):
             assert "cell" in ask(client, "move", game=game, seed=1, policy=name)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Exact values and reviews
 
 GAMES = [
@@ -270,7 +272,8 @@ GAMES = [
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
 def test_a_review_has_the_exact_values_of_positions_moves_and_skips(game):
-    """The result is the value of the start, plus what skips gave, minus what o lost, plus what x lost.
+    """The result is the value of the start, plus what skips gave, minus what o lost, plus what x
+    lost.
 
     Nothing is solved before it is waited for.
     """
@@ -305,7 +308,9 @@ def test_a_review_has_the_exact_values_of_positions_moves_and_skips(game):
 
 @pytest.mark.parametrize("kind", ["table", "database"])
 def test_larger_boards_have_exact_values_where_these_are_stored(kind, monkeypatch, tmp_path):
-    """A table by the command that the page names, or a database of the whole game; larger boards have neither."""
+    """A table by the command that the page names, or a database of the whole game; larger boards
+    have neither.
+    """
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     game, start = Game(2, 9, 3), "........./......... o"
     content = request_of(game)
@@ -320,7 +325,9 @@ def test_larger_boards_have_exact_values_where_these_are_stored(kind, monkeypatc
 
 
 def test_a_database_gives_values_where_it_begins(tmp_path):
-    """Without a table of the whole game, later positions have the values of a database; no request names its folder."""
+    """Without a table of the whole game, later positions have the values of a database; no request
+    names its folder.
+    """
     game = Game(2, 11, 3)
     table = build(game, tmp_path / game.slug, stones=18)
     late, early = "ooxxooxxoox/xxooxxoo... x", "." * 11 + "/" + "." * 11 + " o"
@@ -333,7 +340,7 @@ def test_a_database_gives_values_where_it_begins(tmp_path):
     assert "17 stones" in why_not(client, early, EXACT, game=request_of(game))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Policies
 
 
@@ -366,14 +373,17 @@ def test_offered_policies_move_reproducibly(client):
     }  # as one random number at both plies would choose among the free cells
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Rejected requests
 
 SPECS = (
-    "os:system", "sb3:model.zip,algorithm=dqn", "gomocup:/bin/sh", "optimal:database=/tmp", "mcts:endgame=/tmp",
+    "os:system", "sb3:model.zip,algorithm=dqn", "gomocup:/bin/sh", "optimal:database=/tmp",
+    "mcts:endgame=/tmp",
     "mcts:rollout=(run:first)", "mcts:simulations=1000000000", "mcts:simulations=0", "mcts:c=nan",
-    "expectiminimax:depth=99", "expectiminimax:table=65536", "table:source=(run:first)", "svd:split=012/345/678",
-    "run:../secret", "run:/etc", "run:broken", "run:first,trust=true", "run:", "run", "run:first/../first",
+    "expectiminimax:depth=99", "expectiminimax:table=65536", "table:source=(run:first)",
+    "svd:split=012/345/678",
+    "run:../secret", "run:/etc", "run:broken", "run:first,trust=true", "run:", "run",
+    "run:first/../first",
     "run:(first\x00)", "random:1", "", "(" * 300,
 )  # fmt: skip
 
@@ -446,13 +456,16 @@ def test_requests_that_are_no_json_or_have_another_address_are_rejected(client):
 @pytest.mark.parametrize(
     ("status", "headers"),
     [
-        *((421, {"host": host}) for host in ("evil.example", "evil.example:8000", "127.0.0.1:80", "127.0.0.1", "")),
-        *((403, {"origin": f"http://{host}"}) for host in ("evil.example", "127.0.0.1:8001", "localhost:8000")),
+        *((421, {"host": host}) for host in ("evil.example", "evil.example:8000", "127.0.0.1:80",
+                                             "127.0.0.1", "")),
+        *((403, {"origin": f"http://{host}"}) for host in ("evil.example", "127.0.0.1:8001",
+                                                           "localhost:8000")),
         *((403, {"origin": origin}) for origin in ("null", "https://127.0.0.1:8000")),
         (200, {"origin": "http://127.0.0.1:8000"}),
         (200, {"host": "LOCALHOST:8000"}),
         (403, {"sec-fetch-site": "cross-site"}),
-        *((413, header) for header in ({"content-length": "16385"}, {"transfer-encoding": "chunked"})),
+        *((413, header) for header in ({"content-length": "16385"},
+                                       {"transfer-encoding": "chunked"})),
         (421, [("host", "127.0.0.1:8000"), ("host", "127.0.0.1:8000")]),
     ],
 )  # fmt: skip
@@ -499,7 +512,7 @@ def test_browsers_leave_out_port_80():
         )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Many requests
 
 
@@ -590,7 +603,10 @@ def test_a_visitor_who_goes_ends_the_search(monkeypatch):
     monkeypatch.setattr(Panels, "answer", search)
     body = json.dumps({"game": {}, "position": START, "panels": [{"kind": "prove"}]}).encode()
     with serve() as port, socket.create_connection(("127.0.0.1", port)) as visitor:
-        head = f"POST /api/values HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+        head = (
+            f"POST /api/values HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: "
+            "application/json\r\n"
+        )
         visitor.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         assert begun.wait(TIMEOUT_S)
         visitor.close()
@@ -609,7 +625,10 @@ def test_the_number_of_requests_at_once_is_bounded():
         assert ask(client_of(app), "about")
 
 
-HEAD = "POST /api/puzzles HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+HEAD = (
+    "POST /api/puzzles HTTP/1.1\r\nHost: {host}\r\nContent-Type: "
+    "application/json\r\nContent-Length: 2\r\n\r\n"
+)
 
 
 @pytest.mark.parametrize("part", ["", HEAD[:20], HEAD[:-2], HEAD, HEAD + "{{"])
@@ -630,7 +649,7 @@ def test_an_internal_error_is_one(monkeypatch):
     assert "error of the server" in why_not(client, START, EXACT)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The command
 
 

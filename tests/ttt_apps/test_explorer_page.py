@@ -1,4 +1,6 @@
-"""The page of the explorer in a browser, served and without a server. What a server answers: test_explorer.py."""
+"""The page of the explorer in a browser, served and without a server. What a server answers:
+test_explorer.py.
+"""
 
 import shlex
 
@@ -31,7 +33,9 @@ def address():
 
 @pytest.fixture
 def open_page(browser, address):
-    """Opens the page of a link, served, from its file or at an address, when it has drawn what it knows of the game."""
+    """Opens the page of a link, served, from its file or at an address, when it has drawn what it
+    knows of the game.
+    """
     with open_pages(
         browser, ignored=["status of 400"]
     ) as open_new:  # what is refused says why on the page
@@ -132,7 +136,10 @@ def test_a_game_by_keyboard_against_a_policy(open_page, where):
 
 @EVERYWHERE
 def test_panels_a_link_and_the_board_have_the_values_of_python(open_page, where):
-    link = "skip=0.25&x=you&moves=b2.a1%2B.c3.b1&at=3&panels=exact.compressed.policy&policy=table&rank=18"
+    link = (
+        "skip=0.25&x=you&moves=b2.a1%2B.c3.b1&at=3"
+        "&panels=exact.compressed.policy&policy=table&rank=18"
+    )
     page, position = open_page(link, where), "x../.o./..x o"
     exact, whole = values_of(solve(SKIPS), position), decomposition(SKIPS, "svd")
     assert panel_values(page, "#panel-exact") == panel_values(page, "#board") == exact
@@ -293,7 +300,8 @@ def test_the_page_without_a_server_says_what_it_has_not(open_page):
     [
         (
             "foo=1",
-            'The link has "foo", which the explorer does not know: its keys are rows, columns, win,',
+            'The link has "foo", which the explorer does not know: its keys are rows, columns, '
+            "win,",
         ),
         ("rows=three", "Rows=three in the link is no number: rows is 3."),
         ("panels=exact.nothing", 'There is no panel "nothing": panels are exact,'),
@@ -408,7 +416,9 @@ def test_boards_of_reports_open_with_their_rules(open_page, browser):
     ],
 )
 def test_the_page_is_accessible_at_any_width(open_page, link, panel, width, scheme, where):
-    """axe finds nothing serious, the page needs no scrolling aside, and targets are large enough."""
+    """axe finds nothing serious, the page needs no scrolling aside, and targets are large
+    enough.
+    """
     page = open_page(link, where, width=width, color_scheme=scheme, bypass_csp=True, has_touch=True)
     page.wait_for_selector(f"#panel-{panel}[aria-busy=false] .cell")
     page.locator("#practice").evaluate("part => part.open = true")
@@ -416,7 +426,8 @@ def test_the_page_is_accessible_at_any_width(open_page, link, panel, width, sche
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert accessibility_faults(page) == []
     small = page.evaluate(
-        """() => [...document.querySelectorAll("#board .cell, button, select, input, .check, summary")]
+        """() => [...document.querySelectorAll(
+                "#board .cell, button, select, input, .check, summary")]
             .filter((one) => one.type !== "checkbox") // whose label is the target
             .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 43.5)
             .map((one) => one.outerHTML)"""

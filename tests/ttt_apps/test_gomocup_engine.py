@@ -34,7 +34,7 @@ def move_in(answer):
     return parse_cell(answer)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Answers
 
 
@@ -156,7 +156,9 @@ ANSWER = re.compile(r'OK|\d+,\d+|(ERROR|UNKNOWN) [ -~]{1,320}|name="ttt_envs", [
 @settings(max_examples=200)
 @given(st.lists(LINES, max_size=30))
 def test_any_lines_get_valid_replies(lines):
-    """Nothing is raised, every answer is one line of the protocol, and no line but one has more than one."""
+    """Nothing is raised, every answer is one line of the protocol, and no line but one has more
+    than one.
+    """
     answers = []
     brain = Brain("win-or-block", 0, answers.append)
     for line in ["START 5", *lines]:
@@ -168,7 +170,7 @@ def test_any_lines_get_valid_replies(lines):
         assert all(ANSWER.fullmatch(answer) for answer in new), new
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Games and times
 
 

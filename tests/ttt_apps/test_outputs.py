@@ -1,4 +1,6 @@
-"""Files and folders that commands write: what is there already is continued or refused, and replaced only if asked."""
+"""Files and folders that commands write: what is there already is continued or refused, and
+replaced only if asked.
+"""
 
 import json
 from pathlib import Path

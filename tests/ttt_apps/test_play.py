@@ -83,11 +83,14 @@ def test_output_of_a_game():
     output = play_session(["999", "b2", "b2", "a1", "no"], opponent="win-or-block", seed=0).output
     parts = (
         "999 is no cell: choose 0 to 8, row by row, or coordinates such as b2.",
-        "o: you play b2.\nx: win-or-block plays c3.\n\n   a  b  c\n1  .  .  .\n2  .  o  .\n3  .  . [x]\n",
+        "o: you play b2.\nx: win-or-block plays c3.\n\n   a  b  c\n1  .  .  .\n2  .  o  .\n3  .  . "
+        "[x]\n",
         "b2 holds a stone",
-        "o's turn is skipped: x moves again.\nx: win-or-block plays c2.\n\n   a  b  c\n1  o  . *x*\n2  .  o *x*\n",
+        "o's turn is skipped: x moves again.\nx: win-or-block plays c2.\n\n   a  b  c\n1  o  . "
+        "*x*\n2  .  o *x*\n",
         "win-or-block wins. So far you have won 0, drawn 0 and lost 1.",
-        "worth +0.31 to you, your moves lose 0.16, those of win-or-block lose 0.00, the skips bring you -1.15",
+        "worth +0.31 to you, your moves lose 0.16, those of win-or-block lose 0.00, the skips "
+        "bring you -1.15",
     )
     places = [output.find(part) for part in parts]
     assert -1 not in places
@@ -123,7 +126,9 @@ def test_games_equal_those_of_the_environment(seat, tmp_path):
     "opponent", ["win-or-block", "expectiminimax:depth=2,width=2", "mcts:simulations=30"]
 )
 def test_undo_keeps_skips_and_replies(opponent, tmp_path):
-    """With every move taken back and made again the game is the same, also against stateful opponents."""
+    """With every move taken back and made again the game is the same, also against stateful
+    opponents.
+    """
     for seed in range(2):
         straight, wavering_log = tmp_path / f"{seed}", tmp_path / f"{seed}-undone"
         play_session(
@@ -200,7 +205,9 @@ def test_hint_on_a_large_board_is_of_a_search():
 
 
 def test_a_hint_of_a_search_says_whether_it_decides():
-    """By the intervals of the values of its moves: more games decide between moves of different values only."""
+    """By the intervals of the values of its moves: more games decide between moves of different
+    values only.
+    """
     four = Game(6, 7, 4, gravity=True)
     output = play_session(["hint"], four).output
     search = MCTS(four, simulations=HINT_SIMULATIONS).analyse(Boards.start(four).position(0))
@@ -344,7 +351,7 @@ def test_log_has_the_played_games(tmp_path):
     assert (swapped.result, swapped.episode, swapped.players) == (None, 2, ("win-or-block", HUMAN))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The board
 
 
@@ -356,7 +363,7 @@ def test_a_board_marks_the_last_move_and_the_line():
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Saved games
 
 
@@ -373,7 +380,7 @@ def test_replay_shows_a_game(tmp_path):
     replay(console, log, 3)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The command
 
 
@@ -385,14 +392,17 @@ class Terminal:
         self.child, self.file = pty.fork()
         if self.child == 0:
             os.chdir(ROOT)
-            # by hand, for readline, which pytest imports, writes COLUMNS where os.environ does not see it
+            # by hand, for readline, which pytest imports, writes COLUMNS where os.environ does not
+            # see it
             environment = {**os.environ, "TERM": "xterm-256color"}
             environment.pop("COLUMNS", None)
             os.execve(sys.executable, [sys.executable, "play.py", *arguments], environment)
         fcntl.ioctl(self.file, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
 
     def until(self, words):
-        """Read until ``words`` are shown since the last call, and return that; it fails where nothing more comes."""
+        """Read until ``words`` are shown since the last call, and return that; it fails where
+        nothing more comes.
+        """
         text = ""
         while words not in text:
             assert select.select([self.file], [], [], 120)[0], text

@@ -1,4 +1,6 @@
-"""The page without a server: its numbers and its answers are Python's. How it is played: test_explorer_page.py."""
+"""The page without a server: its numbers and its answers are Python's. How it is played:
+test_explorer_page.py.
+"""
 
 import base64
 import json
@@ -62,7 +64,7 @@ def test_the_published_page_is_up_to_date_and_small():
     assert not [word for word in ("http", "innerHTML", '<link rel="stylesheet') if word in words]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # What is in it
 
 
@@ -127,7 +129,7 @@ def test_answers_to_the_questions_for_a_class_are_exact():
     assert moves[4] == moves[3] == pytest.approx(moves[2] + 0.09, abs=0.005)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Its answers are those of a server
 
 
@@ -146,7 +148,9 @@ def line_of(live, count=None):
 
 
 def cases():
-    """All rules on 3 x 3 and 3 x 4, and 4 x 4 with gravity; in the quick form each rule once, and some together."""
+    """All rules on 3 x 3 and 3 x 4, and 4 x 4 with gravity; in the quick form each rule once, and
+    some together.
+    """
     quick = {
         "3x3-3-skip0.25",
         "3x4-3-no-overlines-torus",
@@ -213,13 +217,16 @@ def test_the_rules_have_the_skips_legal_moves_and_ends_of_python(answer, browser
         page = open_page(PAGE.as_uri())
         script = """([game, moves, seed]) => {
             const line = rules.replay(game, null, moves)
-            const words = line.plies.map(({cell}, number) => rules.wordOf(game, line.positions[number], cell, seed))
-            const viewOf = ({text, legal, outcome, line}) => [text, legal, outcome, [...new Set(line)].length]
+            const words = line.plies.map(
+                ({cell}, number) => rules.wordOf(game, line.positions[number], cell, seed))
+            const viewOf = ({text, legal, outcome, line}) =>
+                [text, legal, outcome, [...new Set(line)].length]
             const views = line.positions.map(viewOf)
             return [words, views, line.problem]
         }"""
         for game in (
-            Game(5, 7, 4, 0.5), Game(6, 7, 4, 0.25, gravity=True), Game(4, 6, 3, 0.1, overlines=False, torus=True),
+            Game(5, 7, 4, 0.5), Game(6, 7, 4, 0.25, gravity=True),
+            Game(4, 6, 3, 0.1, overlines=False, torus=True),
             Game(5, 5, 4, misere=True), Game(1, 9, 4, 0.5, overlines=False), Game(15, 15, 5, 0.25),
         ):  # fmt: skip
             for seed in (0, 7, 999_999):

@@ -1,4 +1,6 @@
-"""What commands print: the numbers, verdicts, notes and names of folders are those that Python computes."""
+"""What commands print: the numbers, verdicts, notes and names of folders are those that Python
+computes.
+"""
 
 import hashlib
 import json
@@ -418,7 +420,7 @@ def test_a_command_prints_what_python_computes(words, files, tmp_path, monkeypat
         assert f" {row if isinstance(row, str) else ' '.join(filter(None, row))} " in f" {text} "
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Notes, verdicts and names
 
 

@@ -101,4 +101,7 @@ def test_the_mistakes_of_a_game_and_of_a_run_are_puzzles(browser, address):
             expect(page.locator("#plays-x")).to_have_value("run:first")
 
 
-STONES = "all => all.map(one => one.classList.contains('o') ? 'o' : one.classList.contains('x') ? 'x' : '.')"
+STONES = (
+    "all => all.map(one => one.classList.contains('o') ? 'o' : one.classList.contains('x') ? 'x' : "
+    "'.')"
+)

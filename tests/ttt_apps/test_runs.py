@@ -1,4 +1,6 @@
-"""Runs that are killed, stopped, resumed, damaged or completed: they end as runs that were never interrupted."""
+"""Runs that are killed, stopped, resumed, damaged or completed: they end as runs that were never
+interrupted.
+"""
 
 import errno
 import json
@@ -79,7 +81,7 @@ def resume(folder, *more):
     return ["--resume", str(folder), "--quiet", *more]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Killed and stopped
 
 
@@ -211,7 +213,7 @@ def test_signal_stops_with_a_checkpoint(number, tmp_path):
     assert (tmp_path / "stopped" / "cost.json").exists()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Resumed and damaged
 
 
@@ -229,7 +231,7 @@ def test_finished_run_is_extended_and_never_shortened(tmp_path, capsys):
     assert rows_of(tmp_path / "run" / "metrics.jsonl") == rows
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Files of a finished run
 
 
@@ -372,7 +374,7 @@ def test_learner_without_stored_state_cannot_be_extended(tmp_path, capsys):
     assert capsys.readouterr().out.endswith(" games are played: nothing was done.\n")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Refused
 
 

@@ -117,7 +117,9 @@ def test_workers_give_the_same_results(workers, once, tmp_path, request):
 
 
 def test_killed_sweep_resumes_and_completes_its_runs(once, tmp_path):
-    """Killed after the first run: its line is there, the second is trained, and lacks what is made from its files."""
+    """Killed after the first run: its line is there, the second is trained, and lacks what is made
+    from its files.
+    """
     out = tmp_path / "out"
     shutil.copytree(once / "out", out)
     (out / "result.json").unlink()

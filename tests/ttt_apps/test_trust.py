@@ -1,4 +1,6 @@
-"""Run directories of others cannot run code, write elsewhere, block, or continue with damaged files."""
+"""Run directories of others cannot run code, write elsewhere, block, or continue with damaged
+files.
+"""
 
 import json
 import os
@@ -148,7 +150,7 @@ def test_the_command_line_and_the_trust_option_allow_code(evil):
     assert (evil / "evil.ran").exists()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Files
 
 
@@ -194,7 +196,7 @@ def test_config_that_is_invalid_or_of_another_run_is_one_sentence(
     assert word in error_of(capsys, train.main, "--resume", run, "--games=80")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Several processes, and killed ones
 
 

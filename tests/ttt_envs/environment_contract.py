@@ -1,7 +1,8 @@
-"""All environments behind one interface, and one game of theirs in plain Python, for tests of what all of them promise.
+"""All environments behind one interface, and one game of theirs in plain Python, for tests of what
+all of them promise.
 
-The referee reads the rules from ``ttt_envs.game.reference`` and knows how random numbers are addressed; boards, views,
-masks, rewards and infos are its own.
+The referee reads the rules from ``ttt_envs.game.reference`` and knows how random numbers are
+addressed; boards, views, masks, rewards and infos are its own.
 """
 
 import numpy as np
@@ -34,12 +35,14 @@ def u_of(key, stream, n=0):
 class Referee:
     """The games of one environment. ``reset`` and ``step`` return what the environment must show.
 
-    That is (own stones, other stones, mask, reward, whether the game is over, {mover, result, winner}) of the caller,
-    in self-play of the player to move. Boards are lists of 0 and 1 in the caller's view.
+    That is (own stones, other stones, mask, reward, whether the game is over, {mover, result,
+    winner}) of the caller, in self-play of the player to move. Boards are lists of 0 and 1 in the
+    caller's view.
     """
 
     def __init__(
-        self, size=3, win_length=None, skip_chance=0.0, phantom=None, symmetry="none", openings=None,
+        self, size=3, win_length=None, skip_chance=0.0, phantom=None, symmetry="none",
+        openings=None,
         first_player="player_0", opponent="self", seat="first", illegal_action="lose", **variants,
     ):  # fmt: skip
         self.chances = skip_chance if isinstance(skip_chance, tuple) else (skip_chance,)
@@ -194,7 +197,7 @@ class Referee:
             self._move(int(policy.act_in_games(boards, episode, key, taken)[0]))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Environments
 
 
@@ -208,7 +211,9 @@ def numbers(info):
 
 
 def python_numbers(info):
-    """Numbers of Python, which JSON holds; no texts, which other libraries cannot convert to arrays."""
+    """Numbers of Python, which JSON holds; no texts, which other libraries cannot convert to
+    arrays.
+    """
     kinds = {
         name: type(value)
         for name, value in info.items()

@@ -226,7 +226,9 @@ def test_models_with_predict_are_policies():
 
 
 def test_illegal_moves_have_mass_before_they_are_masked():
-    """Of values, the share among the best of all cells; NaN or less than nothing where illegal is no mass."""
+    """Of values, the share among the best of all cells; NaN or less than nothing where illegal is
+    no mass.
+    """
     numbers, occupied = np.array([3.0, 1.0, 0.0, 3.0, 3.0, 1.0]), BOARDS.cells != 0
     weights = {
         "probabilities": numbers,

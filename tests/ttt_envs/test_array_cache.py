@@ -1,4 +1,6 @@
-"""Arrays that are kept on disk; what the solver, tables and compression keep is tested with them."""
+"""Arrays that are kept on disk; what the solver, tables and compression keep is tested with
+them.
+"""
 
 import os
 

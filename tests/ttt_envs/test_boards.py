@@ -98,7 +98,7 @@ def test_a_batch_gives_views_positions_and_rows_of_its_own():
     assert (start.cells.shape, start.cells.any(), start.mover.any()) == ((3, 20), False, False)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Coordinates
 
 
@@ -121,7 +121,7 @@ def test_invalid_coordinates_are_refused(text):
     assert len(str(refused.value)) < 160
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Symmetries; test_rules.py compares games in their images
 
 
@@ -155,7 +155,9 @@ def test_symmetries_are_a_group_that_keeps_lines(game, which, count):
 
 
 def test_canonical_keys_identify_boards_up_to_symmetry():
-    """2,862 ways to fill 9 cells with three things: (3**9 + 2 * 3**3 + 3**5 + 4 * 3**6) / 8, by Burnside's lemma."""
+    """2,862 ways to fill 9 cells with three things: (3**9 + 2 * 3**3 + 3**5 + 4 * 3**6) / 8, by
+    Burnside's lemma.
+    """
     game = Game()
     cells = boards.from_keys(np.arange(3**9, dtype=np.uint64), game)
     least, same = canonical_keys(cells, symmetries(game))

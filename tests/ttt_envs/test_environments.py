@@ -1,4 +1,6 @@
-"""What all environments promise: games of the rules, seeds, views, states, copies, fresh arrays and refusals."""
+"""What all environments promise: games of the rules, seeds, views, states, copies, fresh arrays and
+refusals.
+"""
 
 import copy
 import pickle
@@ -25,7 +27,9 @@ every_kind = pytest.mark.parametrize("kind", BOTH)
 
 @st.composite
 def any_settings(draw, kind):
-    """Any rules and views of an environment, and where it has them an opponent, a seat and penalties."""
+    """Any rules and views of an environment, and where it has them an opponent, a seat and
+    penalties.
+    """
     size = draw(
         st.sampled_from([(3, 3), (2, 3), (4, 3), (4, 5), (3, 7), (8, 9)])
     )  # the last has no bits
@@ -103,7 +107,9 @@ VIEWED = [
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_games_are_those_of_the_reference(kind):
-    """Stones, masks, rewards, ends and infos, with every rule and view, and with opponents in every seat."""
+    """Stones, masks, rewards, ends and infos, with every rule and view, and with opponents in every
+    seat.
+    """
 
     @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
     @given(any_settings(kind), st.integers(1, 10**6))
@@ -150,7 +156,7 @@ def test_opponents_know_the_skip_chance_of_the_episode():
     assert (policy.game.skip_chance, other.game.skip_chance) == (0, 0.5)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Observations and infos
 
 
@@ -158,7 +164,9 @@ def test_opponents_know_the_skip_chance_of_the_episode():
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 @pytest.mark.parametrize("observation", ["flat", "planes", "channels", "dict"])
 def test_observations_are_the_planes_in_every_form(observation, dtype, skip_chance):
-    """In their space, in new arrays, and with the skip chance where it is shown; test_vector_env.py has many games."""
+    """In their space, in new arrays, and with the skip chance where it is shown; test_vector_env.py
+    has many games.
+    """
     shows = dtype == "float32" or observation == "dict"
     chosen = {
         "size": (3, 4),
@@ -193,7 +201,7 @@ def test_observations_are_the_planes_in_every_form(observation, dtype, skip_chan
     assert not any(np.shares_memory(*pair) for pair in combinations(arrays, 2))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # States and copies
 
 
@@ -215,7 +223,9 @@ def play_on(env, report, episodes=4):
 
 @every_kind
 def test_states_and_copies_go_on_as_the_original(kind):
-    """With the generator a state determines the future, without it a seed is needed; copies share nothing."""
+    """With the generator a state determines the future, without it a seed is needed; copies share
+    nothing.
+    """
 
     @settings(max_examples=15)
     @given(any_settings(kind), st.integers(0, 10**6))
@@ -337,7 +347,7 @@ def test_environments_made_by_id_and_not_reset_yet_are_pickled():
         )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Positions at the start
 
 
@@ -362,7 +372,7 @@ def test_a_game_begins_in_a_position_and_seat_of_the_options(opponent):
     assert not env.reset()[0].any()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Refusals
 
 ALL, AGAINST = (mnk_v0.env, SingleEnv, MNKVectorEnv), (SingleEnv, MNKVectorEnv)

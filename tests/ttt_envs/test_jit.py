@@ -1,4 +1,6 @@
-"""Kernels: when they are compiled, where machine code is cached, and the notice of a long compilation."""
+"""Kernels: when they are compiled, where machine code is cached, and the notice of a long
+compilation.
+"""
 
 import os
 import sys
@@ -44,7 +46,9 @@ event.register("numba:compile", Listener())
 
 @pytest.fixture
 def run(tmp_path):
-    """Lines of Python in a process of their own, with an empty cache of machine code; returns (stdout, stderr)."""
+    """Lines of Python in a process of their own, with an empty cache of machine code; returns
+    (stdout, stderr).
+    """
     (tmp_path / "mine.py").write_text(MODULE)
 
     def run(*lines, **environment):
@@ -100,7 +104,9 @@ def test_compiling_at_once_ends_when_all_have_left(monkeypatch):
 
 
 def test_an_edit_of_a_package_makes_a_new_folder_for_it_and_those_above(monkeypatch, tmp_path):
-    """The oldest folders are removed; sources that are newer than this process are not those that it runs."""
+    """The oldest folders are removed; sources that are newer than this process are not those that
+    it runs.
+    """
     for package in jit.PACKAGES:
         (tmp_path / package).mkdir()
         (tmp_path / package / "module.py").write_text("")
@@ -142,7 +148,9 @@ def test_an_edit_of_a_package_makes_a_new_folder_for_it_and_those_above(monkeypa
     sys.platform == "win32", reason="a limit on the size of files stands for a full disk"
 )
 def test_without_a_place_for_machine_code_every_process_compiles(run, tmp_path):
-    """On a full disk, and where the folder is a file; after a crash has cut off files, they are made again."""
+    """On a full disk, and where the folder is a file; after a crash has cut off files, they are
+    made again.
+    """
     limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
     lines = (
         limit,
@@ -203,7 +211,8 @@ def test_an_interrupt_of_the_first_call_leaves_kernels_that_can_be_called(run):
         "import mine, numba",
         "make, made = numba.njit, []",
         "def interrupted(*source, **options):",
-        "    made.extend(name for name in options if name == 'error_model')",  # numba makes functions, too
+        # numba makes functions, too
+        "    made.extend(name for name in options if name == 'error_model')",
         "    if len(made) == 2:",
         "        made.append('interrupt')",
         "        raise KeyboardInterrupt",
@@ -235,7 +244,8 @@ def test_a_move_on_the_page_does_not_wait_for_numba(run):
         "from ttt_apps.explorer.schemas import MoveRequest, ReviewRequest",
         "api = ExplorerApi(Root(Path('.')))",
         f"reviewed = api.review(ReviewRequest.model_validate({{'game': {game}, 'moves': 'b2'}}))",
-        f"moved = api.move(MoveRequest.model_validate({{'game': {game}, 'seed': 0, 'policy': 'random'}}))",
+        "moved = "
+        f"api.move(MoveRequest.model_validate({{'game': {game}, 'seed': 0, 'policy': 'random'}}))",
         "print(reviewed['exact'], 'cell' in moved)",
     )
     assert printed == ("soon True\n", "")

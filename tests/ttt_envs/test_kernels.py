@@ -1,4 +1,6 @@
-"""Kernels give the same results interpreted and by machine code, and hear interrupts while they are compiled."""
+"""Kernels give the same results interpreted and by machine code, and hear interrupts while they are
+compiled.
+"""
 
 import ast
 import copy
@@ -45,7 +47,9 @@ TAUGHT = (
 
 
 def play_games():
-    """A bit of everything that is played, by the environments, by policies and as matches do it; and exact values."""
+    """A bit of everything that is played, by the environments, by policies and as matches do it;
+    and exact values.
+    """
     rng = np.random.default_rng(0)
     for size, win_length, skip_chance in ((3, 3, 0.25), ((5, 6), 4, 0)):
         game, rules_of = (
@@ -111,7 +115,8 @@ def teach_everything():
 
 @contextmanager
 def both_tiers(calls):
-    """Make the first ``calls`` calls of each interpretable kernel twice, interpreted and by machine code.
+    """Make the first ``calls`` calls of each interpretable kernel twice, interpreted and by machine
+    code.
 
     Yields:
         How often each kernel was called so far, and which of them gave different results.

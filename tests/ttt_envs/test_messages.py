@@ -1,4 +1,6 @@
-"""Messages for mistaken calls: they name what to write, in the words of the package that says them."""
+"""Messages for mistaken calls: they name what to write, in the words of the package that says
+them.
+"""
 
 import importlib
 import re

@@ -37,7 +37,7 @@ def guarded(request):
     return request.param
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The guards, beside PettingZoo's wrappers
 
 
@@ -98,7 +98,9 @@ MOVES = [(0, 0), (4, 0, 1, 0), (0, 3, 1, 4, 2), (0, 3, 1, 4, 8, 5), (0, 1, 2, 4,
 
 @pytest.mark.parametrize("moves", MOVES)
 def test_a_game_ends_as_in_the_wrappers(moves):
-    """By an illegal move, which the logger says, a line or a draw; then only None is an action, and reset begins."""
+    """By an illegal move, which the logger says, a line or a draw; then only None is an action, and
+    reset begins.
+    """
     traces = []
     for env in (mnk_v0.env(), wrapped()):
         env.reset(seed=0)
@@ -149,12 +151,14 @@ def test_a_finished_game_is_restored_with_its_agents_and_rewards_and_last_move()
         assert rewards == [-1, 1]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The same games elsewhere
 
 
 def trace_of(env, actions, agents):
-    """What both agents see and get until they have left, the masks of finished games apart; agents by number."""
+    """What both agents see and get until they have left, the masks of finished games apart; agents
+    by number.
+    """
     env.reset(seed=0)
     remaining, steps = list(actions), []
     while env.agents:
@@ -206,7 +210,9 @@ def test_games_are_those_of_pettingzoos_connect_four(legal_share):
 
 
 def test_phantom_games_are_those_of_openspiel(hidden):
-    """Legal actions, player, ends and returns; an agent's view does not change in the other's turn, either."""
+    """Legal actions, player, ends and returns; an agent's view does not change in the other's turn,
+    either.
+    """
     pyspiel = pytest.importorskip("pyspiel")
     game = pyspiel.load_game(
         "phantom_ttt", {"gameversion": {"classic": "classical", "abrupt": "abrupt"}[hidden]}

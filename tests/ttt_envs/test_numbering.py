@@ -1,4 +1,6 @@
-"""The numbering of positions: against lists of all boards, for all rules; test_solver.py looks up all positions."""
+"""The numbering of positions: against lists of all boards, for all rules; test_solver.py looks up
+all positions.
+"""
 
 import itertools
 from dataclasses import replace
@@ -28,7 +30,9 @@ def bits(cells):
 
 
 def open_boards(game, alternates):
-    """All boards without a line, up to symmetries of their cells: {(stones of the last mover, of the other)}."""
+    """All boards without a line, up to symmetries of their cells: {(stones of the last mover, of
+    the other)}.
+    """
     images, classes = symmetries(game), {}
     for cells in itertools.product((0, 1, 2), repeat=game.cells):
         board = np.array(cells).reshape(game.rows, game.columns)
@@ -47,7 +51,9 @@ def open_boards(game, alternates):
 @pytest.mark.parametrize("with_codes", [True, False])
 @pytest.mark.parametrize("game", GAMES, ids=str)
 def test_every_open_board_has_one_entry(game, with_codes, monkeypatch):
-    """One of symmetric sets of cells, with all divisions of it; without skips on large boards, of alternating play."""
+    """One of symmetric sets of cells, with all divisions of it; without skips on large boards, of
+    alternating play.
+    """
     if not with_codes:
         monkeypatch.setattr(numbering_module, "MAX_CODED_CELLS", 0)
         monkeypatch.setattr(numbering_module, "MAX_UNPAIRED_CELLS", 0)

@@ -6,7 +6,8 @@ import pytest
 from processes import ROOT, python_path, run_python
 
 PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps")
-# What is installed already, in whatever way, is left out: only the current folder and one place have packages of ours.
+# What is installed already, in whatever way, is left out: only the current folder and one place
+# have packages of ours.
 BEGIN = """
 import importlib.machinery, runpy, sys
 sys.meta_path[:] = [finder for finder in sys.meta_path if "ditable" not in str(finder)]
@@ -17,12 +18,15 @@ class Others(importlib.machinery.PathFinder):
         if path is None and name in {packages!r}:
             path = [place for place in sys.path if place not in cls.elsewhere]
         return super().find_spec(name, path, target)
-sys.meta_path[:] = [Others if finder is importlib.machinery.PathFinder else finder for finder in sys.meta_path]
+path_finder = importlib.machinery.PathFinder
+sys.meta_path[:] = [Others if finder is path_finder else finder for finder in sys.meta_path]
 """
 
 
 def python(options, place, lines, folder):
-    """Run lines of Python in a process of its own in a folder, with a place before all that are known."""
+    """Run lines of Python in a process of its own in a folder, with a place before all that are
+    known.
+    """
     code = "\n".join([BEGIN.format(place=place, packages=PACKAGES), *lines])
     return run_python(*options, "-c", code, cwd=folder, code=None, PYTHONPATH=python_path(place))
 

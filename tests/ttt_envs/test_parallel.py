@@ -22,7 +22,9 @@ GIVE_UP_S = 120
 
 
 def square(number, folder=None):
-    """``number`` squared; in a folder it dies the first time, as by the system when memory runs out."""
+    """``number`` squared; in a folder it dies the first time, as by the system when memory runs
+    out.
+    """
     if folder is not None and number in (3, 11):
         once = Path(folder, str(number))
         with contextlib.suppress(FileExistsError):
@@ -57,7 +59,8 @@ def two_workers(folder):
         "import threading, time",
         "from test_parallel import map_blocks, stay",
         "from ttt_apps.cli import run_command",
-        "threading.Thread(target=time.sleep, args=[300], daemon=True).start()",  # as of a progress bar
+        # as of a progress bar
+        "threading.Thread(target=time.sleep, args=[300], daemon=True).start()",
         "print('begun', flush=True)",
         f"run_command(lambda: list(map_blocks(stay, [({str(folder)!r},)] * 4, 2)))",
     ]

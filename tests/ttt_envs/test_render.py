@@ -19,7 +19,8 @@ def test_a_board_as_text():
     env = mnk_v0.env(size=(2, 3), win_length=2, render_mode="ansi")
     env.reset(seed=0)
     assert env.render() == (
-        "  a  b  c\n1 .  .  .\n2 .  .  .\no to move\nlegal actions: 0 (a1), 1 (b1), 2 (c1), 3 (a2), 4 (b2), 5 (c2)\n"
+        "  a  b  c\n1 .  .  .\n2 .  .  .\no to move\nlegal actions: 0 (a1), 1 (b1), 2 (c1), 3 "
+        "(a2), 4 (b2), 5 (c2)\n"
     )
     env.step(1)
     assert env.render() == (
@@ -127,7 +128,9 @@ def test_vectors_draw_what_single_environments_draw(more):
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 2), (3, 3), (10, 4), (19, 19)])
 def test_a_board_as_pixels(rows, columns):
-    """A stone changes the pixels of its cell only; colours, the last move and both stones differ."""
+    """A stone changes the pixels of its cell only; colours, the last move and both stones
+    differ.
+    """
     game = Game(rows, columns, 2)
     empty = render.picture(game, Scene(np.zeros(game.cells, np.int8), 0))
     edge = max(16, min(64, 608 // max(rows, columns)))

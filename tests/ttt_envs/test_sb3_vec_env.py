@@ -1,4 +1,6 @@
-"""The VecEnv of Stable-Baselines3 against its DummyVecEnv of single environments, and what its own tests ask of one."""
+"""The VecEnv of Stable-Baselines3 against its DummyVecEnv of single environments, and what its own
+tests ask of one.
+"""
 
 import csv
 import json
@@ -70,7 +72,9 @@ def assert_same_step(ours, peer, actions):
     ids=str,
 )
 def test_games_are_those_of_dummy_vec_env(settings):
-    """Observations, rewards, dones and infos, with actions legal and not, at first and after another seeding."""
+    """Observations, rewards, dones and infos, with actions legal and not, at first and after
+    another seeding.
+    """
     ours, peer = make(5, 7, **settings), make_peer(5, 7, **settings)
     assert ours.observation_space == peer.observation_space
     assert [ours.action_space.sample() for _ in range(9)] == [
@@ -110,7 +114,7 @@ def test_options_begin_games_in_positions_once():
     assert_same_step(ours, peer, np.array([0, 4, 0, 4]))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # What the tests of Stable-Baselines3 ask of a VecEnv
 
 
@@ -159,7 +163,7 @@ def test_the_monitor_file_has_all_episodes(tmp_path):
     assert [{key: float(text) for key, text in row.items()} for row in rows] == episodes
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Refusals
 
 

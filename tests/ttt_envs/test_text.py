@@ -1,4 +1,5 @@
-"""Text games: presentations are bijections of the same game, and answers are parsed without a guess.
+"""Text games: presentations are bijections of the same game, and answers are parsed without a
+guess.
 
 test_environments.py has the games themselves.
 """
@@ -28,7 +29,7 @@ POSITION = from_text("x.o/.../..o x")
 FALLEN = from_text("o.../x.../o..x x", FALLING)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Presentations
 
 
@@ -166,7 +167,7 @@ def test_a_prompt_says_rules_until_the_first_answer_and_the_position():
         assert [word in text for text in rules] == [name == "overlines", name != "overlines"]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Answers
 
 
@@ -292,7 +293,7 @@ def test_huge_answers_are_read_in_linear_time(part):
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Games
 
 
@@ -382,7 +383,7 @@ def test_an_opponent_cannot_move_to_a_taken_cell():
         TextGame(TIC_TAC_TOE, opponent=Cheat(), start=from_text("o../.../... x"))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The environment
 
 

@@ -1,4 +1,6 @@
-"""Work on threads: the same results with any number, order, exceptions, nesting, interrupts, and forks."""
+"""Work on threads: the same results with any number, order, exceptions, nesting, interrupts, and
+forks.
+"""
 
 import sys
 import time
@@ -67,7 +69,7 @@ def test_numbers_of_threads_that_cannot_work_are_refused(threads):
             call()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The same results
 
 
@@ -133,7 +135,7 @@ def test_results_do_not_depend_on_threads(work, monkeypatch):
         spread.clear()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Processes
 
 

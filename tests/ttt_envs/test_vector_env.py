@@ -1,4 +1,6 @@
-"""The vector environment against Gymnasium's vector of single environments: modes, limits, seeds, masks and memory."""
+"""The vector environment against Gymnasium's vector of single environments: modes, limits, seeds,
+masks and memory.
+"""
 
 from itertools import product
 
@@ -54,7 +56,8 @@ def assert_same(ours, expected, path=""):
 
 
 def compare(num_envs, mode, steps, seed=0, limit=None, copy=True, **settings):
-    """Play the same actions, legal and not, here and in SyncVectorEnv. Returns how many games ended and were cut.
+    """Play the same actions, legal and not, here and in SyncVectorEnv. Returns how many games ended
+    and were cut.
 
     Where games are reset by the caller, some begin in positions and seats of the options.
     """
@@ -195,7 +198,9 @@ def test_make_vec_passes_mode_and_time_limit():
 
 
 def test_actions_are_ignored_where_no_move_is_made():
-    """Where a step begins a game, and where the opponent won before the first move, as in single environments."""
+    """Where a step begins a game, and where the opponent won before the first move, as in single
+    environments.
+    """
     settings = {"opponent": "random", "seat": "second", "skip_chance": 0.8, "symmetry": "random"}
     env, num_ignored = MNKVectorEnv(8, **settings), 0
     env.reset(seed=0)
@@ -215,7 +220,7 @@ def test_actions_are_ignored_where_no_move_is_made():
     assert single.step(-1)[1:3] == (-1, True)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Memory
 
 

@@ -29,7 +29,7 @@ SMALL_VARIANTS = [
 ]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Policies
 
 
@@ -46,7 +46,9 @@ class LowestOptimal(FirstEmpty):
 
 
 class Drawn(FirstEmpty):
-    """A random distribution over legal moves for each position; a share ``never`` of them has probability 0."""
+    """A random distribution over legal moves for each position; a share ``never`` of them has
+    probability 0.
+    """
 
     def __init__(self, game, seed=0, never=0.4):
         rng = np.random.default_rng(seed)
@@ -111,7 +113,7 @@ CALLS = {
 call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Plain Python
 
 
@@ -137,7 +139,9 @@ def answers(game, policy):
 
 @cache
 def play_out(game, first, second, start=None):
-    """Return (wins, draws, losses) of ``first``, and {state: probability} of states that are reached from the start."""
+    """Return (wins, draws, losses) of ``first``, and {state: probability} of states that are
+    reached from the start.
+    """
     p = answers(game, first), answers(game, second)
     results, reached = [0.0, 0.0, 0.0], {start or start_of(game): 1.0}
     for state, moves in plain.moves_of(game).items():
@@ -154,7 +158,9 @@ def play_out(game, first, second, start=None):
 
 @cache
 def values_of(game, policy, seat):
-    """Return {state: value} and {state: {action: value}} of the best response in ``seat``, for its player."""
+    """Return {state: value} and {state: {action: value}} of the best response in ``seat``, for its
+    player.
+    """
     p, values, of_moves = answers(game, policy), {}, {}
     for state, moves in reversed(plain.moves_of(game).items()):
         of_moves[state] = of_state = {}

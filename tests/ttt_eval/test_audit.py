@@ -1,4 +1,6 @@
-"""Audits of advantage estimators: against definitions, exact values, other libraries, and bad functions."""
+"""Audits of advantage estimators: against definitions, exact values, other libraries, and bad
+functions.
+"""
 
 import math
 
@@ -32,12 +34,14 @@ GROUPS = [
 ]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Estimators are what their sources define
 
 
 def random_arrays(seed, episodes=12, steps=5):
-    """Padded arrays with rewards after every decision, of episodes that are terminated or truncated."""
+    """Padded arrays with rewards after every decision, of episodes that are terminated or
+    truncated.
+    """
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, steps + 1, episodes)
     mask = np.arange(steps) < lengths[:, None]
@@ -169,7 +173,7 @@ def test_group_estimators_are_their_definitions(seed, size):
         )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Other libraries
 
 
@@ -185,7 +189,7 @@ def test_the_buffer_of_sb3_gives_the_same_numbers(seed, discount, lam):
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Episodes
 
 
@@ -250,7 +254,7 @@ def test_the_first_episodes_of_a_seed_do_not_depend_on_their_number():
     ).all()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Bias and variance
 
 
@@ -414,7 +418,9 @@ def test_groups_of_independent_estimates_have_the_variance_of_single_ones():
 
 
 def test_learned_values_approach_exact_ones():
-    """Those of the audited policy in whole episodes, although another policy plays, and only once."""
+    """Those of the audited policy in whole episodes, although another policy plays, and only
+    once.
+    """
     errors = []
     for count in (20, 20_000):
         settings = AuditSettings(
@@ -428,7 +434,7 @@ def test_learned_values_approach_exact_ones():
     assert 100 * errors[1] < errors[0]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Bad input
 
 
@@ -502,7 +508,7 @@ def test_positions_out_of_reach_and_too_many_episodes_are_refused():
         audit("gae", Game(), "random", settings=AuditSettings(episodes=None))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The command
 
 

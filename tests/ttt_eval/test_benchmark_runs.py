@@ -76,7 +76,9 @@ def change(folder, function):
 
 
 def contents(folder):
-    """All that two runs of the same submission have in common: no costs, and no order of completion."""
+    """All that two runs of the same submission have in common: no costs, and no order of
+    completion.
+    """
     return {
         name: array.tobytes()
         for name, array in arrays_of(folder).items()
@@ -113,7 +115,7 @@ def keep_last(folder):
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Runs
 
 
@@ -305,7 +307,9 @@ def test_nets_of_an_agent_are_shown_the_skip_chance():
 
 
 def test_the_quick_form_with_fewer_steps(tmp_path, capsys):
-    """The commands of ``make bench-quick``, with fewer steps, of an agent whose scores are known."""
+    """The commands of ``make bench-quick``, with fewer steps, of an agent whose scores are
+    known.
+    """
     folder, scores, board = (
         tmp_path / "win-or-block",
         tmp_path / "scores.json",
@@ -384,7 +388,7 @@ def test_scores_of_the_quick_form_are_those_of_the_submissions(tmp_path, capsys)
             assert line[task] == f"{round(score, 3) + 0.0:.3f}"  # without -0.000
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Scores
 
 
@@ -431,7 +435,9 @@ def test_submissions_score_what_a_plain_recursion_gives(name, tmp_path):
 
 
 def test_the_last_tables_are_those_that_determine_the_score(tmp_path):
-    """Equal tables are scored against the opponents of their steps, all of which count; otherwise the last one does."""
+    """Equal tables are scored against the opponents of their steps, all of which count; otherwise
+    the last one does.
+    """
     task = find_task("opponents")
     table = tabulate(task.games[0], "random")["probabilities"]
     write_tables(tmp_path / "all", task, {20_000: table, 40_000: table})
@@ -470,7 +476,7 @@ def test_scoring_opens_nothing_else(copy):
         assert len(score_submission(copy).runs) == 6
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Hostile folders
 
 

@@ -37,8 +37,8 @@ RLIABLE = [
 
 
 def test_aggregates_are_those_of_rliable():
-    """Intervals are as long as its percentiles, times what few runs lack: runs vary more than samples of them, and
-    Student's t is wider than the normal distribution."""
+    """Intervals are as long as its percentiles, times what few runs lack: runs vary more than
+    samples of them, and Student's t is wider than the normal distribution."""
     wider = (5 / 4) ** 0.5 * stdtrit(4 * 6, 0.975) / stdtrit(1e9, 0.975)
     for scores, measure, mean, low, high in RLIABLE:
         result = comparison.bootstrap_interval(measure, scores, count=20_000)
@@ -50,7 +50,7 @@ def test_aggregates_are_those_of_rliable():
     assert result.high - result.low == pytest.approx(wider * (0.5666666667 - 0.26), rel=0.08)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Simulated submissions
 
 
@@ -129,7 +129,7 @@ def test_tasks_with_the_same_runs_are_resampled_together():
     assert entry.mean == pytest.approx(entry.axes["critic"])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Files and comparisons
 
 
@@ -248,7 +248,7 @@ def test_submissions_that_cannot_be_compared_are_rejected(other, message):
         compare_submissions([submission("one"), other])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The page
 
 

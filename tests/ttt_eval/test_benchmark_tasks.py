@@ -29,7 +29,9 @@ LARGE = [task for task in TASKS if task.size != (3, 3)]
 
 
 def as_tables(task, policies):
-    """Return the same policies as tables, which are neither symmetric nor known to be anything else."""
+    """Return the same policies as tables, which are neither symmetric nor known to be anything
+    else.
+    """
     masked = task.measure != "illegal-moves"
     tables = []
     for game, policy in zip(task.games, policies, strict=True):
@@ -138,7 +140,7 @@ def test_the_score_of_an_opponent_that_changes_depends_on_the_steps():
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Measures
 
 
@@ -154,7 +156,9 @@ class DrawnOverAllCells(FirstEmpty):
 
 
 def plain_probability(game, policy, opponent, seat, position):
-    """Return the probability of an illegal move of ``policy`` from here on, by recursion over single moves."""
+    """Return the probability of an illegal move of ``policy`` from here on, by recursion over
+    single moves.
+    """
     cells, mover = position
     player = policy if mover == seat else opponent
     p = player.probabilities(Boards.from_positions([position]))[0]
@@ -211,7 +215,7 @@ def test_openings_are_split_by_symmetry_class_of_equal_weight():
     assert score_policies(find_task("openings"), [policy]).value == pytest.approx(expected)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Environments
 
 
@@ -267,7 +271,7 @@ def test_the_page_of_tasks_lists_them():
     assert "\n".join(rows) in (ROOT / "docs/benchmark/index.md").read_text()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Tables
 
 

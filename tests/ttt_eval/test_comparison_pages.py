@@ -1,4 +1,6 @@
-"""Pages of comparisons: the verdict is what the intervals of the result decide, whatever else the result holds."""
+"""Pages of comparisons: the verdict is what the intervals of the result decide, whatever else the
+result holds.
+"""
 
 import copy
 import json
@@ -126,7 +128,7 @@ def results(tmp_path_factory):
     }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Contents
 
 
@@ -161,10 +163,11 @@ def test_the_verdict_of_a_sequential_test_follows_from_its_interval(tmp_path, pa
     assert {"a": "at most 1.0% of tests", "b": "at most 20.0% of tests", None: "has not ended"}[
         better
     ] in words
-    assert {"a": elo["low"] > 0, "b": elo["high"] < 0, None: elo["low"] <= 0 <= elo["high"]}[better]
+    mean, low, high = elo["mean"], elo["low"], elo["high"]
+    assert {"a": low > 0, "b": high < 0, None: low <= 0 <= high}[better]
     sentences = {
-        "a": f"win-or-block is best of 2: Elo {elo['mean']:+.0f} ({elo['low']:+.0f} to {elo['high']:+.0f})",
-        "b": f"random is best of 2: Elo {-elo['mean']:+.0f} ({-elo['high']:+.0f} to {-elo['low']:+.0f})",
+        "a": f"win-or-block is best of 2: Elo {mean:+.0f} ({low:+.0f} to {high:+.0f})",
+        "b": f"random is best of 2: Elo {-mean:+.0f} ({-high:+.0f} to {-low:+.0f})",
         None: "Undecided: ",
     }
     assert [key for key, sentence in sentences.items() if sentence in words] == [better]
@@ -215,8 +218,8 @@ def test_the_place_on_a_ladder_has_its_neighbours_exploitability_and_speed(tmp_p
     next(rung for rung in wide["rungs"] if rung["spec"] == "win-or-block")["low"] = 180.0
     words = page_of_result(tmp_path, wide).text()
     assert (
-        "is rated +210 (+190 to +230): above random, not distinguished from win-or-block, below optimal"
-        in words
+        "is rated +210 (+190 to +230): above random, not distinguished from win-or-block, below "
+        "optimal" in words
     )
 
 
@@ -272,7 +275,7 @@ def test_the_command_on_the_page_repeats_the_test(tmp_path, results):
     assert not (tmp_path / "again" / REPORT).exists()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Damaged and hostile results
 
 

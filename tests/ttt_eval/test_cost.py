@@ -27,8 +27,10 @@ def test_meter_adds_usage_to_the_current_phase():
 def test_move_costs_are_measured_in_a_process(tmp_path, monkeypatch):
     (tmp_path / "heavy.py").write_text(
         "import numpy as np\nfrom ttt_envs.agents.simple import Random\n\n\nclass Heavy(Random):\n"
-        "    def __init__(self, game):\n        super().__init__(game)\n        self.held = np.ones(1 << 24)\n\n"
-        "    def act(self, boards, rng):\n        sum(range(200_000))\n        return super().act(boards, rng)\n"
+        "    def __init__(self, game):\n        super().__init__(game)\n        self.held = "
+        "np.ones(1 << 24)\n\n"
+        "    def act(self, boards, rng):\n        sum(range(200_000))\n        return "
+        "super().act(boards, rng)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delenv("TTT_ENVS_INTERPRET", raising=False)

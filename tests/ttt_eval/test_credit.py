@@ -1,4 +1,6 @@
-"""Credit of turns: its terms add up to the result, and agree with the solver and with expectimax."""
+"""Credit of turns: its terms add up to the result, and agree with the solver and with
+expectimax.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def random_answer(text, rng):
 
 
 def play(number, skip, opponent, presentation):
-    """Play one game with random answers; the seat, and what follows illegal answers, depend on its number."""
+    """Play one game with random answers; the seat, and what follows illegal answers, depend on its
+    number.
+    """
     options = {
         "seat": number % 2,
         "illegal": ("ask", "random", "lose")[number % 3],

@@ -30,7 +30,7 @@ def curve(name, values, games=(1, 10, 100), **labels):
     return Curve(name, {"learner": "mine", "seed": 0, "game": str(GAME), **labels}, rows)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Recording
 
 
@@ -117,7 +117,7 @@ def test_a_run_of_another_format_or_number_of_games_is_refused(tiny_run, tmp_pat
             read_curves([tmp_path])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Groups and summaries
 
 
@@ -183,7 +183,9 @@ def test_summary_is_the_median_with_its_band_also_in_csv(tmp_path):
 
 @pytest.mark.parametrize("runs", [2, 3, 5, 6, 9, 20])
 def test_the_band_is_the_range_of_few_runs_and_covers_the_median_of_many(runs):
-    """The true median is within order statistics k and N + 1 - k but for a tail of the binomial distribution."""
+    """The true median is within order statistics k and N + 1 - k but for a tail of the binomial
+    distribution.
+    """
     low, high = median_band(np.arange(runs, dtype=np.float64)[::-1, None])
     assert low[0] == runs - 1 - high[0]
     assert low[0] == 0 or runs > 5

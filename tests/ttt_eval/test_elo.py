@@ -1,4 +1,6 @@
-"""Elo, net scores and sequential tests, compared with published values, plain sums and simulated matches."""
+"""Elo, net scores and sequential tests, compared with published values, plain sums and simulated
+matches.
+"""
 
 import math
 
@@ -68,7 +70,8 @@ def test_likelihood_of_superiority():
     assert (
         0.5 < likelihood_of_superiority(from_pentanomial([0, 0, 0, 0, 1])) < 0.8
     )  # one pair is no certainty
-    # all pairs one win and one loss, but for 16: after z**2 / 4 more pairs at each end, mean and variance are known
+    # all pairs one win and one loss, but for 16: after z**2 / 4 more pairs at each end, mean and
+    # variance are known
     added = norm.ppf(0.975) ** 2 / 4
     total = 100 + 2 * added
     mean = (58 + added) / total

@@ -52,7 +52,9 @@ LONG = replace(PLAYED, settings={"x": "y" * 9000})
 
 @st.composite
 def played_games(draw):
-    """Games of any length, played by ``chance_outcomes`` of the rules, with their last positions."""
+    """Games of any length, played by ``chance_outcomes`` of the rules, with their last
+    positions.
+    """
     game = draw(any_game(6, skip=True))
     position, opening = from_text("/".join(["." * game.columns] * game.rows) + " o", game), None
     if game.cells > 1 and game.win_length > 1 and draw(st.booleans()):
@@ -134,11 +136,15 @@ def test_text_and_line_of_a_game(tmp_path):
     ]
 
 
-GAME = '{"game": {"skip_chance": 0.25}, "players": ["random", "human"], "moves": "b2 a1+ b1", "result": null}'
+GAME = (
+    '{"game": {"skip_chance": 0.25}, "players": ["random", "human"], "moves": "b2 a1+ b1", '
+    '"result": null}'
+)
 
 
 HOSTILE = [
-    ("null", '"player_0"'), ("b1", "b2"), ("b1", "b1+ c1 c2"), ("a1+ b1", "a1+ b1+ c1+"), ("0.25", "0"),
+    ("null", '"player_0"'), ("b1", "b2"), ("b1", "b1+ c1 c2"), ("a1+ b1", "a1+ b1+ c1+"),
+    ("0.25", "0"),
     ('"b2 a1+ b1"', "[4, 0]"), ("human", "\\u001b[2J"), ("null", 'null, "seed": -1'),
     ("null", 'null, "opening": "xxx/oo./... o"'), ("null", '"' + "x" * MAX_LINE_LENGTH + '"'),
 ]  # fmt: skip

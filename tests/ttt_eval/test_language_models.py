@@ -1,4 +1,6 @@
-"""Language models as players: models that play by known policies, asked directly or through a stub endpoint."""
+"""Language models as players: models that play by known policies, asked directly or through a stub
+endpoint.
+"""
 
 import gzip
 import json
@@ -138,7 +140,9 @@ def test_the_exact_strength_is_that_of_the_policy(model):
 
 
 def test_the_score_has_no_luck():
-    """Two perfect players: without the luck of skips and of the opponent's draws, every pair has the same score."""
+    """Two perfect players: without the luck of skips and of the opponent's draws, every pair has
+    the same score.
+    """
     game = Game(skip_chance=0.5)
     games = evaluate_games("optimal", TextGameConfig(game), "optimal", 20, luck_correction="exact")
     assert games["score"]["mean"] == pytest.approx(0.5, abs=1e-12)
@@ -212,7 +216,7 @@ def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers
         assert result["losses"]["mean"] < 1.0
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # An endpoint
 
 
@@ -400,12 +404,14 @@ def assert_whole(result, game, games):
     ]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # A file of answers
 
 
 def test_prompts_of_a_file_are_answered_by_a_file(tmp_path, capsys):
-    """Also in the form of a batch service, until nothing is missing: the result is that of an endpoint."""
+    """Also in the form of a batch service, until nothing is missing: the result is that of an
+    endpoint.
+    """
     game, file = Game(2, 3, 3), tmp_path / "answers.jsonl"
     stub = Stub(game)
     words = command(tmp_path, "--games", "4", "--positions", "all", "--no-report")
@@ -474,7 +480,7 @@ def test_stored_answers_of_any_content_are_no_danger(tmp_path):
         pass
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Commands
 
 
@@ -540,7 +546,7 @@ def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, capsy
     assert json.loads((tmp_path / "out" / RESULT).read_text())["games"] == data["games"]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Positions as a data set
 
 

@@ -82,7 +82,9 @@ class Remembers(Policy):
 
 
 def test_draws_of_a_pure_policy_that_remembers_are_not_taken_for_known():
-    """Its moves in matches are not drawn from its probabilities, so a correction by these would be biased."""
+    """Its moves in matches are not drawn from its probabilities, so a correction by these would be
+    biased.
+    """
     game = Game(skip_chance=0.25)
     search = MCTS(game, simulations=4, rollout=Guide(game), decisive=False)
     assert (search.pure, make_correction(EXACT, game).expected_values(search)) == (True, None)
@@ -166,7 +168,7 @@ def test_corrected_pairs_add_up_and_reverse():
     assert counts @ (points - mean) ** 2 / 499 == pytest.approx(variance)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Sequential tests
 
 
@@ -248,7 +250,9 @@ def play(test, shape, elo, rng):
 @pytest.mark.parametrize("matches", [30, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("elo", [0, 20, 40])
 def test_errors_of_sequential_tests_and_estimates_after_them(elo, shape, matches):
-    """A false hypothesis is rarely accepted, intervals have their coverage, and half of the estimates are too high."""
+    """A false hypothesis is rarely accepted, intervals have their coverage, and half of the
+    estimates are too high.
+    """
     rng = np.random.default_rng(5 + elo)
     accepted, means, estimates = zip(
         *(play(SPRT(0, 40), shape, elo, rng) for _ in range(matches)), strict=True

@@ -16,7 +16,8 @@ from ttt_eval.matches.match import PAIRS_PER_SEED_BLOCK, MatchSettings, play_blo
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
 
-# player_0's wins, draws and losses in tic-tac-toe with random moves, exactly (tests/data/known-values.json)
+# player_0's wins, draws and losses in tic-tac-toe with random moves, exactly
+# (tests/data/known-values.json)
 RANDOM = (Fraction(737, 1260), Fraction(8, 63), Fraction(121, 420))
 
 GAME = Game(skip_chance=0.25)
@@ -83,7 +84,9 @@ def test_match_aborts_if_a_policy_forfeits_all_games():
 
 
 def same_games_for(blocks_and_jobs, pairs, match):
-    """Return the score and the games, after a check that they depend neither on blocks nor on workers."""
+    """Return the score and the games, after a check that they depend neither on blocks nor on
+    workers.
+    """
     results = []
     for block, jobs in blocks_and_jobs:
         games = []
@@ -173,7 +176,7 @@ def test_games_are_called_alike_only_if_they_end_before_the_board_is_full():
     assert not Score(np.diag([0, 3, 0]), full).is_degenerate
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Openings
 
 

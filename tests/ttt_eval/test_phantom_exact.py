@@ -1,4 +1,6 @@
-"""Exact results in phantom games: known numbers, all histories in plain Python, and gradients by differences."""
+"""Exact results in phantom games: known numbers, all histories in plain Python, and gradients by
+differences.
+"""
 
 import dataclasses
 
@@ -25,7 +27,9 @@ CASES = [
 @pytest.mark.parametrize("misere", [False, True])
 @pytest.mark.parametrize("game", CASES, ids=str)
 def test_results_are_those_of_all_histories(game, misere):
-    """Wins of a best response are those of some best response: two of the same value may win more and less often."""
+    """Wins of a best response are those of some best response: two of the same value may win more
+    and less often.
+    """
     game = PhantomGame(dataclasses.replace(game.game, misere=misere), game.kind)
     state, policies = (
         phantoms.start(game),

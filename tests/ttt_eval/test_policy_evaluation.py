@@ -30,7 +30,9 @@ PAIRS = {
 
 
 class Dictionaries:
-    """Both policies' play seen by the player in ``seat``, whose decisions are the time steps of the discount."""
+    """Both policies' play seen by the player in ``seat``, whose decisions are the time steps of the
+    discount.
+    """
 
     def __init__(self, game, first, second, seat, discount):
         self.game, self.seat, self.discount = game, seat, discount
@@ -141,8 +143,8 @@ def test_published_facts():
     assert result.values[0] == pytest.approx(0.236744035993304, abs=1e-14)
     gradient = result.occupancy[:, None] * result.probabilities * np.nan_to_num(result.advantages)
     assert (gradient**2).sum() == pytest.approx(8.7616669e-4, rel=1e-6)
-    # second moment per game of the score-function gradient, if exact advantages weigh the scores; with the squared norm
-    # of a score of the uniform policy
+    # second moment per game of the score-function gradient, if exact advantages weigh the scores;
+    # with the squared norm of a score of the uniform policy
     score = 1 - 1 / result.boards.legal(SKIP3).sum(axis=1, keepdims=True)
     moment = (
         result.occupancy[:, None]

@@ -42,7 +42,9 @@ def test_policy_identity_covers_its_files(tmp_path, monkeypatch):
 
 
 def test_run_that_is_trained_on_is_made_anew(tmp_path):
-    """In one process: its policy, and the luck correction by its values; until then each is made once."""
+    """In one process: its policy, and the luck correction by its values; until then each is made
+    once.
+    """
     spec, boards = (
         f"run:{tmp_path}",
         Boards.from_positions([from_text("oo./xx./... o", Game())]),

@@ -1,4 +1,6 @@
-"""Puzzles: their values are exact, their obvious moves lose, and no two of the built-in set are symmetric."""
+"""Puzzles: their values are exact, their obvious moves lose, and no two of the built-in set are
+symmetric.
+"""
 
 import dataclasses
 import json

@@ -1,4 +1,6 @@
-"""Work whose results are stored: any number of workers, and a kill at any change of a file, leave the same files."""
+"""Work whose results are stored: any number of workers, and a kill at any change of a file, leave
+the same files.
+"""
 
 import random
 import re
@@ -127,7 +129,9 @@ def contents(folder):
 
 @pytest.mark.parametrize("name", WORK)
 def test_nothing_is_written_through_a_link(name, tmp_path):
-    """Linked results are replaced; linked units, and linked folders within, are refused, also where all is done."""
+    """Linked results are replaced; linked units, and linked folders within, are refused, also where
+    all is done.
+    """
     folder, outside = tmp_path / "results", tmp_path / "outside"
     WORK[name](folder)
     for path in sorted(folder.iterdir()):

@@ -1,4 +1,6 @@
-"""Pages of runs: their numbers are those of the exact functions; unfinished runs have a page, too."""
+"""Pages of runs: their numbers are those of the exact functions; unfinished runs have a page,
+too.
+"""
 
 import html
 import json
@@ -51,7 +53,9 @@ def train_run(folder, *options, games=600):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A run of tabular Q-learning with skips and exact measurements, in a folder with a difficult name."""
+    """A run of tabular Q-learning with skips and exact measurements, in a folder with a difficult
+    name.
+    """
     folder = tmp_path_factory.mktemp("runs") / "a <b> & \"ü\" 'c' d:e"
     return train_run(folder, "--skip-chance", "0.25", "--epsilon", "0.2", "--exact-every", "100")
 
@@ -79,7 +83,7 @@ def write_runs(path, runs, *progress):
     return write_report(path, runs_report(read_runs(path, runs, *progress)))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # One run
 
 
@@ -100,7 +104,8 @@ def test_numbers_of_a_page_are_exact(run):
     ]
     assert cells == pytest.approx(np.ravel(outcomes), abs=6e-5)
     for title, values in (
-        ("Exact values", choice.exact), ("Its own values", choice.own), ("Move probabilities", choice.probabilities)
+        ("Exact values", choice.exact), ("Its own values", choice.own),
+        ("Move probabilities", choice.probabilities)
     ):  # fmt: skip
         assert page.map(title) == pytest.approx(values, abs=0.0051)
     mistakes = [*worst_positions(SKIP, policy), *worst_positions(SKIP, policy, "random")]
@@ -225,7 +230,7 @@ def test_a_damaged_file_is_named_in_one_sentence(run, name, content, message):
         write_run_page(run, None)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Several runs
 
 
@@ -359,7 +364,7 @@ def test_more_runs_than_fit_a_page_are_compared_as_settings(curves, tmp_path):
     assert "The runs" not in page.outline
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Parts
 
 

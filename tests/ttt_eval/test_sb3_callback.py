@@ -1,4 +1,6 @@
-"""The callback of Stable-Baselines3: what it logs is exact, and the model learns as it would without."""
+"""The callback of Stable-Baselines3: what it logs is exact, and the model learns as it would
+without.
+"""
 
 import json
 

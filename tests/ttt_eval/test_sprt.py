@@ -52,7 +52,9 @@ def test_result_is_that_of_the_pairs_in_order(tmp_path):
 
 
 def test_clearly_better_player_is_accepted_early(tmp_path):
-    """Far better than either hypothesis: the mean is in its interval although the ratio has gained little for it."""
+    """Far better than either hypothesis: the mean is in its interval although the ratio has gained
+    little for it.
+    """
     result = run(tmp_path, "win-or-block", SPRT(0, 5))
     assert result.accepted == "elo1"
     assert 128 < result.games < 4000

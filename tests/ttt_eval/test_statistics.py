@@ -39,7 +39,8 @@ def test_coverage_of_intervals_from_pairs_with_many_draws(draws, pairs):
 
 
 def test_interval_from_seeds_is_student_s():
-    # Student (1908), the additional hours of sleep of ten patients: mean .75, t(9, .975) = 2.262157, s = 1.789010
+    # Student (1908), the additional hours of sleep of ten patients: mean .75, t(9, .975) =
+    # 2.262157, s = 1.789010
     sleep = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
     interval = statistics.interval_from_seeds(sleep)
     assert interval.mean == pytest.approx(0.75)

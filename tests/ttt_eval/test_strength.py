@@ -1,4 +1,6 @@
-"""Strength, worst positions and differences, compared with exact functions and a traversal in plain Python."""
+"""Strength, worst positions and differences, compared with exact functions and a traversal in plain
+Python.
+"""
 
 import numpy as np
 import pytest

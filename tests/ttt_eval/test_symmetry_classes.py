@@ -1,4 +1,6 @@
-"""Exact results over symmetry classes and with cached answers, compared with results over single boards."""
+"""Exact results over symmetry classes and with cached answers, compared with results over single
+boards.
+"""
 
 import numpy as np
 import plain
@@ -93,7 +95,9 @@ def test_results_over_classes_on_4x4_with_skips():
 
 
 def test_only_declared_symmetries_are_used():
-    """An asymmetric policy has the results of plain Python; a wrong declaration is not checked and changes them."""
+    """An asymmetric policy has the results of plain Python; a wrong declaration is not checked and
+    changes them.
+    """
     asymmetric = policy_of("drawn1", SIX)
     ours = outcome(SIX, asymmetric, "random")
     assert_allclose(ours, play_out(SIX, "drawn1", "random")[0], rtol=0, atol=1e-12)

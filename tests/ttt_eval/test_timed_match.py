@@ -22,7 +22,9 @@ AMPLE = Clock(1000)
 
 
 class Slow(FirstEmpty):
-    """Plays the first empty cell; each move from `from_stones` stones takes `seconds` of a simulated clock."""
+    """Plays the first empty cell; each move from `from_stones` stones takes `seconds` of a
+    simulated clock.
+    """
 
     time = 0.0
 
@@ -116,7 +118,7 @@ def test_sequential_test_with_a_clock(tmp_path):
     assert (result.games, result.raw["clock"]) == (16, "5+0.1")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Time management under load
 
 

@@ -122,7 +122,7 @@ def test_coverage_of_intervals(tournaments):
     np.testing.assert_allclose(inside / tournaments, 0.95, atol=error + 0.01)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Round robin
 
 PLAYERS = ("random", "win-or-block", "mcts:simulations=4")

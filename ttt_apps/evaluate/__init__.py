@@ -15,7 +15,9 @@ from ttt_envs.core.checks import Refusal, closest_names
 __all__ = ["COMMANDS", "main"]
 
 Commands = Mapping[str, tuple[str, str]]
-"""Maps a command to "module:class", or to "module:name" of a group of commands, and to its description."""
+"""Maps a command to "module:class", or to "module:name" of a group of commands, and to its
+description.
+"""
 
 COMMANDS: Commands = {
     "exact": ("ttt_apps.evaluate.exact:Exact", "Compute the exact result of A against B."),
@@ -81,10 +83,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(words: Sequence[str], commands: Commands, prog: str, about: str) -> None:
-    """Run the command that the first word names; in a group of commands, the second word names it."""
+    """Run the command that the first word names; in a group of commands, the second word names
+    it.
+    """
     if words and not words[0].startswith("-") and words[0] not in commands:
         raise Refusal(
-            f"there is no command {words[0]!r} (see {prog} --help): {closest_names(words[0], commands)}"
+            f"there is no command {words[0]!r} (see {prog} --help): "
+            f"{closest_names(words[0], commands)}"
         )
     if not words or words[0] not in commands:  # help: the parser needs no command's own options
         stubs: dict[str, Any] = {

@@ -18,15 +18,18 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
-    """Measure bias, variance and mean squared error of an advantage estimator against exact advantages.
+    """Measure bias, variance and mean squared error of an advantage estimator against exact
+    advantages.
 
-    A policy plays a fixed opponent. The estimator computes advantages from the rewards and from a critic's values. The
-    errors are those of the advantages, and those of the policy gradients that they give.
+    A policy plays a fixed opponent. The estimator computes advantages from the rewards and from a
+    critic's values. The errors are those of the advantages, and those of the policy gradients that
+    they give.
     """
 
     names: Annotated[cli.Names, tyro.conf.arg(metavar="NAME...")] = tyro.MISSING
-    """estimators: monte-carlo, return-minus-value, n-step, td-lambda, gae:lam=0.9, gae-finite, v-trace,
-    importance-sampling, rloo, grpo, per-turn, per-turn-return, or all of these; or module:function of your own"""
+    """estimators: monte-carlo, return-minus-value, n-step, td-lambda, gae:lam=0.9, gae-finite,
+    v-trace, importance-sampling, rloo, grpo, per-turn, per-turn-return, or all of these; or
+    module:function of your own"""
     policy: str = "random"
     """the audited policy, such as run:PATH"""
     opponent: str = "random"
@@ -34,8 +37,8 @@ class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
     seat: int = 0
     """seat of the audited policy: 0 moves first, 1 second"""
     critic: str = "exact"
-    """values that the estimator is given: exact, zero, learned:N (mean returns of N other episodes, by position), or
-    those of a policy, such as run:PATH"""
+    """values that the estimator is given: exact, zero, learned:N (mean returns of N other episodes,
+    by position), or those of a policy, such as run:PATH"""
     behaviour: cli.TextOption = ""
     """policy that plays in place of the audited one, for off-policy estimators"""
     discount: float = 1.0
@@ -49,7 +52,8 @@ class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
     episodes: cli.Positive = 20_000
     """number of sampled episodes"""
     enumerate: tyro.conf.FlagCreatePairsOff[bool] = False
-    """compute exact numbers from all episodes that can occur; for small boards and late positions"""
+    """compute exact numbers from all episodes that can occur; for small boards and late positions
+    """
     seed: cli.Natural = 0
     """seed of all random numbers"""
 
@@ -78,7 +82,10 @@ class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
         data = [audit.to_dict() for audit in audits]
         players = {"policy": self.policy, "opponent": self.opponent, "behaviour": self.behaviour}
         result = {"game": game.to_dict(), **players, **options, "estimators": data}
-        title = f"{self.policy} against {self.opponent}, {game}, critic {self.critic}, {audits[0].episodes:,} episodes"
+        title = (
+            f"{self.policy} against {self.opponent}, {game}, critic {self.critic}, "
+            f"{audits[0].episodes:,} episodes"
+        )
         cli.show(result, *_tables(title, data), json=self.json)
 
 
@@ -101,13 +108,15 @@ def _tables(title: str, audits: Sequence[Mapping[str, Any]]) -> Iterator[Table |
     yield cli.rows_table(gradients)
     first = audits[0]
     yield (
-        f"exact gradient: squared length {cli.format_value(first['exact_gradient_squared'])}. Errors are sums of "
+        f"exact gradient: squared length {cli.format_value(first['exact_gradient_squared'])}. "
+        "Errors are sums of "
         f"squares over all logits, of the gradient of one episode. "
     ) + (
         "All numbers are exact."
         if first["exact"]
         else f"Intervals are 95%. Bias and variance of advantages are those of "
-        f"{first['coverage']:.1%} of the decisions, whose position and action occurred at least twice."
+        f"{first['coverage']:.1%} of the decisions, whose position and action occurred at least "
+        "twice."
     )
 
 

@@ -1,4 +1,6 @@
-"""``evaluate.py bench``: run agents on the benchmark, score submissions, and compare them on a page."""
+"""``evaluate.py bench``: run agents on the benchmark, score submissions, and compare them on a
+page.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,8 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
     """
 
     agent: Annotated[cli.TextOption, tyro.conf.arg(metavar="NAME|module:make")] = ""
-    """a name, such as q-learning or sb3-ppo; or a function make(task, seed) of your own, which returns an object with
-    learn(env, steps). Without one, list the names"""
+    """a name, such as q-learning or sb3-ppo; or a function make(task, seed) of your own, which
+    returns an object with learn(env, steps). Without one, list the names"""
     task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME..."), cli.UNSAID] = ()
     """tasks; default: all"""
     seeds: cli.OptionalPositive = None
@@ -70,8 +72,8 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
     tuning_steps: cli.Natural = 0
     """environment steps spent on the choice of settings"""
     out: cli.OptionalPath = None
-    """folder of the runs, and of the submission that they make, submission.npz; default: runs/bench/ and the name of
-    the agent"""
+    """folder of the runs, and of the submission that they make, submission.npz; default:
+    runs/bench/ and the name of the agent"""
 
     def run(self) -> None:
         """Do the missing runs.
@@ -123,7 +125,9 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
 
 
 def _source_hash(agent: str) -> str:
-    """Return the SHA-256 of the module of an agent ``module:make``; "" for an agent of this package."""
+    """Return the SHA-256 of the module of an agent ``module:make``; "" for an agent of this
+    package.
+    """
     module, _, make = agent.partition(":")
     origin = getattr(importlib.util.find_spec(module), "origin", None) if make else None
     return hashlib.sha256(Path(origin).read_bytes()).hexdigest() if origin else ""
@@ -131,9 +135,11 @@ def _source_hash(agent: str) -> str:
 
 @dataclass(frozen=True)
 class BenchScore(cli.JsonOptions, cli.OutputOptions):
-    """Score submissions to the benchmark ttt-exact: every score is computed from their tables alone.
+    """Score submissions to the benchmark ttt-exact: every score is computed from their tables
+    alone.
 
-    No code of a submission is run. Scores are exact: 0 is uniformly random play, 1 the best possible.
+    No code of a submission is run. Scores are exact: 0 is uniformly random play, 1 the best
+    possible.
     """
 
     submissions: Annotated[cli.Paths, tyro.conf.arg(metavar="FILE|FOLDER ...")] = tyro.MISSING
@@ -143,7 +149,9 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
     out: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE")] = None
     """write the scores to a file, as --json prints them"""
     last: tyro.conf.FlagCreatePairsOff[bool] = False
-    """score those tables alone that determine the score of a run: the last, or where the opponent changes all"""
+    """score those tables alone that determine the score of a run: the last, or where the opponent
+    changes all
+    """
 
     def run(self) -> None:
         """Score, write and print.
@@ -172,7 +180,8 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
         cli.show(
             data,
             cli.rows_table(row for row in means if any(list(row.values())[1:])),
-            "Means over seeds of exact scores: 0 is random play, 1 the best possible; * not all checkpoints are there.",
+            "Means over seeds of exact scores: 0 is random play, 1 the best possible; * not all "
+            "checkpoints are there.",
             json=self.json,
         )
 
@@ -206,8 +215,9 @@ def _mean_score(score: SubmissionScores, task: str) -> str | None:
 class BenchReport(cli.JsonOptions, cli.OutputOptions):
     """Compare submissions to the benchmark ttt-exact on a page.
 
-    Scores of submissions are computed from their tables; .json files hold those that bench score --out FILE has
-    written. The page has the leaderboard, axes, tasks, probabilities of improvement, and score by cost.
+    Scores of submissions are computed from their tables; .json files hold those that bench score
+    --out FILE has written. The page has the leaderboard, axes, tasks, probabilities of improvement,
+    and score by cost.
     """
 
     submissions: Annotated[cli.Paths, tyro.conf.arg(metavar="FILE|FOLDER ...")] = tyro.MISSING

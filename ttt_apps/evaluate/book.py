@@ -43,8 +43,8 @@ class BuildBook(cli.TrustOptions, cli.OutputOptions, cli.WorkOptions, cli.GameOp
     player: cli.OptionalText = None
     """include only the moves of this player, named as in the logs"""
     search: cli.OptionalText = None
-    """instead of logs: a policy with action values, such as mcts:simulations=10000; it evaluates every early position
-    of the game given by --size, --win-length and --skip-chance"""
+    """instead of logs: a policy with action values, such as mcts:simulations=10000; it evaluates
+    every early position of the game given by --size, --win-length and --skip-chance"""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("opening.book")
     """the new file"""
 
@@ -80,7 +80,8 @@ class BuildBook(cli.TrustOptions, cli.OutputOptions, cli.WorkOptions, cli.GameOp
             book = self._search(self.search)
         made_of = self.search or f"{book.games:,} games"
         cli.print_output(
-            f"{book.game}: {len(book.positions):,} positions and {len(book.cells):,} moves of {made_of}"
+            f"{book.game}: {len(book.positions):,} positions and {len(book.cells):,} moves of "
+            f"{made_of}"
         )
         cli.print_status(f"written: {self.out}")
 
@@ -135,7 +136,8 @@ class ShowBook(cli.JsonOptions):
         }
         cli.show(
             {**facts, "position": text, "moves": rows},
-            f"{self.book}: {game}, {len(book.positions):,} positions with fewer than {book.plies} stones",
+            f"{self.book}: {game}, {len(book.positions):,} positions with fewer than {book.plies} "
+            "stones",
             cli.rows_table(rows, title=text) if rows else f"it has no move in {text!r}",
             json=self.json,
         )

@@ -31,13 +31,13 @@ DatabaseFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FO
 
 @dataclass(frozen=True)
 class Build(cli.ThreadOptions, cli.ExactOptions):
-    """Compute the values of all positions with at least so many stones, in a folder; resume a build that was
-    stopped.
+    """Compute the values of all positions with at least so many stones, in a folder; resume a build
+    that was stopped.
     """
 
     stones: cli.Natural = 0
-    """number of stones of the first layer; 0 for the whole game, of up to 21 cells, or with --gravity up to 6 x 5; of
-    up to 25 cells the last layers"""
+    """number of stones of the first layer; 0 for the whole game, of up to 21 cells, or with
+    --gravity up to 6 x 5; of up to 25 cells the last layers"""
     folder: cli.OptionalPath = None
     """the folder; default: databases/ and a name made of the game"""
     dry_run: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -52,8 +52,10 @@ class Build(cli.ThreadOptions, cli.ExactOptions):
             next(filter(Path.exists, (folder, *folder.absolute().parents)))
         ).free
         cost = (
-            f"{game} from {self.stones} stones on has about {sum(needed.by_stones):,} values: {needed.disk:,} bytes in "
-            f"{folder} ({free:,} free), {needed.memory:,} of memory meanwhile, {needed.seconds:,.0f} s on one core"
+            f"{game} from {self.stones} stones on has about {sum(needed.by_stones):,} values: "
+            f"{needed.disk:,} bytes in "
+            f"{folder} ({free:,} free), {needed.memory:,} of memory meanwhile, "
+            f"{needed.seconds:,.0f} s on one core"
         )
         if self.dry_run:
             cli.show(
@@ -76,7 +78,9 @@ class Build(cli.ThreadOptions, cli.ExactOptions):
 
 @dataclass(frozen=True)
 class Verify(cli.JsonOptions, cli.WorkOptions):
-    """Recompute the entries of a database from the rules, by single look-ups; errors end with exit code 2."""
+    """Recompute the entries of a database from the rules, by single look-ups; errors end with exit
+    code 2.
+    """
 
     folder: DatabaseFolder = tyro.MISSING
     """the database"""
@@ -95,7 +99,8 @@ class Verify(cli.JsonOptions, cli.WorkOptions):
             entries = range(numbering.size(stones))
             if store.read(stones, len(entries)) is None:
                 raise Refusal(
-                    f"{store.file(stones)} is missing or damaged: build again, which makes this file alone"
+                    f"{store.file(stones)} is missing or damaged: build again, which makes this "
+                    "file alone"
                 )
             starts = entries[::BLOCK_SIZE]
             blocks += [
@@ -109,7 +114,8 @@ class Verify(cli.JsonOptions, cli.WorkOptions):
                 if wrong >= 0:
                     position = describe_entry(game, stones, wrong)
                     raise Refusal(
-                        f"{store.file(stones)} is wrong in entry {wrong:,}, of the position {position!r}: it "
+                        f"{store.file(stones)} is wrong in entry {wrong:,}, of the position "
+                        f"{position!r}: it "
                         f"contradicts the next layer. Remove the file and build again"
                     )
                 checked, largest = checked + len(entries), max(largest, difference)

@@ -48,7 +48,9 @@ class Exact(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
 
 @dataclass(frozen=True)
 class Exploitability(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
-    """Measure the distance of A from perfect play: best responders' exact results, exploitability, and regret."""
+    """Measure the distance of A from perfect play: best responders' exact results, exploitability,
+    and regret.
+    """
 
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING
     """a policy, such as random, optimal:epsilon=0.1 or run:PATH"""
@@ -105,7 +107,9 @@ def as_dict(result: dynamic_programming.OutcomeProbabilities) -> dict[str, Any]:
 
 
 def _format(number: float) -> str:
-    """Format with six decimal places, and with an exponent where they would show a number that is not 0 as 0."""
+    """Format with six decimal places, and with an exponent where they would show a number that is
+    not 0 as 0.
+    """
     return f"{number:.6f}" if number == 0 or round(number, 6) else f"{number:.1e}"
 
 

@@ -1,4 +1,6 @@
-"""``evaluate.py games FILE``: check and count logs of games, print them as text, or convert them."""
+"""``evaluate.py games FILE``: check and count logs of games, print them as text, or convert
+them.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,12 @@ class Games(cli.JsonOptions, cli.OutputOptions):
     out: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE"), cli.ONE_OF] = None
     """write them to another file, as a log, or as text if its name ends with .txt"""
     explain: Annotated[cli.OptionalPositive, cli.ONE_OF] = None
-    """explain the result of the game with this number, from 1: by the values of its moves and the luck of its skips"""
+    """explain the result of the game with this number, from 1: by the values of its moves and the
+    luck of its skips
+    """
     luck_correction: Annotated[cli.TextOption, tyro.conf.arg(metavar="exact|run:PATH|off")] = ""
-    """values that explain a game and correct scores for the luck of skips, as in evaluate.py match"""
+    """values that explain a game and correct scores for the luck of skips, as in evaluate.py match
+    """
 
     def run(self) -> None:
         """Read, check, and print or write."""
@@ -90,7 +95,8 @@ class Games(cli.JsonOptions, cli.OutputOptions):
             f"game {number} of {self.file}, {played.players[0]} (o) against {played.players[1]} (x)"
         )
         skips = played.game.skip_chance > 0
-        sentence = f"{describe_account(account, 0, ('o', 'its moves', 'those of x'), skips=skips).capitalize()}."
+        description = describe_account(account, 0, ("o", "its moves", "those of x"), skips=skips)
+        sentence = f"{description.capitalize()}."
         cli.show(
             account.to_dict(played), cli.rows_table(rows, title=title), sentence, json=self.json
         )

@@ -19,7 +19,8 @@ from ttt_eval.policy_identity import policy_identity
 
 @dataclass(frozen=True)
 class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
-    """Place a policy on a ladder: its rating among a dozen opponents of known strength, and the cost of its moves.
+    """Place a policy on a ladder: its rating among a dozen opponents of known strength, and the
+    cost of its moves.
 
     Without a policy, show the ladder itself. On small boards results of pure policies are exact.
     """
@@ -27,7 +28,9 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
     policy: Annotated[cli.TextOption, tyro.conf.Positional, tyro.conf.arg(metavar="[POLICY]")] = ""
     """policy to place, such as run:PATH or mcts:simulations=50"""
     ladder: Annotated[cli.TextOption, tyro.conf.arg(metavar="NAME|FILE")] = ""
-    """3x3, 3x3-skip, 4x4-skip, 5x5-skip or a .json file; default: that of the game, or of the run's own game"""
+    """3x3, 3x3-skip, 4x4-skip, 5x5-skip or a .json file; default: that of the game, or of the run's
+    own game
+    """
     games: cli.Even = ladders.GAMES
     """number of games against each reference policy where results are not exact, an even number"""
     seed: cli.Natural = 0
@@ -107,7 +110,9 @@ def rung_row(rung: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _place_table(ladder: ladders.Ladder, result: Mapping[str, Any]) -> Table:
-    """Return a table of the results against all rungs, with the policy at its place between them."""
+    """Return a table of the results against all rungs, with the policy at its place between
+    them.
+    """
     rows = [
         {
             "reference policy": rung["spec"],

@@ -1,4 +1,6 @@
-"""``evaluate.py list KIND``: policies and learners with their arguments, tasks of the benchmark, and studies."""
+"""``evaluate.py list KIND``: policies and learners with their arguments, tasks of the benchmark,
+and studies.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,16 @@ from ttt_apps.evaluate.reproduce import load_studies
 from ttt_envs.agents.specs import POLICIES, load_object
 
 ABOUT = {
-    "policies": "Arguments are written behind the name, as in optimal:epsilon=0.1 or mcts:simulations=500,c=1; a value "
-    "with commas or colons in it stands in parentheses, as in expectiminimax:depth=2,leaf=(run:runs/first). A class of "
-    "your own is module:Class or module:Class:key=value.",
-    "learners": "Settings are options of train.py: python train.py --learner q-learning --epsilon 0.2. Defaults after "
-    "self-play hold with --opponent self.",
+    "policies": (
+        "Arguments are written behind the name, as in optimal:epsilon=0.1 or "
+        "mcts:simulations=500,c=1; a value with commas or colons in it stands in parentheses, as "
+        "in expectiminimax:depth=2,leaf=(run:runs/first). A class of your own is module:Class or "
+        "module:Class:key=value."
+    ),
+    "learners": (
+        "Settings are options of train.py: python train.py --learner q-learning --epsilon 0.2. "
+        "Defaults after self-play hold with --opponent self."
+    ),
     "tasks": "evaluate.py bench run --agent NAME --task TASK trains an agent on a task.",
     "studies": "evaluate.py reproduce NAME runs a study, with --quick a small form of it.",
 }
@@ -28,7 +35,9 @@ ABOUT = {
 
 @dataclass(frozen=True)
 class List(cli.JsonOptions):
-    """List policies or learners with their arguments and defaults, tasks of the benchmark, or studies."""
+    """List policies or learners with their arguments and defaults, tasks of the benchmark, or
+    studies.
+    """
 
     kind: Annotated[Literal["policies", "learners", "tasks", "studies"], tyro.conf.Positional] = (
         tyro.MISSING
@@ -71,7 +80,9 @@ def _facts(kind: str) -> dict[str, dict[str, Any]]:
 
 
 def _describe_factory(factory: Callable[..., Any]) -> dict[str, Any]:
-    """Describe a factory and its arguments: name -> default, null and "needed" without a default."""
+    """Describe a factory and its arguments: name -> default, null and "needed" without a
+    default.
+    """
     arguments = {
         name.replace("_", "-"): {
             "default": None if parameter.default is parameter.empty else parameter.default,

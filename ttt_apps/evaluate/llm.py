@@ -1,4 +1,6 @@
-"""``evaluate.py llm``: a language model as a player, through an endpoint or by a file of answers."""
+"""``evaluate.py llm``: a language model as a player, through an endpoint or by a file of
+answers.
+"""
 
 from __future__ import annotations
 
@@ -34,55 +36,72 @@ UNPRINTED_KEYS = ("pairs", "corrected", "moves", "blunders", "exact")
 
 @dataclass(frozen=True)
 class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
-    """Evaluate a language model as a player, by an endpoint with OpenAI's chat completions or by a file of answers.
+    """Evaluate a language model as a player, by an endpoint with OpenAI's chat completions or by a
+    file of answers.
 
-    It plays pairs of games with the seats swapped, answers in all reachable positions, or both. Answers are kept in a
-    file: the same command continues where it was stopped, and pays for no answer twice. Without --endpoint nobody is
-    asked, and the prompts that the file of answers lacks are written to --prompts, as batch services read them.
+    It plays pairs of games with the seats swapped, answers in all reachable positions, or both.
+    Answers are kept in a file: the same command continues where it was stopped, and pays for no
+    answer twice. Without --endpoint nobody is asked, and the prompts that the file of answers lacks
+    are written to --prompts, as batch services read them.
     """
 
     model: Annotated[str, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
     """name of the model, as the endpoint knows it"""
     endpoint: Annotated[cli.TextOption, tyro.conf.arg(metavar="URL"), cli.ONE_OF] = ""
-    """address of the endpoint, such as http://127.0.0.1:8000/v1; the key is read from OPENAI_API_KEY"""
+    """address of the endpoint, such as http://127.0.0.1:8000/v1; the key is read from
+    OPENAI_API_KEY
+    """
     answers: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.jsonl")] = None
     """file of the answers; default: one of endpoint and model in the user's cache"""
     prompts: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.jsonl"), cli.ONE_OF] = None
-    """file for prompts without an answer, without --endpoint; default: prompts.jsonl in the folder --out"""
+    """file for prompts without an answer, without --endpoint; default: prompts.jsonl in the folder
+    --out
+    """
     dry_run: tyro.conf.FlagCreatePairsOff[bool] = False
     """print the number of prompts and of tokens, with --price what they cost at most, and stop"""
     price: Annotated[tuple[float, float], tyro.conf.arg(metavar="PROMPTS ANSWERS")] = (0.0, 0.0)
-    """price of a million tokens of prompts, and of a million of answers: says what this call has cost, with --dry-run
-    about what it costs at most"""
+    """price of a million tokens of prompts, and of a million of answers: says what this call has
+    cost, with --dry-run about what it costs at most"""
     presentation: str = "grid"
-    """presentation of the game: grid, coordinates, numbers, shuffled, and on 3 x 3 magic-square or words"""
+    """presentation of the game: grid, coordinates, numbers, shuffled, and on 3 x 3 magic-square or
+    words
+    """
     games: cli.OptionalEven = None
     """number of games, even; default: 100, with --positions none"""
     opponent: cli.TextOption = ""
-    """opponent in the games, such as random or run:PATH; default: optimal on boards of up to 16 cells, else
-    win-or-block"""
+    """opponent in the games, such as random or run:PATH; default: optimal on boards of up to 16
+    cells, else win-or-block"""
     positions: Literal["all", "none"] = "none"
-    """ask for the move in every reachable position; at temperature 0 the result has the exact exploitability"""
+    """ask for the move in every reachable position; at temperature 0 the result has the exact
+    exploitability
+    """
     illegal: Literal["ask", "lose", "random"] = "ask"
-    """what follows an illegal answer: up to three further questions and then a lost game, a lost game at once, or a
-    random move"""
+    """what follows an illegal answer: up to three further questions and then a lost game, a lost
+    game at once, or a random move"""
     temperature: float = 0.0
     """temperature of the model"""
     max_tokens: cli.Positive = 1024
     """maximum number of tokens of an answer"""
     fields: Annotated[str, tyro.conf.arg(metavar="JSON")] = "{}"
-    """further fields of requests; null leaves one out: '{"max_tokens": null, "max_completion_tokens": 1024}'"""
+    """further fields of requests; null leaves one out: '{"max_tokens": null,
+    "max_completion_tokens": 1024}'
+    """
     seed: cli.Natural = 0
-    """seed of skips, opponent and shuffled names; sent to the endpoint with a temperature above 0"""
+    """seed of skips, opponent and shuffled names; sent to the endpoint with a temperature above 0
+    """
     concurrency: cli.Positive = 8
     """maximum number of requests at a time"""
     timeout: cli.Positive = TIMEOUT_S
-    """maximum time of a reply in seconds, to its end; one that takes longer is requested again, up to six times"""
+    """maximum time of a reply in seconds, to its end; one that takes longer is requested again, up
+    to six times
+    """
     luck_correction: Annotated[cli.TextOption, tyro.conf.arg(metavar="exact|off|SPEC")] = ""
-    """value function that corrects the luck of games; default: exact with skips on boards of up to 12 cells, else
-    off"""
+    """value function that corrects the luck of games; default: exact with skips on boards of up to
+    12 cells, else off"""
     out: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FOLDER")] = None
-    """folder for result.json and report.html; default: runs/llm/ and a name made of game, model and presentation"""
+    """folder for result.json and report.html; default: runs/llm/ and a name made of game, model and
+    presentation
+    """
 
     def run(self) -> None:
         """Ask, play, write and print.
@@ -135,7 +154,8 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         self.check_folder(out, same, {"games": {"games": games}} if games else {})
         if ask is not None:
             cli.warn(
-                f"up to {usage['prompts']:,} prompts, less those with stored answers: --dry-run estimates tokens"
+                f"up to {usage['prompts']:,} prompts, less those with stored answers: --dry-run "
+                "estimates tokens"
             )
         with open_answers(path) as answers, cli.bar("answers", path.parent) as progress:
             interview = Interview(sampling, answers, ask, progress)
@@ -169,7 +189,8 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         write_rows(file, requests)
         cli.show({"prompts": len(requests), "file": str(file)}, json=self.json)
         cli.warn(
-            f"{len(requests):,} prompts have no answer, and are in {file}: append their answers to {answers}, and run "
+            f"{len(requests):,} prompts have no answer, and are in {file}: append their answers to "
+            f"{answers}, and run "
             f"the same command again"
         )
 

@@ -1,4 +1,6 @@
-"""``evaluate.py match A B ...``: pairs of games as a match, a sequential test (``--sprt``) or a tournament."""
+"""``evaluate.py match A B ...``: pairs of games as a match, a sequential test (``--sprt``) or a
+tournament.
+"""
 
 from __future__ import annotations
 
@@ -58,10 +60,11 @@ TWO_NUMBERS = PrimitiveConstructorSpec[Any](
 class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
     """Play pairs of games, each pair with the same skips and the seats swapped.
 
-    Two players play a match, or with --sprt until a sequential test decides how much better A is than B. Three or more
-    play a round robin: a cross table, and Elo ratings with intervals. Tests and tournaments store their games: the same
-    command resumes where it was stopped, and plays what is missing with more games, in a tournament with more players,
-    and in a test with other hypotheses and --overwrite.
+    Two players play a match, or with --sprt until a sequential test decides how much better A is
+    than B. Three or more play a round robin: a cross table, and Elo ratings with intervals. Tests
+    and tournaments store their games: the same command resumes where it was stopped, and plays what
+    is missing with more games, in a tournament with more players, and in a test with other
+    hypotheses and --overwrite.
     """
 
     players: Annotated[cli.Names, tyro.conf.arg(metavar="A B ...")] = tyro.MISSING
@@ -69,36 +72,40 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
     seed: cli.Natural = 0
     """seed of all random numbers"""
     openings: Annotated[cli.TextOption, tyro.conf.arg(metavar="random:N|all:N|FILE")] = ""
-    """start positions of both games of a pair: after N random plies, each position after N plies in turn, or those of a
-    file"""
+    """start positions of both games of a pair: after N random plies, each position after N plies in
+    turn, or those of a file"""
     luck_correction: Annotated[cli.TextOption, tyro.conf.arg(metavar="exact|run:PATH|off")] = ""
-    """values that correct scores for the luck of skips and draws: exact, those of a policy such as run:PATH, or off; by
-    default exact with skips on boards of up to 12 cells, else off"""
+    """values that correct scores for the luck of skips and draws: exact, those of a policy such as
+    run:PATH, or off; by default exact with skips on boards of up to 12 cells, else off"""
     games: cli.OptionalEven = None
-    """number of games, even, in a tournament of each pairing; default: 1,000, and at most 40,000 with --sprt"""
+    """number of games, even, in a tournament of each pairing; default: 1,000, and at most 40,000
+    with --sprt
+    """
     sprt: Annotated[tuple[float, float] | None, TWO_NUMBERS, cli.UNSAID, cli.ONE_OF] = None
-    """play until one of two Elo differences of A minus B is accepted: A is no better than ELO0, or at least ELO1
-    better"""
+    """play until one of two Elo differences of A minus B is accepted: A is no better than ELO0, or
+    at least ELO1 better"""
     alpha: float = 0.05
     """with --sprt: maximum probability of accepting ELO1 if ELO0 is true"""
     beta: float = 0.05
     """with --sprt: maximum probability of accepting ELO0 if ELO1 is true"""
     clock: Annotated[cli.TextOption, tyro.conf.arg(metavar="SECONDS+INCREMENT")] = ""
-    """clock of two players, as in 10+0.1: seconds per game, and increment in seconds per move. A player without time
-    loses"""
+    """clock of two players, as in 10+0.1: seconds per game, and increment in seconds per move. A
+    player without time loses"""
     log: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE"), cli.ONE_OF] = None
     """of a match: new file, to which all games are written as they are played"""
     anchor: cli.OptionalText = None
     """of a tournament: policy with rating 0; default: the mean of all is 0"""
     out: cli.OptionalPath = None
-    """folder for result.json and report.html, and for the games of a test or tournament; default: none for a match,
-    else runs/sprt/ or runs/tournament/ and a name made of game, players and settings"""
+    """folder for result.json and report.html, and for the games of a test or tournament; default:
+    none for a match, else runs/sprt/ or runs/tournament/ and a name made of game, players and
+    settings"""
 
     def run(self) -> None:
         """Play, write and print.
 
         Raises:
-            ValueError: too few or unknown players, invalid numbers, hypotheses, openings or clock, a log that exists.
+            ValueError: too few or unknown players, invalid numbers, hypotheses, openings or clock,
+                a log that exists.
             Stopped: an interrupt of a test or tournament; completed work is stored.
         """
         if len(self.players) < 2:
@@ -130,7 +137,9 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         return MatchSettings(game, self.players, self.seed, openings, clock, correction)
 
     def _folder(self, kind: str, game: Game) -> Path:
-        """Return the folder of a test or tournament; the default name has the players and what determines the games."""
+        """Return the folder of a test or tournament; the default name has the players and what
+        determines the games.
+        """
         parts = changed_values(
             self, Match, ("seed", "openings", "luck_correction", "clock", "anchor")
         )
@@ -145,7 +154,8 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             and pairs < (number := len(openings.boards.mover))
         ):
             cli.warn(
-                f"{pairs:,} pairs play the first of {number:,} openings; --games {2 * number} plays all"
+                f"{pairs:,} pairs play the first of {number:,} openings; --games {2 * number} "
+                "plays all"
             )
         settings = {
             "format": 1,
@@ -168,7 +178,8 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         _note_forfeits(score, *self.players)
         if score.is_degenerate and not self.openings:
             cli.warn(
-                "in each seat all games ended alike: players that draw nothing play one pair again and again, and the "
+                "in each seat all games ended alike: players that draw nothing play one pair again "
+                "and again, and the "
                 "intervals know of no other; --openings random:2 begins elsewhere"
             )
         a, b = self.players

@@ -1,4 +1,6 @@
-"""``evaluate.py puzzles``: positions where an obvious move loses value, of a set, of a policy, or of played games."""
+"""``evaluate.py puzzles``: positions where an obvious move loses value, of a set, of a policy, or
+of played games.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,16 @@ from ttt_eval.sweep import to_command_line
 
 @dataclass(frozen=True)
 class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions, cli.GameOptions):
-    """List puzzles: positions where an obvious move loses value, with the exact value of every move.
+    """List puzzles: positions where an obvious move loses value, with the exact value of every
+    move.
 
-    Without a policy or a log they are those of the built-in set of 100. Options of the game are for a policy.
+    Without a policy or a log they are those of the built-in set of 100. Options of the game are for
+    a policy.
     """
 
     policy: Annotated[cli.TextOption, tyro.conf.Positional, tyro.conf.arg(metavar="[POLICY]")] = ""
-    """a pure policy, such as run:PATH or win-or-block: the positions in which it loses most, up to 16 cells; in the
-    game of the run by default"""
+    """a pure policy, such as run:PATH or win-or-block: the positions in which it loses most, up to
+    16 cells; in the game of the run by default"""
     opponent: cli.TextOption = ""
     """opponent in the games of POLICY, such as random; default: itself"""
     log: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE")] = None
@@ -79,7 +83,9 @@ class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions, cli.GameOpti
             return list(islice(games, self.count)), self._command("--log", "FILE"), "puzzles"
 
     def _command(self, *words: str) -> str:
-        """Return the command that collects the puzzles of a policy or a log, with the words that name it."""
+        """Return the command that collects the puzzles of a policy or a log, with the words that
+        name it.
+        """
         given = {name: getattr(self, name) or None for name in ("opponent", "player", "count")}
         return shlex.join(["evaluate.py", "puzzles", *words, *to_command_line(given)])
 

@@ -22,7 +22,8 @@ CHECKOUT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Reproduce(cli.JsonOptions, cli.OutputOptions, cli.WorkOptions):
-    """Reproduce a published table or figure: a table, figures, and whether the claims of the source hold.
+    """Reproduce a published table or figure: a table, figures, and whether the claims of the source
+    hold.
 
     Studies that measure time use one process, whatever the number of workers.
     """
@@ -38,7 +39,8 @@ class Reproduce(cli.JsonOptions, cli.OutputOptions, cli.WorkOptions):
         """Do the missing work, write and print.
 
         Raises:
-            ValueError: this is no checkout, an unknown name, an invalid number of workers, no matplotlib.
+            ValueError: this is no checkout, an unknown name, an invalid number of workers, no
+                matplotlib.
             Stopped: an interrupt; completed work is stored.
         """
         path = find_named("study", self.name, load_studies())
@@ -73,7 +75,8 @@ def load_studies() -> dict[str, str]:
     """
     if not (CHECKOUT / "studies" / "frame.py").is_file():
         raise Refusal(
-            "the studies are not installed: run `python evaluate.py reproduce` in a checkout of the project, or in its "
+            "the studies are not installed: run `python evaluate.py reproduce` in a checkout of "
+            "the project, or in its "
             "unpacked source distribution"
         )
     if str(CHECKOUT) not in sys.path:

@@ -38,7 +38,8 @@ Runs = Annotated[cli.Paths, tyro.conf.arg(metavar="RUN ...")]
 class Report(cli.TrustOptions):
     """Regenerate the report.html of finished runs, each from the files of its run alone.
 
-    An unfinished run is rejected, and so are all that are named beside it: train.py --resume RUN finishes it.
+    An unfinished run is rejected, and so are all that are named beside it: train.py --resume RUN
+    finishes it.
     """
 
     runs: Runs = tyro.MISSING
@@ -60,12 +61,13 @@ class Report(cli.TrustOptions):
 
 @dataclass(frozen=True)
 class Compare(cli.TrustOptions, cli.OutputOptions):
-    """Write a page that shows runs of one game side by side, and compares settings over their seeds.
+    """Write a page that shows runs of one game side by side, and compares settings over their
+    seeds.
 
-    RUN is a run directory, that of ttt_eval.curves.record too, or a folder of them. The page has learning curves and,
-    of up to twelve runs, their exact results against each other, their first moves, the positions in which the two best
-    differ most, their costs, and the settings in which they differ. An unfinished run plays as its last checkpoint
-    does.
+    RUN is a run directory, that of ttt_eval.curves.record too, or a folder of them. The page has
+    learning curves and, of up to twelve runs, their exact results against each other, their first
+    moves, the positions in which the two best differ most, their costs, and the settings in which
+    they differ. An unfinished run plays as its last checkpoint does.
     """
 
     runs: Runs = tyro.MISSING
@@ -77,7 +79,8 @@ class Compare(cli.TrustOptions, cli.OutputOptions):
         """Compute and write.
 
         Raises:
-            ValueError: a folder without a run, a damaged one, runs of different games, or too many settings.
+            ValueError: a folder without a run, a damaged one, runs of different games, or too many
+                settings.
         """
         cli.check_page(self.out)
         self.check_new_file(self.out)
@@ -89,18 +92,19 @@ class Compare(cli.TrustOptions, cli.OutputOptions):
 
 @dataclass(frozen=True)
 class Plot(cli.JsonOptions, cli.OutputOptions):
-    """Draw learning curves: the median over seeds, and their range; with six or more its 95% interval.
+    """Draw learning curves: the median over seeds, and their range; with six or more its 95%
+    interval.
 
-    RUN is a run directory, that of ttt_eval.curves.record with the measurements of an agent of yours too, the folder of
-    a sweep, or a folder of runs. Curves with different log points are interpolated between them, over the range that
-    all of a group cover.
+    RUN is a run directory, that of ttt_eval.curves.record with the measurements of an agent of
+    yours too, the folder of a sweep, or a folder of runs. Curves with different log points are
+    interpolated between them, over the range that all of a group cover.
     """
 
     runs: Runs = tyro.MISSING
     """run directories or sweeps"""
     by: Annotated[cli.TextOption, tyro.conf.arg(metavar="KEY,KEY,...")] = ""
-    """settings whose values make a group, such as learner or learner,epsilon; default: all in which runs of a learner
-    differ, the seed aside"""
+    """settings whose values make a group, such as learner or learner,epsilon; default: all in which
+    runs of a learner differ, the seed aside"""
     x: XAxis = "games"
     """games, moves of the learner, or CPU seconds of its training without measurements"""
     y: YAxis = "exploitability"

@@ -1,4 +1,6 @@
-"""``evaluate.py solve``: the exact value of any game that can be solved: by layers, by a search, or by a proof."""
+"""``evaluate.py solve``: the exact value of any game that can be solved: by layers, by a search, or
+by a proof.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +25,25 @@ from ttt_envs.game.rules import DRAW
 from ttt_eval.exact.estimate import gib
 
 Result = tuple[dict[str, Any], Float64Array, dict[str, dict[str, Any] | None]]
-"""Values of the empty board and of a position, values of its moves (NaN if illegal), and further facts."""
+"""Values of the empty board and of a position, values of its moves (NaN if illegal), and further
+facts.
+"""
 
 
 @dataclass(frozen=True)
 class Solve(cli.ThreadOptions, cli.ExactOptions):
     """Solve a game, by the first of these ways that is possible, and say which.
 
-    Up to 21 cells, with --gravity up to 6 x 5: the values of all positions under perfect play, skips included. Connect
-    Four without skips on larger boards: from one position, who wins, and when, by a search. Other boards of up to 64
-    cells, without skips and by the standard rules: the first player wins, or a draw, by a proof.
+    Up to 21 cells, with --gravity up to 6 x 5: the values of all positions under perfect play,
+    skips included. Connect Four without skips on larger boards: from one position, who wins, and
+    when, by a search. Other boards of up to 64 cells, without skips and by the standard rules: the
+    first player wins, or a draw, by a proof.
     """
 
     position: cli.OptionalText = None
-    """start position in place of the empty board: rows from the top, then the mover, as in x.o/.../..o x"""
+    """start position in place of the empty board: rows from the top, then the mover, as in
+    x.o/.../..o x
+    """
     nodes: cli.OptionalPositive = None
     """of a proof: maximum number of positions to visit; default: no limit"""
 
@@ -92,8 +99,10 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
         if game.cells > MAX_SOLVER_CELLS and not is_stored(game):
             size = estimate(game)
             cli.warn(
-                f"solving {game} takes about {size.seconds:,.0f} s, {gib(size.disk)} on disk and {gib(size.memory)} of "
-                f"memory, or {gib(size.memory_alone)} of memory if the cache is too small to keep the values"
+                f"solving {game} takes about {size.seconds:,.0f} s, {gib(size.disk)} on disk and "
+                f"{gib(size.memory)} of "
+                f"memory, or {gib(size.memory_alone)} of memory if the cache is too small to keep "
+                "the values"
             )
         with cli.bar("solving") as progress:
             solution = solve(game, work=Work(self.num_threads(), self.memory_bytes(), progress))

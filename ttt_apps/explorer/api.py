@@ -1,7 +1,9 @@
-"""The explorer's responses: positions, moves and values, from the same functions as everything else.
+"""The explorer's responses: positions, moves and values, from the same functions as everything
+else.
 
-Responses depend only on the request, on the files under the root, and on stored tables of exact values: no state is
-shared between visitors. Caches of bounded size keep expensive objects: solved games, tables, and trained policies.
+Responses depend only on the request, on the files under the root, and on stored tables of exact
+values: no state is shared between visitors. Caches of bounded size keep expensive objects: solved
+games, tables, and trained policies.
 """
 
 from __future__ import annotations
@@ -76,11 +78,13 @@ class ExplorerApi:
         }
 
     def review(self, request: ReviewRequest) -> dict[str, Any]:
-        """Return what is known of a game, and the exact values of its positions and moves if there are any.
+        """Return what is known of a game, and the exact values of its positions and moves if there
+        are any.
 
-        ``exact`` says whether there are: ``now``; ``soon``, if the request waits for them; ``table``, once one is
-        stored; ``part``, for the last moves; or ``none``. ``refused`` has the panels that the game does not have, and
-        ``unplayable`` the policies that do not play it, with what they need; ``opponent`` plays it.
+        ``exact`` says whether there are: ``now``; ``soon``, if the request waits for them;
+        ``table``, once one is stored; ``part``, for the last moves; or ``none``. ``refused`` has
+        the panels that the game does not have, and ``unplayable`` the policies that do not play it,
+        with what they need; ``opponent`` plays it.
         """
         played = to_played_game(request)
         game, facts = played.game, {"values": None, "plies": None}
@@ -103,7 +107,9 @@ class ExplorerApi:
         }
 
     def move(self, request: MoveRequest) -> dict[str, int]:
-        """Return the cell that a policy plays; its random numbers are those of the seed and the number of moves."""
+        """Return the cell that a policy plays; its random numbers are those of the seed and the
+        number of moves.
+        """
         played = to_played_game(request)
         if played.result is not None:
             raise Refusal("the game is over: begin another, or go back")
@@ -115,12 +121,13 @@ class ExplorerApi:
     def values(
         self, request: ValuesRequest, is_abandoned: Callable[[], bool] = lambda: False
     ) -> Iterator[dict[str, Any]]:
-        """Return the values of the moves in a position, by one panel after the other, each computed when it is read.
+        """Return the values of the moves in a position, by one panel after the other, each computed
+        when it is read.
 
         Args:
             request: the position and the panels.
-            is_abandoned: returns whether nobody waits for the answer any more, which ends the iterator and the search
-                of its panel by a CancelledError.
+            is_abandoned: returns whether nobody waits for the answer any more, which ends the
+                iterator and the search of its panel by a CancelledError.
         """
         position = from_text(request.position, request.game)
         check_opening(request.game, position, "the position")
@@ -157,6 +164,7 @@ class ExplorerApi:
         with lock:
             if not policy.pure or not affordable(game, policy):
                 raise Refusal(
-                    f"the mistakes of {name} are not computed in a moment: evaluate.py puzzles does it"
+                    f"the mistakes of {name} are not computed in a moment: evaluate.py puzzles "
+                    "does it"
                 )
             return [dataclasses.replace(puzzle, why=name) for puzzle in from_policy(game, policy)]

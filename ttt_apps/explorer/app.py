@@ -1,8 +1,8 @@
 """The explorer as a web application: its page, its API, and who may ask.
 
-Any page in a browser can send requests to a server on this machine, and so can a foreign name that resolves to it (DNS
-rebinding). So the Host must be this machine's, and an Origin must be the same. Requests are short and at most
-:data:`MAX_REQUESTS` at once, so that none fills the memory.
+Any page in a browser can send requests to a server on this machine, and so can a foreign name that
+resolves to it (DNS rebinding). So the Host must be this machine's, and an Origin must be the same.
+Requests are short and at most :data:`MAX_REQUESTS` at once, so that none fills the memory.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ MAX_REQUESTS = 64
 """Maximum number of requests that are answered at the same time."""
 ASSETS = Path(__file__).parent / "assets"
 HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
     "x-frame-options": "DENY",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
@@ -50,8 +52,8 @@ def make_app(api: ExplorerApi, port: int) -> Guard:
     """Return the application of an API, for this machine only.
 
     Args:
-        api: whose methods are ``POST /api/NAME``; FastAPI calls them in its thread pool. The answer to values is a line
-            for each panel, which is sent when the panel is computed.
+        api: whose methods are ``POST /api/NAME``; FastAPI calls them in its thread pool. The answer
+            to values is a line for each panel, which is sent when the panel is computed.
         port: of the server.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
@@ -85,7 +87,9 @@ def make_app(api: ExplorerApi, port: int) -> Guard:
 
 
 async def _stream(answers: Iterator[dict[str, Any]], abandoned: Event) -> AsyncIterator[bytes]:
-    """Yield answers as lines, each computed in a thread; set the event if the visitor goes, which ends the thread."""
+    """Yield answers as lines, each computed in a thread; set the event if the visitor goes, which
+    ends the thread.
+    """
     try:
         while True:
             answer = await to_thread.run_sync(next, answers, None, abandon_on_cancel=True)
@@ -97,10 +101,11 @@ async def _stream(answers: Iterator[dict[str, Any]], abandoned: Event) -> AsyncI
 
 
 class Guard:
-    """The application around another one: it refuses requests, and adds the headers to all responses.
+    """The application around another one: it refuses requests, and adds the headers to all
+    responses.
 
-    Starlette's ``BaseHTTPMiddleware`` would pass every line of a response through a queue and a task of its own, and
-    Starlette answers an error of the server outside of its middleware.
+    Starlette's ``BaseHTTPMiddleware`` would pass every line of a response through a queue and a
+    task of its own, and Starlette answers an error of the server outside of its middleware.
     """
 
     def __init__(self, app: ASGIApp, hosts: Container[str]) -> None:
@@ -127,8 +132,8 @@ class Guard:
 
 
 def _refusal(method: str, headers: Headers, allowed: Container[str]) -> Response | None:
-    """Return the response to a request that is too long, or that another site's page or another name of this machine
-    has sent. Pages of others may link to this one, which is a GET.
+    """Return the response to a request that is too long, or that another site's page or another
+    name of this machine has sent. Pages of others may link to this one, which is a GET.
 
     Starlette's ``TrustedHostMiddleware`` is no substitute: it ignores the port, and the Origin.
     """
@@ -147,7 +152,8 @@ def _refusal(method: str, headers: Headers, allowed: Container[str]) -> Response
     if "transfer-encoding" in headers or int(headers.get("content-length", 0)) > MAX_BYTES:
         return _error(
             413,
-            f"the request is too long, or does not tell its length: send at most {MAX_BYTES:,} bytes",
+            f"the request is too long, or does not tell its length: send at most {MAX_BYTES:,} "
+            "bytes",
         )
     return None
 

@@ -48,8 +48,8 @@ class Web(GameOptions):
     runs: Annotated[OptionalPath, tyro.conf.arg(metavar="DIR")] = None
     """folder of the runs to play against and to see; default: runs, if it exists"""
     open: Annotated[TextOption, tyro.conf.arg(metavar="LINK")] = ""
-    """what to show first: the part of a link to this page after its #, such as "skip=0.25&moves=b2.a1"; the boards of
-    reports have it"""
+    """what to show first: the part of a link to this page after its #, such as
+    "skip=0.25&moves=b2.a1"; the boards of reports have it"""
     no_browser: tyro.conf.FlagCreatePairsOff[bool] = False
     """print the address, and open nothing"""
 
@@ -64,7 +64,8 @@ class Web(GameOptions):
 
         if any(importlib.util.find_spec(name) is None for name in PACKAGES):
             raise Refusal(
-                f"a page in the browser needs {' and '.join(PACKAGES)}: {install_command('explorer')}"
+                f"a page in the browser needs {' and '.join(PACKAGES)}: "
+                f"{install_command('explorer')}"
             )
         if self.open:
             check_no_effect(self, "with --open, whose game it is", *GAME_FIELDS)

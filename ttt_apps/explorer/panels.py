@@ -54,11 +54,16 @@ MAX_TABLES, MAX_POLICIES, MAX_SOLVERS = 32, 16, 4
 """Maximum numbers of cached tables, policies and solvers of Connect Four."""
 CONNECT_FOUR_NODES = 20
 """Number of positions of Connect Four that are searched in the time of one of a proof."""
-HORIZON = "These are scores, not values: 0.50 is the better line where the search ends, 1.00 or more a win before."
+HORIZON = (
+    "These are scores, not values: 0.50 is the better line where the search ends, 1.00 or more a "
+    "win before."
+)
 """What is said of the scores of expectiminimax."""
 
 Check = Callable[[int], None]
-"""Takes the number of positions of a search so far; raises CancelledError if nobody waits for the answer any more."""
+"""Takes the number of positions of a search so far; raises CancelledError if nobody waits for the
+answer any more.
+"""
 
 
 def to_sentence(problem: Exception) -> str:
@@ -80,7 +85,8 @@ def why_not_proved(game: Game) -> str | None:
 
 
 def refused_panels(game: Game, *, has_values: bool) -> dict[str, str]:
-    """Return the kinds of panels that a game does not have, each with the condition that the game does not meet.
+    """Return the kinds of panels that a game does not have, each with the condition that the game
+    does not meet.
 
     Args:
         game: the game.
@@ -130,7 +136,8 @@ class Panels:
         """Return one panel, or of one that cannot be computed the ``error``, a sentence.
 
         Raises:
-            CancelledError: ``check`` raises it, before the panel or between two slices of its search.
+            CancelledError: ``check`` raises it, before the panel or between two slices of its
+                search.
         """
         check(0)
         try:
@@ -188,7 +195,8 @@ class Panels:
     ) -> Int8Array:
         """Return the results of moves for the mover, int8[cells], as :meth:`Prover.results` does.
 
-        The results of earlier positions remain in the solver's table, so that later ones are found sooner.
+        The results of earlier positions remain in the solver's table, so that later ones are found
+        sooner.
         """
         solver, lock = self._solvers.get(
             game, lambda: (Solver(game, memory=SEARCH_BYTES), threading.Lock())
@@ -294,7 +302,9 @@ class Panels:
         )
 
     def policy(self, spec: str, game: Game) -> tuple[Policy, threading.Lock]:
-        """Return a policy, and the lock to hold while using it: policies with internal state are not thread-safe."""
+        """Return a policy, and the lock to hold while using it: policies with internal state are
+        not thread-safe.
+        """
         checked = check_spec(spec, game, self._root)
         folder = run_folder(checked)
         files = (

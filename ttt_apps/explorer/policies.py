@@ -1,4 +1,6 @@
-"""The policies of the explorer: those that can only play, in bounded time, and the settings that they have here."""
+"""The policies of the explorer: those that can only play, in bounded time, and the settings that
+they have here.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from ttt_envs.core.checks import Refusal, check_range, closest_names
 from ttt_envs.game.game import Game
 
 MAX_TABLE_CELLS = 12
-"""Maximum number of cells of boards with tables of random play, computed and compressed in a moment."""
+"""Maximum number of cells of boards with tables of random play, computed and compressed in a
+moment.
+"""
 MAX_SIMULATIONS = 5000
 TABLE_POLICIES = ("optimal", "table", "svd", "hosvd", "hosvd2", "hooi", "tt")
 """Policies that need a table, of random play or of exact values: see :func:`max_cells`."""
@@ -98,11 +102,15 @@ def max_depth(game: Game) -> int:
 
 
 def max_cells(name: str) -> int:
-    """Return the maximum number of cells of boards that a policy of :data:`TABLE_POLICIES` plays."""
+    """Return the maximum number of cells of boards that a policy of :data:`TABLE_POLICIES`
+    plays.
+    """
     return MAX_SOLVER_CELLS if name == "optimal" else MAX_TABLE_CELLS
 
 
 def check_table(game: Game, what: str, cells: int = MAX_TABLE_CELLS) -> None:
-    """Raise ValueError for a board of more than ``cells`` cells, on which a table is not computed in a moment."""
+    """Raise ValueError for a board of more than ``cells`` cells, on which a table is not computed
+    in a moment.
+    """
     if game.cells > cells:
         raise Refusal(f"{what} is not offered on {game}: choose up to {cells} cells, or a search")

@@ -18,10 +18,11 @@ from ttt_eval.matches.luck import LuckCorrection
 def review_game(played: PlayedGame, solution: Solution) -> dict[str, Any]:
     """Return the exact values of a game's positions and moves, JSON-ready.
 
-    ``values`` has the value of every position for o. ``plies`` has of every move its ``loss``, the value of the best
-    move minus that of this one for its mover; its ``luck``, what chance gave to o after it: the value when it has
-    decided the next mover, minus its expectation before; and the ``best`` cells. The values of the first and the last
-    position differ by the sum of ``luck``, minus o's losses, plus x's.
+    ``values`` has the value of every position for o. ``plies`` has of every move its ``loss``, the
+    value of the best move minus that of this one for its mover; its ``luck``, what chance gave to o
+    after it: the value when it has decided the next mover, minus its expectation before; and the
+    ``best`` cells. The values of the first and the last position differ by the sum of ``luck``,
+    minus o's losses, plus x's.
 
     Raises:
         ValueError: a position without a value, from no game without skips.

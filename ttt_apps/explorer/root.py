@@ -49,7 +49,9 @@ class Root:
         return names[:MAX_RUNS]
 
     def games(self) -> dict[str, Game | None]:
-        """Return the game of every run by its name; None if stones are hidden in it, or its settings cannot be read."""
+        """Return the game of every run by its name; None if stones are hidden in it, or its
+        settings cannot be read.
+        """
         return {name: self._read_game(name) for name in self.runs()}
 
     def _read_game(self, name: str) -> Game | None:

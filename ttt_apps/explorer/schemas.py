@@ -1,4 +1,6 @@
-"""Requests of the explorer, with their limits. A request names no file or class except a run below the root."""
+"""Requests of the explorer, with their limits. A request names no file or class except a run below
+the root.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ class ValuesRequest(BaseRequest):
 
 
 class PuzzlesRequest(BaseRequest):
-    """Puzzles: the mistakes of a game so far or of a run by its name; of neither, the built-in set."""
+    """Puzzles: the mistakes of a game so far or of a run by its name; of neither, the built-in
+    set.
+    """
 
     line: LineRequest | None = None
     run: str | None = None

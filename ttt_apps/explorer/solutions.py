@@ -1,8 +1,10 @@
-"""Exact values for the explorer: boards that are solved in a moment, stored tables, and databases of last layers.
+"""Exact values for the explorer: boards that are solved in a moment, stored tables, and databases
+of last layers.
 
-Up to 16 cells a game is solved in less than a second. A table of 17 to 21 cells takes seconds to minutes and up to
-gigabytes, so it is only read where ``evaluate.py solve`` has stored it. With gravity the bound is on the number of
-positions, so that 5 x 5 has tables. Connect Four without skips needs none: a search solves its positions.
+Up to 16 cells a game is solved in less than a second. A table of 17 to 21 cells takes seconds to
+minutes and up to gigabytes, so it is only read where ``evaluate.py solve`` has stored it. With
+gravity the bound is on the number of positions, so that 5 x 5 has tables. Connect Four without
+skips needs none: a search solves its positions.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ from ttt_eval.reports.formats import command, game_options
 MAX_SOLUTIONS = 6
 """Maximum number of cached solutions, in memory (up to 42 MB each) or mapped from the disk."""
 MAX_COLOURINGS = 1 << 29
-"""Maximum number of colourings of the columns of a table with gravity, which has fewer positions: 5 x 5 has as many."""
+"""Maximum number of colourings of the columns of a table with gravity, which has fewer positions: 5
+x 5 has as many.
+"""
 MAX_CELLS_SEARCHED = 20
 """Maximum number of cells of Connect Four at which a search solves every position in a moment."""
 SEARCH_BYTES = 1 << 24
@@ -47,7 +51,8 @@ Availability = Literal["now", "soon", "table", "part", "none"]
 
 
 class LRUCache:
-    """A thread-safe LRU cache, which makes each value once even for concurrent requests, and holds back no other.
+    """A thread-safe LRU cache, which makes each value once even for concurrent requests, and holds
+    back no other.
 
     Args:
         max_size: maximum number of values.
@@ -56,7 +61,9 @@ class LRUCache:
     def __init__(self, max_size: int) -> None:
         self._max_size, self._lock = max_size, threading.Lock()
         self._entries: dict[Hashable, tuple[threading.Lock, list[Any]]] = {}
-        """by key the lock to hold while a value is made, and the value if it is; the last used one is the last"""
+        """by key the lock to hold while a value is made, and the value if it is; the last used one
+        is the last
+        """
 
     def __contains__(self, key: Hashable) -> bool:
         return bool(self._entries.get(key, (None, []))[1])
@@ -77,7 +84,8 @@ class Solutions:
     """Exact values of games, with bounded caches.
 
     Args:
-        databases: folder of endgame databases, named as ``evaluate.py database build`` names them; None for none.
+        databases: folder of endgame databases, named as ``evaluate.py database build`` names them;
+            None for none.
     """
 
     def __init__(self, databases: Path | None = None) -> None:
@@ -86,7 +94,8 @@ class Solutions:
     def availability(self, game: Game) -> Availability:
         """Return whether :meth:`get` has exact values of a whole game, and how soon.
 
-        A game of any size is solved ``soon``: the first solution in a process may wait for its compilation.
+        A game of any size is solved ``soon``: the first solution in a process may wait for its
+        compilation.
         """
         if game.cells > _max_cells_in_memory(game):
             folder = self._database(game)
@@ -100,7 +109,8 @@ class Solutions:
         """Return the exact values of a game, or of its last positions: see :func:`first_stones`.
 
         Raises:
-            ValueError: there is neither a table nor a database of it; the message says how to make one.
+            ValueError: there is neither a table nor a database of it; the message says how to make
+                one.
         """
         solution: Solution = self._solutions.get(game, lambda: self._make(game))
         return solution
@@ -124,7 +134,8 @@ class Solutions:
                 f"no table of {game} is stored: run this once, which says what it takes: {advice}"
             )
         raise Refusal(
-            f"exact values are not offered for {game}: choose a board of {why_no_values(game)}, or a search"
+            f"exact values are not offered for {game}: choose a board of {why_no_values(game)}, or "
+            "a search"
         )
 
     def _database(self, game: Game) -> Path | None:
@@ -135,7 +146,9 @@ class Solutions:
 
 
 def first_stones(solution: Solution) -> int:
-    """Return the minimum number of stones of a position with a value: 0 but for a database of last layers."""
+    """Return the minimum number of stones of a position with a value: 0 but for a database of last
+    layers.
+    """
     return solution.stones if isinstance(solution, LayeredSolution) else 0
 
 

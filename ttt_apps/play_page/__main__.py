@@ -1,4 +1,6 @@
-"""``python -m ttt_apps.play_page``: make the page without a server, which is the explorer's with its answers inside."""
+"""``python -m ttt_apps.play_page``: make the page without a server, which is the explorer's with
+its answers inside.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,10 @@ def build_page(numbers: Mapping[str, Any]) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n<title>{TITLE}</title>\n'
     )
     head += '<link rel="icon" href="data:,">\n<style>\n' + "\n".join(styles) + "\n</style>\n</head>"
-    data = f'<script type="application/json" id="numbers">{json.dumps(numbers, separators=(",", ":"))}</script>'
+    data = (
+        '<script type="application/json" '
+        f'id="numbers">{json.dumps(numbers, separators=(",", ":"))}</script>'
+    )
     end = f"{data}\n<script>\n" + "\n".join(scripts) + "\n</script>"
     text = re.sub(r"<title>.*</head>", lambda _: head, text, flags=re.DOTALL)
     text = re.sub(r"<h1>.*</h1>", f"<h1>{TITLE}</h1>", text)

@@ -1,7 +1,7 @@
 """The nets of the page: their training, weights and play.
 
-The weights are stored in ``assets/nets.npz``, so the page is made without TensorFlow, and is the same on every machine.
-``python -m ttt_apps.play_page --train`` regenerates that file.
+The weights are stored in ``assets/nets.npz``, so the page is made without TensorFlow, and is the
+same on every machine. ``python -m ttt_apps.play_page --train`` regenerates that file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ TRAINING = (
     "--seed",
     "0",
 )
-"""Arguments of train.py without the skip chance: few games, so that the nets still make mistakes."""
+"""Arguments of train.py without the skip chance: few games, so that the nets still make mistakes.
+"""
 WEIGHTS = tuple(layer_shapes((18, HIDDEN, 9)))
 """Names of the arrays of a net: float32 [18, 64], [64], [64, 9] and [9]."""
 FILE = Path(__file__).with_name("assets") / "nets.npz"
@@ -70,7 +71,9 @@ def load_weights(game: Game) -> dict[str, Float32Array]:
 
 
 def make_net(game: Game) -> SymmetrizedPolicy:
-    """Return the net for a game as a policy: averaged over the eight symmetries of a board, as in its training."""
+    """Return the net for a game as a policy: averaged over the eight symmetries of a board, as in
+    its training.
+    """
     return SymmetrizedPolicy(Net(game), game)
 
 
@@ -80,7 +83,9 @@ def training_command(game: Game) -> list[str]:
 
 
 def train_nets(games: list[Game]) -> None:
-    """Train the nets by ``train.py``, a process each, and store their weights; it needs TensorFlow."""
+    """Train the nets by ``train.py``, a process each, and store their weights; it needs
+    TensorFlow.
+    """
     weights: dict[str, Float32Array] = {}
     with TemporaryDirectory() as folder:
         for game in games:

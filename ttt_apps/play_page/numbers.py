@@ -1,7 +1,9 @@
-"""The numbers inside the page: nets, compressed tables, and the exact strength of the opponents on 3 x 3.
+"""The numbers inside the page: nets, compressed tables, and the exact strength of the opponents on
+3 x 3.
 
-Of the compressed table the page has one side of its factors, from which it computes every rank. The page solves the
-games itself, and makes the table of random play: its rules and values are compared with those of this package by tests.
+Of the compressed table the page has one side of its factors, from which it computes every rank. The
+page solves the games itself, and makes the table of random play: its rules and values are compared
+with those of this package by tests.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ GAMES = [Game(skip_chance=skip) for skip in SKIPS]
 WEIGHT = 10.0
 """Softmax weight of a table, the default and the paper's."""
 MAX_RANK = 75
-"""Rank of the table of 3 x 3 at all skip chances: the compressed table of this rank is the whole one."""
+"""Rank of the table of 3 x 3 at all skip chances: the compressed table of this rank is the whole
+one.
+"""
 OPPONENTS = ("random", "table", "svd", "net", "optimal")
 DIGITS = 6
 """Decimal places of results and errors."""

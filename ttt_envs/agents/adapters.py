@@ -1,6 +1,8 @@
-"""Adapters that turn external functions and models, which see observations and not boards, into policies.
+"""Adapters that turn external functions and models, which see observations and not boards, into
+policies.
 
-torch, Keras and Stable-Baselines3 models are recognised by their types; none of these libraries is imported before.
+torch, Keras and Stable-Baselines3 models are recognised by their types; none of these libraries is
+imported before.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ class CallableAgent(Policy):
         return self.name
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells]: one-hot for the chosen action, or from the function's output for legal actions.
+        """Return float64[B, cells]: one-hot for the chosen action, or from the function's output
+        for legal actions.
 
         Raises:
             TypeError, ValueError: the function's output has the wrong type, shape or values.
@@ -64,10 +67,12 @@ class CallableAgent(Policy):
         return spread_over_cells(self.game, boards.cells, shares)
 
     def illegal_mass(self, boards: Boards) -> Float64Array:
-        """Return float64[B]: the probability of illegal moves before they are masked; 0 for a function of actions.
+        """Return float64[B]: the probability of illegal moves before they are masked; 0 for a
+        function of actions.
 
-        Of values it is the share of illegal moves among those of highest value. What :meth:`probabilities` accepts is
-        accepted here: the output for an illegal action may be NaN, or a probability below 0, and then counts as none.
+        Of values it is the share of illegal moves among those of highest value. What
+        :meth:`probabilities` accepts is accepted here: the output for an illegal action may be NaN,
+        or a probability below 0, and then counts as none.
         """
         output, legal = self._call(boards)
         if self.returns == "actions":
@@ -76,7 +81,9 @@ class CallableAgent(Policy):
         return np.asarray(np.where(legal, 0, self._to_shares(output, counts)).sum(axis=1))
 
     def _call(self, boards: Boards) -> tuple[np.ndarray[Any, Any], BoolArray]:
-        """Return the function's checked output for all positions, and the legal actions bool[B, actions]."""
+        """Return the function's checked output for all positions, and the legal actions bool[B,
+        actions].
+        """
         observations, mask = self.builder.observe(boards)
         legal, (count, num), is_action = mask == 1, mask.shape, self.returns == "actions"
         shape = () if is_action else (num,)
@@ -99,13 +106,16 @@ class CallableAgent(Policy):
         wrong = (output < 0) | (output >= num) | ~legal[np.arange(count), output.clip(0, num - 1)]
         if wrong.any():
             raise Refusal(
-                f"{self.name} chose the illegal action {output[wrong][0]}: obey the mask, or return values or logits "
+                f"{self.name} chose the illegal action {output[wrong][0]}: obey the mask, or "
+                "return values or logits "
                 f"of all actions and set returns="
             )
         return output, legal
 
     def _to_shares(self, numbers: Float64Array, allowed: BoolArray) -> Float64Array:
-        """Return the distribution float64[B, actions] over allowed actions, of values, logits or probabilities."""
+        """Return the distribution float64[B, actions] over allowed actions, of values, logits or
+        probabilities.
+        """
         if self.returns == "probabilities":
             weights = np.where(allowed, numbers, 0.0)
         else:
@@ -125,7 +135,8 @@ class CallableAgent(Policy):
                 else "finite, or -inf for some"
             )
             raise Refusal(
-                f"{self.name} returned {self.returns} that are invalid for legal actions: return {rule}"
+                f"{self.name} returned {self.returns} that are invalid for legal actions: return "
+                f"{rule}"
             )
         return np.asarray(weights / total)
 
@@ -140,40 +151,49 @@ def as_policy(
     dtype: DType = "float32",
     observe_skip_chance: bool | None = None,
 ) -> Policy:
-    """Wrap a function or model of any framework as a policy: for matches, exact evaluation, and as an opponent.
+    """Wrap a function or model of any framework as a policy: for matches, exact evaluation, and as
+    an opponent.
 
     Args:
         function: maps observations to outputs, deterministically:
 
-            - a function of (observation, mask) or of (observation), with mask int8[actions], 1 where an action is
-              legal; it receives arrays, and may return those of any library;
-            - a torch module, or a method of one. It receives tensors on its device and of its type, the mask as bool,
-              and runs in evaluation mode without gradients; its mode is restored afterwards;
+            - a function of (observation, mask) or of (observation), with mask int8[actions], 1
+              where an action is legal; it receives arrays, and may return those of any library;
+            - a torch module, or a method of one. It receives tensors on its device and of its type,
+              the mask as bool, and runs in evaluation mode without gradients; its mode is restored
+              afterwards;
             - a Keras model, called with ``training=False`` and the observation;
-            - a model of Stable-Baselines3 or sb3-contrib, or its policy. It plays its best legal action, whether or
-              not it was trained with masks, and sees observations as normalised by its VecNormalize;
-            - any other model with a method ``predict``, which is called with batches of observations, and with
-              ``deterministic=True`` if it has that argument;
-            - a policy of this package, which is returned unchanged, or an object with ``pure`` and ``probabilities``.
+            - a model of Stable-Baselines3 or sb3-contrib, or its policy. It plays its best legal
+              action, whether or not it was trained with masks, and sees observations as normalised
+              by its VecNormalize;
+            - any other model with a method ``predict``, which is called with batches of
+              observations, and with ``deterministic=True`` if it has that argument;
+            - a policy of this package, which is returned unchanged, or an object with ``pure`` and
+              ``probabilities``.
         game: the game to play.
         observation, dtype: the observation, as in ``SingleEnv``; by default what a model with an
             ``observation_space`` was trained with, else ``"flat"``.
-        returns: ``"actions"`` legal actions, of cells, or with gravity of columns; ``"values"`` [actions], of which the
-            best legal one is played, with equal shares for ties; ``"logits"`` or ``"probabilities"`` [actions], which
-            are masked. For a Stable-Baselines3 model the last two use its action distribution. A pair (output, None),
-            as models without memory return it, counts as the output.
-        batch: whether a function takes and returns batches, [B, ...] each; networks and models always do.
-        observe_skip_chance: whether observations show the skip chance of ``game``, as in ``SingleEnv``; by default as a
-            model with an ``observation_space`` was trained, else False.
+        returns: ``"actions"`` legal actions, of cells, or with gravity of columns; ``"values"``
+            [actions], of which the best legal one is played, with equal shares for ties;
+            ``"logits"`` or ``"probabilities"`` [actions], which are masked. For a Stable-Baselines3
+            model the last two use its action distribution. A pair (output, None), as models without
+            memory return it, counts as the output.
+        batch: whether a function takes and returns batches, [B, ...] each; networks and models
+            always do.
+        observe_skip_chance: whether observations show the skip chance of ``game``, as in
+            ``SingleEnv``; by default as a model with an ``observation_space`` was trained, else
+            False.
 
     Raises:
         TypeError: none of the above.
-        ValueError: an option is unknown, or the model needs another observation, or its space fits several.
+        ValueError: an option is unknown, or the model needs another observation, or its space fits
+            several.
     """
     check_choice("returns", returns, get_args(Returns))
     if isinstance(function, AnyGame) or not isinstance(game, AnyGame):
         raise TypeRefusal(
-            "as_policy takes the function first and the game second: write as_policy(function, game)"
+            "as_policy takes the function first and the game second: write as_policy(function, "
+            "game)"
         )
     if hasattr(function, "probabilities"):
         return to_policy(function)
@@ -185,7 +205,8 @@ def as_policy(
     if call is None:
         if not callable(function):
             raise TypeRefusal(
-                f"{function!r} is neither a function of (observation, mask) nor a model that is known here"
+                f"{function!r} is neither a function of (observation, mask) nor a model that is "
+                "known here"
             )
         takes_mask = _takes_mask(function, name, star=True)
         call = function if takes_mask else lambda observations, masks: function(observations)
@@ -206,16 +227,16 @@ def as_value_function(
     """Wrap a critic of any framework as a function of positions.
 
     Args:
-        critic: an object with a method ``values(boards)``, such as a learner; a torch module, a method of one, or a
-            Keras model, which gives a value for each observation, [B] or [B, 1]; a model of Stable-Baselines3 or its
-            policy: ``predict_values`` of an actor-critic, the highest value of a legal action of DQN; or a function of
-            ``Boards``.
+        critic: an object with a method ``values(boards)``, such as a learner; a torch module, a
+            method of one, or a Keras model, which gives a value for each observation, [B] or [B,
+            1]; a model of Stable-Baselines3 or its policy: ``predict_values`` of an actor-critic,
+            the highest value of a legal action of DQN; or a function of ``Boards``.
         game: the game.
         observation, dtype, observe_skip_chance: the critic's observation, as for :func:`as_policy`.
 
     Returns:
-        A function of ``Boards`` that returns float64[B], values for the mover. It raises ValueError for an output of
-        another shape.
+        A function of ``Boards`` that returns float64[B], values for the mover. It raises ValueError
+        for an output of another shape.
 
     Raises:
         TypeError: none of the above.
@@ -229,7 +250,8 @@ def as_value_function(
         function = partial(_observe_and_call, net, builder)
     if not callable(function):
         raise TypeRefusal(
-            f"{critic!r} is no critic: give a function of Boards, a net, or an object with values(boards)"
+            f"{critic!r} is no critic: give a function of Boards, a net, or an object with "
+            "values(boards)"
         )
     return partial(_values_of_boards, name, function)
 
@@ -305,20 +327,24 @@ def _make_observation_builder(
     ]
     if len(fitting) != 1 or actions != num_actions(game):
         raise Refusal(
-            f"{name} sees observations of shape {shape} and has {actions} actions: {len(fitting)} kinds "
-            f"of observations of {game} have this shape: choose the game of its training, and its observation="
+            f"{name} sees observations of shape {shape} and has {actions} actions: {len(fitting)} "
+            "kinds "
+            f"of observations of {game} have this shape: choose the game of its training, and its "
+            "observation="
         )
     return ObservationBuilder(game, fitting[0].kind, dtype, fitting[0].observe_skip_chance)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Adapters to functions of (observations, masks)
 
 
 def _adapt_net(
     net: Any, name: str, returns: Literal["actions", "logits", "states"]
 ) -> Function | None:
-    """Return the adapter of a net, a model of Stable-Baselines3 or one with ``predict``, None for anything else."""
+    """Return the adapter of a net, a model of Stable-Baselines3 or one with ``predict``, None for
+    anything else.
+    """
     if (policy := _sb3_policy(net, name)) is not None:
         if returns == "logits" and not hasattr(policy, "get_distribution"):
             raise Refusal(f"{name} has values and no distribution: write returns='actions'")
@@ -336,7 +362,8 @@ def _adapt_net(
 
 
 def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
-    """Return whether a function of observations takes masks as its second argument; ``star``: whether ``*args`` does.
+    """Return whether a function of observations takes masks as its second argument; ``star``:
+    whether ``*args`` does.
 
     Raises:
         TypeError: the function needs other arguments.
@@ -362,7 +389,9 @@ def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
 
 
 def _call_predict(predict: Any, observations: Any, masks: Int8Array) -> Any:
-    """Call the method of a model that is named ``predict``, without exploration where that is an argument."""
+    """Call the method of a model that is named ``predict``, without exploration where that is an
+    argument.
+    """
     keywords = (
         {"deterministic": True} if "deterministic" in inspect.signature(predict).parameters else {}
     )
@@ -388,7 +417,9 @@ def _call_torch(
 
 
 def _call_sb3(model: Any, policy: Any, returns: str, observations: Any, masks: Int8Array) -> Any:
-    """Return the action values or the logits of a Stable-Baselines3 model, or for "states" one value for each."""
+    """Return the action values or the logits of a Stable-Baselines3 model, or for "states" one
+    value for each.
+    """
     normalizing = model.get_vec_normalize_env() if hasattr(model, "get_vec_normalize_env") else None
     if normalizing is not None:
         observations = normalizing.normalize_obs(observations)
@@ -407,7 +438,8 @@ def _call_sb3(model: Any, policy: Any, returns: str, observations: Any, masks: I
 
 
 def _sb3_policy(model: Any, name: str) -> Any:
-    """Return the policy of a Stable-Baselines3 model, or the policy passed in; None for anything else.
+    """Return the policy of a Stable-Baselines3 model, or the policy passed in; None for anything
+    else.
 
     Raises:
         ValueError: the policy is recurrent.
@@ -444,5 +476,7 @@ def _name(thing: Any) -> str:
 
 
 def _is_a(thing: Any, library: str, kind: str) -> bool:
-    """Return whether an object is of a class of a library, which must be imported already for that."""
+    """Return whether an object is of a class of a library, which must be imported already for
+    that.
+    """
     return isinstance(thing, getattr(sys.modules.get(library), kind, ()))

@@ -19,7 +19,9 @@ DType = Literal["int8", "float32"]
 
 
 def map_parts(function: Callable[[Any], Any], thing: Any) -> Any:
-    """Return the function of observations or a space; of those that are dicts, a dict of the function of each part."""
+    """Return the function of observations or a space; of those that are dicts, a dict of the
+    function of each part.
+    """
     is_dict = isinstance(thing, (dict, spaces.Dict))
     return {name: function(part) for name, part in thing.items()} if is_dict else function(thing)
 
@@ -27,8 +29,9 @@ def map_parts(function: Callable[[Any], Any], thing: Any) -> Any:
 class ObservationBuilder:
     """Builds the spaces, and observations from planes int8[B, 2, cells] and masks int8[B, actions].
 
-    With ``observe_skip_chance`` an observation also holds the skip chance of the episode: ``"flat"`` as a last entry,
-    ``"planes"`` and ``"channels"`` as a third plane, ``"dict"`` as ``skip_chance`` float32[1].
+    With ``observe_skip_chance`` an observation also holds the skip chance of the episode:
+    ``"flat"`` as a last entry, ``"planes"`` and ``"channels"`` as a third plane, ``"dict"`` as
+    ``skip_chance`` float32[1].
 
     Raises:
         ValueError: an argument is not known, or int8 observations cannot hold a skip chance.
@@ -50,7 +53,8 @@ class ObservationBuilder:
         )  # to the stones, as further numbers
         if self._appends and dtype == "int8":
             raise Refusal(
-                "observe_skip_chance is no whole number: write dtype='float32' or observation='dict'"
+                "observe_skip_chance is no whole number: write dtype='float32' or "
+                "observation='dict'"
             )
         board, num_planes = (game.rows, game.columns), 2 + self._appends
         shapes = {"flat": (2 * game.cells + self._appends,), "channels": (num_planes, *board)}
@@ -71,7 +75,8 @@ class ObservationBuilder:
     ) -> Any:
         """Return the batched observation; it shares no memory with ``mask``.
 
-        ``skip_chances`` are float64[B], by default those of the game; they are used with ``observe_skip_chance`` only.
+        ``skip_chances`` are float64[B], by default those of the game; they are used with
+        ``observe_skip_chance`` only.
         """
         count, rows, columns = len(planes), self.game.rows, self.game.columns
         stones: np.ndarray[Any, Any] = (
@@ -97,6 +102,8 @@ class ObservationBuilder:
         return observation | {"skip_chance": chances} if self.observe_skip_chance else observation
 
     def observe(self, boards: Boards) -> tuple[Any, Int8Array]:
-        """Return what the movers see of positions: the batched observation, and the masks int8[B, actions]."""
+        """Return what the movers see of positions: the batched observation, and the masks int8[B,
+        actions].
+        """
         stones, mask = boards.own_first(), legal_actions(self.game, boards.cells).astype(np.int8)
         return self.build(np.stack([stones == 1, stones == 2], axis=1).astype(np.int8), mask), mask

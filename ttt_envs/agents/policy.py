@@ -17,26 +17,31 @@ from ttt_envs.game.phantom import HIDING, AnyGame, check_variants
 from ttt_envs.game.rules import STREAM_OPPONENT
 
 ALL_VARIANTS = ("gravity", "overlines", "misere", "torus")
-"""``Policy.variants`` of those that support all: a new rule is refused until it is added here, or to a class"""
+"""``Policy.variants`` of those that support all: a new rule is refused until it is added here, or
+to a class
+"""
 
 
 class Policy:
     """A distribution over moves for every position of a batch.
 
-    Callers never pass finished positions. What a policy declares and offers are its attributes, which subclasses
-    override: as class attributes, properties, methods, or on the instance.
+    Callers never pass finished positions. What a policy declares and offers are its attributes,
+    which subclasses override: as class attributes, properties, methods, or on the instance.
     """
 
     pure: bool = True
-    """Whether ``probabilities`` is a function of the boards alone, so that the policy can be evaluated exactly."""
+    """Whether ``probabilities`` is a function of the boards alone, so that the policy can be
+    evaluated exactly.
+    """
     symmetric: bool = False
-    """Whether a pure policy is equivariant: its probabilities for a position transformed by a symmetry of the board
-    (``symmetry.symmetries``) are the transformed probabilities, within :data:`SHARE_TOLERANCE`. Exact evaluation relies
-    on this and evaluates one of eight symmetric positions; ``wrappers.check_symmetric`` tests it."""
+    """Whether a pure policy is equivariant: its probabilities for a position transformed by a
+    symmetry of the board (``symmetry.symmetries``) are the transformed probabilities, within
+    :data:`SHARE_TOLERANCE`. Exact evaluation relies on this and evaluates one of eight symmetric
+    positions; ``wrappers.check_symmetric`` tests it."""
     colour_blind: bool = False
-    """Whether a pure policy depends only on own and opponent stones, not on the first player: for two reachable
-    positions that differ only by exchanged stones and mover, its probabilities are the same, within
-    :data:`SHARE_TOLERANCE`; ``wrappers.check_colour_blind`` tests it."""
+    """Whether a pure policy depends only on own and opponent stones, not on the first player: for
+    two reachable positions that differ only by exchanged stones and mover, its probabilities are
+    the same, within :data:`SHARE_TOLERANCE`; ``wrappers.check_colour_blind`` tests it."""
     quick: ClassVar[bool] = False
     """Whether a cache would take as long as its answers."""
     runs_program: ClassVar[bool] = False
@@ -56,7 +61,9 @@ class Policy:
     evaluate: Callable[[Boards], tuple[NDArray[np.float32], Float64Array]] | None = None
     """See :class:`Evaluator`."""
     actor: Policy | None = None
-    """The policy of which ``values`` are estimates if it is another, such as the one that training samples from."""
+    """The policy of which ``values`` are estimates if it is another, such as the one that training
+    samples from.
+    """
     player: Callable[[], Player] | None = None
     """Return a new player with empty memory, for a policy that plays matches with memory."""
     illegal_mass: Callable[[Boards], Float64Array] | None = None
@@ -64,18 +71,22 @@ class Policy:
 
     @property
     def has_own_act(self) -> bool:
-        """Whether ``act`` is overridden: then it is called in place of sampling from ``probabilities``."""
+        """Whether ``act`` is overridden: then it is called in place of sampling from
+        ``probabilities``.
+        """
         return "act" in vars(self) or type(self).act is not Policy.act
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, rows * columns]: a distribution over legal moves for each position; rows sum to 1.
+        """Return float64[B, rows * columns]: a distribution over legal moves for each position;
+        rows sum to 1.
 
         A policy that is not pure needs ``rng``.
         """
         raise NotImplementedError
 
     def act(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
-        """Sample int64[B] from the distribution of ``probabilities``, with exactly one ``rng.random(B)``.
+        """Sample int64[B] from the distribution of ``probabilities``, with exactly one
+        ``rng.random(B)``.
 
         Args:
             boards: positions that are not over.
@@ -114,7 +125,9 @@ def check_game(name: str, kind: Any, game: AnyGame) -> None:
 
 
 class PolicyWrapper(Policy):
-    """A policy that has all that another policy, or an object with ``pure`` and ``probabilities``, has of a policy."""
+    """A policy that has all that another policy, or an object with ``pure`` and ``probabilities``,
+    has of a policy.
+    """
 
     def __init__(self, policy: Any) -> None:
         self.policy = policy
@@ -143,7 +156,9 @@ def to_policy(policy: Any) -> Policy:
 
 @runtime_checkable
 class Values(Protocol):
-    """What searches need of an evaluation of positions: expected results, from -1 (loss) to 1 (win)."""
+    """What searches need of an evaluation of positions: expected results, from -1 (loss) to 1
+    (win).
+    """
 
     def values(self, boards: Boards) -> Float64Array:
         """Return float64[B], for the mover."""
@@ -162,22 +177,23 @@ class Evaluator(Protocol):
         """Evaluate positions.
 
         Returns:
-            prior logits, float32[B, rows * columns], each row up to a constant and arbitrary where illegal; and
-            values, float64[B], for the mover, from -1 (loss) to 1 (win).
+            prior logits, float32[B, rows * columns], each row up to a constant and arbitrary where
+            illegal; and values, float64[B], for the mover, from -1 (loss) to 1 (win).
         """
         ...
 
 
 class Forfeit(Refusal):  # the end of a game, which a match counts instead of failing
-    """The mover forfeits a game, for example because its engine has exited. A match counts the loss and continues.
+    """The mover forfeits a game, for example because its engine has exited. A match counts the loss
+    and continues.
 
-    Players raise it from ``act``, and so do policies that are not pure, which matches query one position at a time.
-    Elsewhere it is an ordinary error.
+    Players raise it from ``act``, and so do policies that are not pure, which matches query one
+    position at a time. Elsewhere it is an ordinary error.
 
     Args:
         reason: one sentence.
-        actions: int64[F]: moves in the first F games of the batch. The next game is forfeited; for later games,
-            ``act`` is called again.
+        actions: int64[F]: moves in the first F games of the batch. The next game is forfeited; for
+            later games, ``act`` is called again.
     """
 
     def __init__(self, reason: str, actions: Int64Array | None = None) -> None:
@@ -199,7 +215,8 @@ class Player:
         rng: np.random.Generator,
         time_left: Float64Array | None = None,
     ) -> Int64Array:
-        """Return int64[B]: a move in each of the games ``slots``, with ``time_left`` float64[B] seconds on the clocks.
+        """Return int64[B]: a move in each of the games ``slots``, with ``time_left`` float64[B]
+        seconds on the clocks.
 
         Raises:
             Forfeit: one of the games is forfeited.
@@ -207,16 +224,20 @@ class Player:
         raise NotImplementedError
 
     def use_clock(self, seconds: float, increment: float) -> None:
-        """Take the seconds per game and the increment per move of a match; called before the first game begins."""
+        """Take the seconds per game and the increment per move of a match; called before the first
+        game begins.
+        """
 
     def close(self) -> None:
         """Release threads and processes."""
 
 
 SHARE_TOLERANCE = 1e-9
-"""Maximum difference of probabilities that count as equal, where a policy is symmetric or colour-blind."""
+"""Maximum difference of probabilities that count as equal, where a policy is symmetric or
+colour-blind.
+"""
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Sampling moves
 
 VALUE_TOLERANCE = 1e-9
@@ -224,7 +245,9 @@ VALUE_TOLERANCE = 1e-9
 
 
 def best_shares(values: Float64Array, tie: float = 0.0) -> Float64Array:
-    """Return float64[B, cells]: equal shares for moves within ``tie`` of the best; ``values`` are NaN where illegal."""
+    """Return float64[B, cells]: equal shares for moves within ``tie`` of the best; ``values`` are
+    NaN where illegal.
+    """
     return normalise(values >= np.nanmax(values, axis=1, keepdims=True) - tie)
 
 
@@ -234,7 +257,9 @@ def normalise(weights: NDArray[Any]) -> Float64Array:
 
 
 def best_moves(values: Float64Array) -> Int64Array:
-    """Return int64[N]: the cells of the best moves by ``values`` float64[cells], NaN where illegal."""
+    """Return int64[N]: the cells of the best moves by ``values`` float64[cells], NaN where
+    illegal.
+    """
     return np.flatnonzero(values >= np.nanmax(values) - VALUE_TOLERANCE)
 
 
@@ -246,7 +271,8 @@ def _sample(probabilities: Float64Array, u: Float64Array, out: Int64Array) -> No
         for cell in range(probabilities.shape[1]):
             p = probabilities[b, cell]
             if p > 0:
-                chosen = cell  # rounding may leave a rest after the last move: then the last one is chosen
+                # rounding may leave a rest after the last move: then the last one is chosen
+                chosen = cell
                 if rest < p:
                     break
                 rest -= p
@@ -285,10 +311,11 @@ def need_rng(policy: Policy, rng: np.random.Generator | None) -> np.random.Gener
 
 
 class EpisodeStreams(NamedTuple):
-    """Replaces a generator by uniform numbers indexed by (episode, ply): row b gets number ``plies[b]``.
+    """Replaces a generator by uniform numbers indexed by (episode, ply): row b gets number
+    ``plies[b]``.
 
-    So the moves of a game do not depend on other games of the batch. It offers ``random(B)`` once; any other
-    attribute raises AttributeError.
+    So the moves of a game do not depend on other games of the batch. It offers ``random(B)`` once;
+    any other attribute raises AttributeError.
     """
 
     episode_keys: UInt64Array
@@ -316,13 +343,15 @@ class EpisodeStreams(NamedTuple):
 def act_in_episodes(
     policy: Policy, boards: Boards, episode_keys: UInt64Array, plies: Int64Array
 ) -> Int64Array:
-    """Like :meth:`Policy.act`, with random numbers of each row's own episode, so that rows do not depend on each other.
+    """Like :meth:`Policy.act`, with random numbers of each row's own episode, so that rows do not
+    depend on each other.
 
     Args:
         policy: the policy that moves.
         boards: positions that are not over.
         episode_keys: uint64[B], ``splitmix64(key, episode)`` of each episode.
-        plies: int64[B], stones on the boards; in phantom games, cells that the player knows to be taken.
+        plies: int64[B], stones on the boards; in phantom games, cells that the player knows to be
+            taken.
 
     Raises:
         Forfeit: a policy that is not pure forfeits a game.
@@ -332,7 +361,8 @@ def act_in_episodes(
             actions = policy.act(
                 boards, cast(np.random.Generator, EpisodeStreams(episode_keys, plies))
             )
-        except Forfeit as problem:  # the game is unknown, because positions may have been queried in another order
+        except Forfeit as problem:
+            # the game is unknown, because positions may have been queried in another order
             raise Refusal(
                 f"{policy} is pure and gave up a game, {problem}: say pure = False"
             ) from None

@@ -51,10 +51,11 @@ def _random_moves(
 
 @dataclass(frozen=True)
 class WinOrBlock(Named):
-    """Wins if one stone wins, else blocks if one stone of the opponent would win, else moves at random.
+    """Wins if one stone wins, else blocks if one stone of the opponent would win, else moves at
+    random.
 
-    Several winning or blocking cells are equally likely. In misère, where no stone wins, it avoids the cells that
-    complete a line of its own, if it can.
+    Several winning or blocking cells are equally likely. In misère, where no stone wins, it avoids
+    the cells that complete a line of its own, if it can.
     """
 
     name: ClassVar[str] = "win-or-block"
@@ -94,7 +95,9 @@ class WinOrBlock(Named):
 def _mark_completing(
     cells: Int8Array, mover: Int8Array, parameters: Parameters, out: Int8Array
 ) -> None:
-    """Write to ``out`` int8[2, B, rows * columns] which moves complete a line of the mover, and of the other player."""
+    """Write to ``out`` int8[2, B, rows * columns] which moves complete a line of the mover, and of
+    the other player.
+    """
     for b in range(len(mover)):
         for turn in range(2):
             completing_cells(cells[b], int64(mover[b]) ^ turn, parameters, out[turn, b])

@@ -1,16 +1,20 @@
 """Spec strings that name policies, and the registry of built-in policies.
 
-A spec string is ``name[:argument,...]`` with arguments ``[key=]value``, of which only the first may omit its key; a
-value that contains ``,`` or ``:`` is enclosed in parentheses::
+A spec string is ``name[:argument,...]`` with arguments ``[key=]value``, of which only the first may
+omit its key; a value that contains ``,`` or ``:`` is enclosed in parentheses::
 
-    random      optimal:epsilon=0.1      run:runs/first      book:path=b.npz,then=(expectiminimax:depth=4)
+    random      optimal:epsilon=0.1      run:runs/first
+    book:path=b.npz,then=(expectiminimax:depth=4)
 
-Any other name is a module and a user's class in it: ``module:Class`` or ``package.module:Class:key=value`` is called as
-``Class(game, key=value)``. It plays by the standard rules only, unless the class declares others: its attribute
-``variants`` lists those of ``game.VARIANTS`` that it supports, and ``plays_hidden = True`` says that it plays phantom
-games by views. In place of the class, a function may return a policy, which plays any game as an object of Python does.
+Any other name is a module and a user's class in it: ``module:Class`` or
+``package.module:Class:key=value`` is called as ``Class(game, key=value)``. It plays by the standard
+rules only, unless the class declares others: its attribute ``variants`` lists those of
+``game.VARIANTS`` that it supports, and ``plays_hidden = True`` says that it plays phantom games by
+views. In place of the class, a function may return a policy, which plays any game as an object of
+Python does.
 
-A spec string read from a file is a :class:`FromFile`, which names built-in policies only, unless files are trusted.
+A spec string read from a file is a :class:`FromFile`, which names built-in policies only, unless
+files are trusted.
 """
 
 from __future__ import annotations
@@ -50,8 +54,8 @@ POLICIES: dict[str, str] = {
     "openspiel": "baselines.open_spiel_bots:OpenSpielBot",
     "gomocup": "baselines.gomocup:Gomocup",
 }
-"""built-in names -> "module:factory", imported on demand and called as ``factory(game, **arguments)``; what each policy
-declares are attributes of its class"""
+"""built-in names -> "module:factory", imported on demand and called as ``factory(game,
+**arguments)``; what each policy declares are attributes of its class"""
 
 _OTHER_NAMES = {
     "negamax": "expectiminimax",
@@ -69,8 +73,8 @@ _NO_POLICIES = {
 GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
 
 TRUST = "TTT_ENVS_TRUST"
-"""the environment variable that, set to 1, trusts every file: files that can run code when loaded, and classes that
-files name. The commands' --trust sets it"""
+"""the environment variable that, set to 1, trusts every file: files that can run code when loaded,
+and classes that files name. The commands' --trust sets it"""
 TRUSTING = f"give a command --trust, or set the environment variable {TRUST}=1"
 """advice of messages; the commands replace it by their option"""
 MAX_SPEC_LENGTH, MAX_SPEC_DEPTH = 4096, 16
@@ -80,15 +84,17 @@ MAX_SPEC_LENGTH, MAX_SPEC_DEPTH = 4096, 16
 class FromFile(str):
     """A string read from a file, hence untrusted.
 
-    As a spec string it names built-in policies only, and so do nested spec strings, at any depth. The type survives
-    transfer to other processes. See :data:`TRUST`.
+    As a spec string it names built-in policies only, and so do nested spec strings, at any depth.
+    The type survives transfer to other processes. See :data:`TRUST`.
     """
 
     __slots__ = ()
 
 
 def from_file(data: Any) -> Any:
-    """Convert JSON-ready data read from a file: every string, except keys, becomes a :class:`FromFile`."""
+    """Convert JSON-ready data read from a file: every string, except keys, becomes a
+    :class:`FromFile`.
+    """
     if isinstance(data, dict):
         return {key: from_file(value) for key, value in data.items()}
     if isinstance(data, list):
@@ -118,7 +124,8 @@ _WRAPPED = re.compile(rf"\A\(({_NESTED})\)\Z")
 
 
 def parse_spec(spec: str) -> Spec:
-    """Parse a spec string, without resolving its name. Parts of a :class:`FromFile` are such strings too.
+    """Parse a spec string, without resolving its name. Parts of a :class:`FromFile` are such
+    strings too.
 
     Raises:
         TypeError: not a string.
@@ -159,7 +166,8 @@ def load_object(path: str) -> Any:
     """Import the object named by ``"package.module:name"``.
 
     Raises:
-        ValueError: there is no such module or no such name in it, or a folder or distribution hides our package.
+        ValueError: there is no such module or no such name in it, or a folder or distribution hides
+            our package.
     """
     module_name, _, name = path.partition(":")
     package = module_name.split(".")[0]
@@ -221,15 +229,15 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
     """Create the policy named by a spec string, for a game; a policy is returned unchanged.
 
     Args:
-        spec: for example ``"random"``, ``"win-or-block"``, ``"run:runs/first"`` or ``"package.module:Class"``; or any
-            object with ``pure`` and ``probabilities``.
+        spec: for example ``"random"``, ``"win-or-block"``, ``"run:runs/first"`` or
+            ``"package.module:Class"``; or any object with ``pure`` and ``probabilities``.
         game: the game.
 
     Raises:
         TypeError: neither a string nor a policy.
-        ValueError: the spec is malformed, a name or key is unknown (the message gives the closest known one), or a
-            value does not fit; a rule of the game is not supported; in an untrusted :class:`FromFile`, the name is
-            not a built-in one.
+        ValueError: the spec is malformed, a name or key is unknown (the message gives the closest
+            known one), or a value does not fit; a rule of the game is not supported; in an
+            untrusted :class:`FromFile`, the name is not a built-in one.
     """
     if not isinstance(spec, str):
         return to_policy(spec)
@@ -256,7 +264,8 @@ def make_values(argument: str, spec: str | Policy, game: AnyGame) -> Values:
     policy = make_policy(spec, game)
     if policy.action_values is None:
         raise Refusal(
-            f"{argument}={spec} has no values: choose a policy that has, such as optimal or run:PATH"
+            f"{argument}={spec} has no values: choose a policy that has, such as optimal or "
+            "run:PATH"
         )
     return cast("Values", policy)
 
@@ -289,7 +298,8 @@ def _resolve(spec: Spec) -> Any:
     )  # drive or not
     if {"/", "\\"} & set(path) or os.path.isdir(path):
         raise Refusal(f"there is no policy {path!r}: the learner of a run is written 'run:{path}'")
-    # find_spec raises ValueError for an imported module without a specification, such as the __main__ of a script
+    # find_spec raises ValueError for an imported module without a specification, such as the
+    # __main__ of a script
     if ":" in spec.name and (
         "." in module or module in sys.modules or importlib.util.find_spec(module) is not None
     ):
@@ -305,7 +315,8 @@ def _resolve(spec: Spec) -> Any:
         else POLICIES
     )
     raise Refusal(
-        f"{missing}: {_NO_POLICIES.get(module) or closest_names(_OTHER_NAMES.get(module, module), names)}"
+        f"{missing}: "
+        f"{_NO_POLICIES.get(module) or closest_names(_OTHER_NAMES.get(module, module), names)}"
     )
 
 
@@ -322,7 +333,8 @@ def _build(spec: Spec, kind: Any, game: AnyGame) -> Policy:
 
 
 def bind_arguments(spec: Spec, function: Any, first: Any) -> inspect.BoundArguments:
-    """Return the arguments of a function: ``first``, and those of a spec, converted to the types of its signature.
+    """Return the arguments of a function: ``first``, and those of a spec, converted to the types of
+    its signature.
 
     Raises:
         ValueError: it does not take these arguments.
@@ -359,12 +371,16 @@ def bind_arguments(spec: Spec, function: Any, first: Any) -> inspect.BoundArgume
 
 
 def wrap(text: str) -> str:
-    """Return an argument of a spec string, in parentheses if it is empty or has punctuation of its own."""
+    """Return an argument of a spec string, in parentheses if it is empty or has punctuation of its
+    own.
+    """
     return f"({text})" if not text or set(text) & set(",:=()") else text
 
 
 class Named(Policy):
-    """Base of policies that are dataclasses of (game, settings...): ``str`` returns their spec string."""
+    """Base of policies that are dataclasses of (game, settings...): ``str`` returns their spec
+    string.
+    """
 
     name: ClassVar[str]
 

@@ -13,9 +13,11 @@ from ttt_envs.game.symmetry import inverse, symmetries
 
 
 class SymmetrizedPolicy(Policy):
-    """Plays by the action values of a policy averaged over all symmetries of the board: equal shares for the best.
+    """Plays by the action values of a policy averaged over all symmetries of the board: equal
+    shares for the best.
 
-    Moves whose means differ by at most 1e-9 count as equally good, because rounding depends on the symmetry.
+    Moves whose means differ by at most 1e-9 count as equally good, because rounding depends on the
+    symmetry.
 
     Args:
         policy: pure, with values.
@@ -74,13 +76,14 @@ def check_symmetric(policy: Policy, game: Game, boards: Boards) -> None:
 
 
 def check_colour_blind(policy: Policy, game: Game, boards: Boards) -> None:
-    """Check that a policy has the same probabilities after exchange of stones and mover, see :class:`Policy`.
+    """Check that a policy has the same probabilities after exchange of stones and mover, see
+    :class:`Policy`.
 
     Args:
         policy: pure.
         game: the game.
-        boards: positions that are not over and stay reachable after the exchange; this needs turns that are skipped,
-            and stones of both players.
+        boards: positions that are not over and stay reachable after the exchange; this needs turns
+            that are skipped, and stones of both players.
 
     Raises:
         ValueError: it is not colour-blind; the message names a position.

@@ -24,13 +24,16 @@ CACHE_VARIABLE, CACHE_BYTES_VARIABLE = "TTT_ENVS_CACHE", "TTT_ENVS_CACHE_BYTES"
 DEFAULT_MAX_BYTES = 1 << 32
 """Default maximum size of the cache in bytes."""
 MIN_CACHED_BYTES = 1 << 22
-"""Minimum size in bytes of a table cached on disk; computing a smaller one is faster than reading it."""
+"""Minimum size in bytes of a table cached on disk; computing a smaller one is faster than reading
+it.
+"""
 _ENTRIES = "*-" + "[0-9a-f]" * 16 + "*"
 """pattern of the names of arrays, of their unfinished files, and of folders"""
 
 
 def cache_path(name: str, content: Mapping[str, Any], suffix: str = "") -> Path:
-    """Return the path ``NAME-HASH`` of a folder in the cache, or with the suffix ``.npy`` of an array.
+    """Return the path ``NAME-HASH`` of a folder in the cache, or with the suffix ``.npy`` of an
+    array.
 
     Args:
         name: human-readable name; it may have dots, as in ``skip0.25``.
@@ -48,7 +51,8 @@ def load_or_compute(
     *,
     min_bytes: int = MIN_CACHED_BYTES,
 ) -> NDArray[np.float64]:
-    """Return an array, read-only: loaded from the disk cache, or else computed, and stored if it fits.
+    """Return an array, read-only: loaded from the disk cache, or else computed, and stored if it
+    fits.
 
     Only this user can write to the cache, so an array is not checked further.
 
@@ -89,12 +93,15 @@ def max_cache_bytes() -> int:
 
 
 def make_room(entry: Path, size: int) -> bool:
-    """Make room for ``size`` bytes more in an array or folder of the cache, by eviction, least recently used first.
+    """Make room for ``size`` bytes more in an array or folder of the cache, by eviction, least
+    recently used first.
 
-    The entry itself, and folders that somebody holds (:func:`ttt_envs.core.files.locked`), are not evicted.
+    The entry itself, and folders that somebody holds (:func:`ttt_envs.core.files.locked`), are not
+    evicted.
 
     Returns:
-        Whether the entry may be written: not if the size exceeds the limit, or the folder of the cache cannot be used.
+        Whether the entry may be written: not if the size exceeds the limit, or the folder of the
+            cache cannot be used.
     """
     room = max_cache_bytes() - size
     if room < 0:

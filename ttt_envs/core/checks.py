@@ -20,11 +20,14 @@ DATA_PROBLEMS = (
 )
 """Exceptions that reading data of another shape raises."""
 MAX_PROBLEM = 400
-"""Maximum number of characters of a message about a file, and of a position that a message quotes."""
+"""Maximum number of characters of a message about a file, and of a position that a message quotes.
+"""
 
 
 class Refusal(ValueError):  # noqa: N818  # says what happened
-    """A caller's mistake: the message is one sentence with value, rule and remedy, which commands print alone."""
+    """A caller's mistake: the message is one sentence with value, rule and remedy, which commands
+    print alone.
+    """
 
 
 class TypeRefusal(Refusal, TypeError):  # noqa: N818  # as above
@@ -60,7 +63,8 @@ def check_range(
     *,
     above: bool = False,
 ) -> None:
-    """Raise ValueError unless a number is finite and in ``low`` to ``high``; None passes, which stands for no number.
+    """Raise ValueError unless a number is finite and in ``low`` to ``high``; None passes, which
+    stands for no number.
 
     Args:
         name: of the number.
@@ -83,7 +87,9 @@ def check_range(
 
 
 def truncate(value: object, max_length: int = 80) -> str:
-    """Return a value as text of at most ``max_length`` characters; a longer text ends in ``...``."""
+    """Return a value as text of at most ``max_length`` characters; a longer text ends in
+    ``...``.
+    """
     text = str(value)
     return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
 
@@ -112,7 +118,9 @@ def name_place(name: str, problems: tuple[type[Exception], ...] = DATA_PROBLEMS)
 
 
 def closest_names(name: str, names: Iterable[str]) -> str:
-    """Return the hint after an unknown name: the closest known one, or all; case, ``-`` and ``_`` are the same."""
+    """Return the hint after an unknown name: the closest known one, or all; case, ``-`` and ``_``
+    are the same.
+    """
     plain = {other.lower().replace("_", "-"): other for other in sorted(names, reverse=True)}
     near = difflib.get_close_matches(name.lower().replace("_", "-"), plain, 1, 0.5)
     if near:

@@ -1,7 +1,7 @@
 """Atomic writes, locks, and careful reading of untrusted files.
 
-Anybody with write access to a folder may replace a file with a link, a device without end, a pipe that blocks, or JSON
-nested a million times. All of these are rejected with a one-line error.
+Anybody with write access to a folder may replace a file with a link, a device without end, a pipe
+that blocks, or JSON nested a million times. All of these are rejected with a one-line error.
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ MAX_FILE_BYTES = 1 << 30
 """Default maximum size of a file that is read, in bytes."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Writing
 
 
 def write_atomically(path: Path, write: Any) -> None:
-    """Write a file atomically: ``write(file)`` fills a temporary file, which then replaces ``path``.
+    """Write a file atomically: ``write(file)`` fills a temporary file, which then replaces
+    ``path``.
 
-    The content is on disk before it replaces the old one. If ``path`` is a link, the link is replaced and its target
-    left alone. The umask of the process sets the permissions, as for any new file.
+    The content is on disk before it replaces the old one. If ``path`` is a link, the link is
+    replaced and its target left alone. The umask of the process sets the permissions, as for any
+    new file.
 
     Args:
         path: the file.
@@ -89,15 +91,18 @@ def make_subfolder(folder: Path, name: str) -> Path:
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             kind = "a link" if path.is_symlink() else "no folder"
             raise Refusal(
-                f"{path} is {kind}, and files are written to folders within {folder} only: move it away"
+                f"{path} is {kind}, and files are written to folders within {folder} only: move it "
+                "away"
             )
     return path
 
 
 def delete_temporary_files(folder: Path, names: Iterable[str]) -> None:
-    """Remove temporary files left in a folder by killed processes that wrote files of the given names.
+    """Remove temporary files left in a folder by killed processes that wrote files of the given
+    names.
 
-    A name may be a pattern such as ``*.png``. No other process may write there meanwhile: see :func:`locked`.
+    A name may be a pattern such as ``*.png``. No other process may write there meanwhile: see
+    :func:`locked`.
     """
     for name in names:
         for path in folder.glob(f"{name}{'?' * 8}.tmp"):
@@ -135,7 +140,8 @@ def lock(descriptor: int, *, wait: bool) -> bool:
     """Lock an open file or folder against other processes that lock it, until it is closed.
 
     Returns:
-        Whether this process may write: not if another one holds the lock. File systems without locks allow everybody.
+        Whether this process may write: not if another one holds the lock. File systems without
+            locks allow everybody.
     """
     from filelock import lock_descriptor
 
@@ -144,7 +150,7 @@ def lock(descriptor: int, *, wait: bool) -> bool:
     return True
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Opening
 
 
@@ -177,7 +183,8 @@ class _NamedFile(FileIO):
 
 
 def open_to_write(path: Path) -> BufferedRandom:
-    """Open a regular file for reading and writing, from its start, keeping its content; it is created if missing.
+    """Open a regular file for reading and writing, from its start, keeping its content; it is
+    created if missing.
 
     Raises:
         OSError: the file cannot be opened, or later not be written; the error names ``path``.
@@ -229,7 +236,7 @@ def _open_regular_file(path: Path, flags: int, max_bytes: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # JSON
 
 
@@ -257,7 +264,8 @@ def parse_json(text: bytes | str, max_length: int = MAX_FILE_BYTES) -> Any:
     """
     if len(text) > max_length:
         raise Refusal(
-            f"it has more than {max_length:,} {'bytes' if isinstance(text, bytes) else 'characters'}"
+            f"it has more than {max_length:,} "
+            f"{'bytes' if isinstance(text, bytes) else 'characters'}"
         )
     try:
         return msgspec.json.decode(text)

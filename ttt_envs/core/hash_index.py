@@ -32,7 +32,8 @@ def extend_rows(array: NDArray[Any], size: int) -> NDArray[Any]:
 
 
 class KeyIndex:
-    """Numbers keys 0, 1, 2, ... in the order of first insertion; a hash table with open addressing, which grows.
+    """Numbers keys 0, 1, 2, ... in the order of first insertion; a hash table with open addressing,
+    which grows.
 
     Args:
         words: number of 64-bit words of a key.
@@ -78,7 +79,8 @@ class KeyIndex:
 
 
 def distinct_rows(keys: UInt64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the first row int64[N] of each distinct key, in order of keys, and the index of each row's key, int64[B].
+    """Return the first row int64[N] of each distinct key, in order of keys, and the index of each
+    row's key, int64[B].
 
     The same as ``np.unique`` returns of the rows of ``keys``, uint64[B, words], in less time.
     """
@@ -99,7 +101,9 @@ def _look_up(
     inserts: bool,
     out: Int64Array,
 ) -> int:
-    """Write the rows of keys uint64[B, words] to ``out``, and return the number of rows; unknown keys are inserted."""
+    """Write the rows of keys uint64[B, words] to ``out``, and return the number of rows; unknown
+    keys are inserted.
+    """
     for b in range(len(keys)):
         key = keys[b]
         mixed = key[0]

@@ -1,13 +1,15 @@
 """Decorators for numba kernels, the types that kernels share, and the cache of machine code.
 
-The source of a kernel is plain Python and gives bit-identical results when interpreted. Compiling a kernel takes 0.1 to
-7 seconds; many callers, such as a first game, need only a few calls on small arrays, which take milliseconds. So calls
-on small arrays are interpreted until they have taken 0.1 seconds; then the kernel is compiled. Short workloads thus
-compile nothing and do not import numba, which takes a quarter of a second. A compiled kernel replaces its placeholder
-in all modules, so that Python calls numba directly. ``NUMBA_DISABLE_JIT=1`` runs the same source as plain Python.
+The source of a kernel is plain Python and gives bit-identical results when interpreted. Compiling a
+kernel takes 0.1 to 7 seconds; many callers, such as a first game, need only a few calls on small
+arrays, which take milliseconds. So calls on small arrays are interpreted until they have taken 0.1
+seconds; then the kernel is compiled. Short workloads thus compile nothing and do not import numba,
+which takes a quarter of a second. A compiled kernel replaces its placeholder in all modules, so
+that Python calls numba directly. ``NUMBA_DISABLE_JIT=1`` runs the same source as plain Python.
 
-Machine code is cached in a folder named by a hash of the sources of the kernel's package and of those that it imports,
-because numba's cache does not see edits of callees in other files: an edit compiles all kernels of these packages.
+Machine code is cached in a folder named by a hash of the sources of the kernel's package and of
+those that it imports, because numba's cache does not see edits of callees in other files: an edit
+compiles all kernels of these packages.
 """
 
 from __future__ import annotations
@@ -48,13 +50,17 @@ Float64Array = NDArray[np.float64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 INTERPRET, NOTICE = "TTT_ENVS_INTERPRET", "TTT_ENVS_COMPILE_NOTICE"
-"""Environment variables. 0 compiles every kernel at its first call, however small; 0 disables the compile notice."""
+"""Environment variables. 0 compiles every kernel at its first call, however small; 0 disables the
+compile notice.
+"""
 MAX_INTERPRETED_ELEMENTS = 1 << 18
 """Maximum number of array elements, over all arguments, of a call that is interpreted."""
 MAX_INTERPRETED_S = 0.1
 """CPU seconds that calls of a kernel may spend in the interpreter before it is compiled."""
 CAN_INTERPRET = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
-"""Whether results equal those of machine code; before numpy 2, types of Python and numpy numbers combine otherwise."""
+"""Whether results equal those of machine code; before numpy 2, types of Python and numpy numbers
+combine otherwise.
+"""
 MAX_FOLDERS = 4
 """Maximum number of folders of machine code of a package, each for one state of the sources."""
 
@@ -67,7 +73,7 @@ int8 = cast(Callable[[Any], int], np.int8)
 """in kernels: converts to int8, the type of cells"""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Decorators
 
 
@@ -84,11 +90,12 @@ def kernel(
 
     Args:
         function: the source.
-        interpreted: whether the size of the arrays bounds the time of a call, so that calls on small arrays may be
-            interpreted.
-        allocates: whether the kernel makes arrays. The others are compiled without numba's reference counting: it
-            counts at every call, even an inlined one, and for every array taken from a tuple, which takes longer than a
-            function of a few nanoseconds, in execution and compilation.
+        interpreted: whether the size of the arrays bounds the time of a call, so that calls on
+            small arrays may be interpreted.
+        allocates: whether the kernel makes arrays. The others are compiled without numba's
+            reference counting: it counts at every call, even an inlined one, and for every array
+            taken from a tuple, which takes longer than a function of a few nanoseconds, in
+            execution and compilation.
         options: of ``numba.njit``, such as ``nogil=True``, which takes some 50 ns per call.
     """
     if function is None:
@@ -100,7 +107,8 @@ def kernel(
 
 
 def inlined(function: Function) -> Function:
-    """Decorate a kernel inlined into other kernels. A call from Python is interpreted, however large.
+    """Decorate a kernel inlined into other kernels. A call from Python is interpreted, however
+    large.
 
     It has no wrapper for Python callers, which would take a sixth of the compile time.
     """
@@ -108,20 +116,22 @@ def inlined(function: Function) -> Function:
 
 
 def pasted(function: Function) -> Function:
-    """Like :func:`inlined`, for a kernel with one caller or a small one: it is compiled as a part of its callers only.
+    """Like :func:`inlined`, for a kernel with one caller or a small one: it is compiled as a part
+    of its callers only.
 
-    That takes less time where arguments are many, such as the arrays of a tuple; but a test whether an argument is None
-    removes no code.
+    That takes less time where arguments are many, such as the arrays of a tuple; but a test whether
+    an argument is None removes no code.
     """
     return kernel(inline="always", no_cpython_wrapper=True)(function)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # When to compile
 
 
 def compile_at_once() -> AbstractContextManager[None]:
-    """Compile kernels at their first call within this context, in this process and in child processes.
+    """Compile kernels at their first call within this context, in this process and in child
+    processes.
 
     For workloads long enough to repay compilation, and for measurements.
     """
@@ -129,7 +139,9 @@ def compile_at_once() -> AbstractContextManager[None]:
 
 
 class Kernel:
-    """The placeholder of a kernel, which interprets calls, or compiles the kernel and is replaced by its dispatcher."""
+    """The placeholder of a kernel, which interprets calls, or compiles the kernel and is replaced
+    by its dispatcher.
+    """
 
     def __init__(
         self, function: types.FunctionType, interpreted: bool, options: dict[str, Any]
@@ -179,7 +191,9 @@ class Kernel:
 
     @property
     def dispatcher(self) -> Any:
-        """The function of numba, which compiles itself for the arguments of calls, and caches machine code."""
+        """The function of numba, which compiles itself for the arguments of calls, and caches
+        machine code.
+        """
         numba: Any = importlib.import_module("numba")
         with _lock:
             if self._dispatcher is None:
@@ -198,17 +212,21 @@ class Kernel:
             return self._dispatcher
 
     def _call_template(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Return what numba calls in another kernel: code is compiled once for all constants, and inlined for each."""
+        """Return what numba calls in another kernel: code is compiled once for all constants, and
+        inlined for each.
+        """
         types_without_values = tuple(map(importlib.import_module("numba").types.unliteral, args))
         return type(self._dispatcher).get_call_template(
             self._dispatcher, types_without_values, keywords
         )
 
     def _compile(self, args: tuple[Any, ...]) -> Callable[..., Any]:
-        """Return the dispatcher with machine code for arguments of these types, after it has replaced this object.
+        """Return the dispatcher with machine code for arguments of these types, after it has
+        replaced this object.
 
-        A thread compiles, because no handler of signals runs there: LLVM calls numba's Python code from C, where an
-        interrupt is printed and dropped, and numba then lacks the code that it was about to note.
+        A thread compiles, because no handler of signals runs there: LLVM calls numba's Python code
+        from C, where an interrupt is printed and dropped, and numba then lacks the code that it was
+        about to note.
         """
         import numba
 
@@ -255,7 +273,7 @@ _dispatchers: list[Any] = []
 _lock = threading.RLock()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Kernels as plain Python: their sources, with calls to the sources of other kernels
 
 _functions: dict[types.FunctionType, types.FunctionType] = {}  # source -> its interpreted function
@@ -270,7 +288,9 @@ def count_elements(args: tuple[Any, ...]) -> int:
 
 
 def interpret(source: types.FunctionType, args: tuple[Any, ...]) -> Any:
-    """Call the source of a kernel as plain Python; results have the types that machine code returns."""
+    """Call the source of a kernel as plain Python; results have the types that machine code
+    returns.
+    """
     with np.errstate(all="ignore"):  # kernels compute modulo 2**64 and divide by 0 on purpose
         return _to_python(_interpreted(source)(*args))
 
@@ -283,7 +303,8 @@ def _to_python(result: Any) -> Any:
 
 
 def _interpreted(source: types.FunctionType) -> types.FunctionType:
-    """Return the source of a kernel as a Python function whose globals have the sources of kernels in their place.
+    """Return the source of a kernel as a Python function whose globals have the sources of kernels
+    in their place.
 
     Machine code must not be mixed in, because it returns unsigned 64-bit integers as ``int``.
     """
@@ -303,14 +324,15 @@ def _interpreted(source: types.FunctionType) -> types.FunctionType:
         return _functions[source]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The cache
 
 
 def kernel_folder() -> Path:
     """Return the cache folder for machine code.
 
-    It is ``NUMBA_CACHE_DIR``, if set; in a checkout ``.cache/numba``; else in the user's cache folder.
+    It is ``NUMBA_CACHE_DIR``, if set; in a checkout ``.cache/numba``; else in the user's cache
+    folder.
     """
     root = (
         ROOT / ".cache"
@@ -321,19 +343,25 @@ def kernel_folder() -> Path:
 
 
 def package_sources(package: str) -> list[Path]:
-    """Return the sources that the kernels of a package depend on: its own, and those of the packages below it."""
+    """Return the sources that the kernels of a package depend on: its own, and those of the
+    packages below it.
+    """
     packages = PACKAGES[: PACKAGES.index(package) + 1] if package in PACKAGES else PACKAGES
     return [source for name in packages for source in sorted((ROOT / name).rglob("*.py"))]
 
 
 def is_edited(sources: list[Path]) -> bool:
-    """Return whether a source is newer than this process: perhaps it has been edited since it was imported."""
+    """Return whether a source is newer than this process: perhaps it has been edited since it was
+    imported.
+    """
     return any(source.stat().st_mtime > _start for source in sources)
 
 
 @functools.cache
 def package_folder(package: str) -> Path | None:
-    """Return the folder of the machine code of a package, for the present sources of ours; None for no cache."""
+    """Return the folder of the machine code of a package, for the present sources of ours; None for
+    no cache.
+    """
     sources = package_sources(package)
     name = package if package in PACKAGES else PACKAGES[-1]
     if is_edited(sources):

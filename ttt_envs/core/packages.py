@@ -1,7 +1,9 @@
-"""Packages and processes of Python: what hides our packages, how to install optional ones, how processes end.
+"""Packages and processes of Python: what hides our packages, how to install optional ones, how
+processes end.
 
-``baselines`` and ``learners`` are also other projects' distributions on the package index, and an installer overwrites
-files of the same name without a warning. So each package of this project marks itself in its ``__init__``.
+``baselines`` and ``learners`` are also other projects' distributions on the package index, and an
+installer overwrites files of the same name without a warning. So each package of this project marks
+itself in its ``__init__``.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def find_conflict() -> str | None:
-    """Return a sentence on the first package that is not this project's, with the remedy; None if all are."""
+    """Return a sentence on the first package that is not this project's, with the remedy; None if
+    all are.
+    """
     for package in PACKAGES:
         spec, own = importlib.util.find_spec(package), ROOT / package / "__init__.py"
         place = (
@@ -31,14 +35,19 @@ def find_conflict() -> str | None:
             else spec.origin or next(iter(spec.submodule_search_locations or ()), "")
         )
         if Path(place).resolve() != own or b"__ttt_envs__ = True" not in own.read_bytes():
-            return f"{place} is not our {package}: run from another folder, or install ttt_envs in its own environment"
+            return (
+                f"{place} is not our {package}: run from another folder, or install ttt_envs in "
+                "its own environment"
+            )
     return None
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra: from the checkout, if the packages are imported from one.
+    """Return the command that installs an extra: from the checkout, if the packages are imported
+    from one.
 
-    For installed packages pip installs what the extra names, and the package itself is there already.
+    For installed packages pip installs what the extra names, and the package itself is there
+    already.
     """
     if (ROOT / "setup.cfg").is_file():
         return f'pip install -e "{ROOT}[{extra}]"'
@@ -55,7 +64,8 @@ _lock = threading.Lock()
 def environment_variables(values: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables within this context, for this process and those that it starts.
 
-    Contexts of several threads may overlap. After the last one, variables that were not set are empty.
+    Contexts of several threads may overlap. After the last one, variables that were not set are
+    empty.
     """
     with _lock:
         for name, value in values.items():
@@ -73,7 +83,8 @@ def environment_variables(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def end_with_process(parent: int) -> None:
-    """From now on, end this process within half a second when the parent process of this id has ended in any way.
+    """From now on, end this process within half a second when the parent process of this id has
+    ended in any way.
 
     Windows, which gives a process without a parent no other, lets it go on.
     """
@@ -87,12 +98,13 @@ def _exit_after(parent: int) -> None:
 
 
 def avoid_triton_crash() -> None:
-    """Make TensorFlow and torch safe in one process; call it before importing either. TensorFlow logs errors only.
+    """Make TensorFlow and torch safe in one process; call it before importing either. TensorFlow
+    logs errors only.
 
-    torch's packages for Linux bring triton, which torch imports when it makes the first optimizer. TensorFlow and
-    triton each contain LLVM. A process that loads triton after TensorFlow ends by a segmentation fault (TensorFlow
-    2.21, triton 3.7). So triton counts as not installed where TensorFlow is, unless it is loaded already: torch needs
-    it only to compile code for GPUs.
+    torch's packages for Linux bring triton, which torch imports when it makes the first optimizer.
+    TensorFlow and triton each contain LLVM. A process that loads triton after TensorFlow ends by a
+    segmentation fault (TensorFlow 2.21, triton 3.7). So triton counts as not installed where
+    TensorFlow is, unless it is loaded already: torch needs it only to compile code for GPUs.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if importlib.util.find_spec("tensorflow") is not None:
@@ -103,7 +115,8 @@ def avoid_triton_crash() -> None:
 def hide_native_log() -> Iterator[None]:
     """Discard what is written to the standard error within this context, unless it raises.
 
-    TensorFlow's libraries report the processor and missing GPUs there while they are imported, whatever is set.
+    TensorFlow's libraries report the processor and missing GPUs there while they are imported,
+    whatever is set.
     """
     try:
         stderr = os.dup(2)

@@ -1,4 +1,5 @@
-"""Parallel blocks of work, on local cores or on a cluster, in any order; a block whose worker dies is retried.
+"""Parallel blocks of work, on local cores or on a cluster, in any order; a block whose worker dies
+is retried.
 
 A block is a pure function of its arguments, so results depend neither on the worker nor on retries.
 """
@@ -39,9 +40,9 @@ MAX_JOBS = 1024
 """Maximum number of processes; all are started at once, however little work there is."""
 
 Jobs = int | str
-"""workers: a number of local processes, -1 for one per core, 1 for this process itself; or a cluster of machines that
-run Ray, by the address of its head, ``host:port``, or ``"auto"`` for the one started on this machine. ttt_envs must be
-installed on each of them, in the same version"""
+"""workers: a number of local processes, -1 for one per core, 1 for this process itself; or a
+cluster of machines that run Ray, by the address of its head, ``host:port``, or ``"auto"`` for the
+one started on this machine. ttt_envs must be installed on each of them, in the same version"""
 
 
 def check_jobs(jobs: Jobs) -> None:
@@ -59,16 +60,16 @@ def map_blocks(
 
     Args:
         function: computes a block; other processes must be able to import it.
-        blocks: the arguments of each call. They are consumed lazily as workers become free, so there may be more than
-            needed: close the generator when enough are done.
+        blocks: the arguments of each call. They are consumed lazily as workers become free, so
+            there may be more than needed: close the generator when enough are done.
         jobs: the workers.
 
     Yields:
         The number of a block and its result, in the order of completion.
 
     Raises:
-        ValueError: there are no workers, the work cannot be pickled, workers die again and again, or the cluster or
-            Ray is missing. Exceptions of ``function`` are re-raised here.
+        ValueError: there are no workers, the work cannot be pickled, workers die again and again,
+            or the cluster or Ray is missing. Exceptions of ``function`` are re-raised here.
     """
     check_jobs(jobs)
     numbered = enumerate(blocks)
@@ -80,7 +81,9 @@ def map_blocks(
 
 
 def results_in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
-    """Yield the results of :func:`map_blocks` in the order of blocks, each once all earlier ones are done."""
+    """Yield the results of :func:`map_blocks` in the order of blocks, each once all earlier ones
+    are done.
+    """
     early: dict[int, Result] = {}
     next_number = 0
     for number, result in results:
@@ -90,17 +93,22 @@ def results_in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
             next_number += 1
 
 
-_NOT_PICKLABLE = "the work cannot be handed to other processes (%s): choose jobs=1, or spec strings for the players"
+_NOT_PICKLABLE = (
+    "the work cannot be handed to other processes (%s): choose jobs=1, or spec strings for the "
+    "players"
+)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # On local cores
 
 
 def _on_cores(
     function: Callable[..., Result], numbered: Iterator[tuple[int, Block]], jobs: int
 ) -> Generator[tuple[int, Result], None, None]:
-    """Run blocks with joblib. A dead worker breaks its pool: unfinished blocks are restarted in a new one."""
+    """Run blocks with joblib. A dead worker breaks its pool: unfinished blocks are restarted in a
+    new one.
+    """
     under_way: dict[int, Block] = {}
     run = delayed(functools.partial(_run, os.getpid(), jobs, function))
 
@@ -109,7 +117,8 @@ def _on_cores(
             under_way[number] = block
             yield run(number, block)
 
-    # a worker whose memory has grown is replaced, and results of cancelled blocks are not needed: both are harmless
+    # a worker whose memory has grown is replaced, and results of cancelled blocks are not needed:
+    # both are harmless
     warnings.filterwarnings("ignore", r"A worker stopped|\d+ tasks ", UserWarning)
     deaths = 0
     while True:
@@ -146,7 +155,9 @@ def _run(
 
 @functools.cache
 def _prepare_worker(parent: int, workers: int) -> None:
-    """Make this process a worker: it leaves Ctrl-C to its parent, and exits when it exits in any way."""
+    """Make this process a worker: it leaves Ctrl-C to its parent, and exits when it exits in any
+    way.
+    """
     os.environ["LOKY_MAX_CPU_COUNT"] = str(count_threads("auto", workers))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if parent:
@@ -154,9 +165,11 @@ def _prepare_worker(parent: int, workers: int) -> None:
 
 
 def _start_workers(jobs: int) -> None:
-    """Start the workers in a thread, where no handler of signals runs, and which leaves them without Ctrl-C.
+    """Start the workers in a thread, where no handler of signals runs, and which leaves them
+    without Ctrl-C.
 
-    Otherwise a worker that is interrupted, or loses its parent, before it has its work prints a traceback.
+    Otherwise a worker that is interrupted, or loses its parent, before it has its work prints a
+    traceback.
     """
 
     def start() -> None:
@@ -173,18 +186,20 @@ def _start_workers(jobs: int) -> None:
         pool.submit(start).result()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # On a cluster
 
 
 def connect(address: str) -> Any:
-    """Connect to a cluster until this process exits, unless it is connected already, and return the module ``ray``.
+    """Connect to a cluster until this process exits, unless it is connected already, and return the
+    module ``ray``.
 
     Raises:
         ValueError: the cluster or Ray is missing.
     """
     try:
-        # Ray reads these when it is imported: its threads print on standard output, which is reserved for results
+        # Ray reads these when it is imported: its threads print on standard output, which is
+        # reserved for results
         os.environ.update(RAY_DEDUP_LOGS="1", RAY_DEDUP_LOGS_SKIP_REGEX="^")
         import ray
     except ImportError:
@@ -199,7 +214,8 @@ def connect(address: str) -> Any:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as problem:
         raise Refusal(
-            f"there is no Ray cluster at {address!r} ({type(problem).__name__}): start one here with "
+            f"there is no Ray cluster at {address!r} ({type(problem).__name__}): start one here "
+            "with "
             f'"ray start --head", or write the address of its head, host:port'
         ) from None
     return ray
@@ -208,7 +224,9 @@ def connect(address: str) -> Any:
 def _on_cluster(
     function: Callable[..., Result], numbered: Iterator[tuple[int, Block]], address: str
 ) -> Generator[tuple[int, Result], None, None]:
-    """Run blocks as Ray tasks, twice as many at a time as there are CPUs. Ray itself retries tasks of dead workers."""
+    """Run blocks as Ray tasks, twice as many at a time as there are CPUs. Ray itself retries tasks
+    of dead workers.
+    """
     ray = connect(address)
     task = ray.remote(num_cpus=1, max_retries=MAX_ATTEMPTS - 1)(_run)
     under_way: list[Any] = []
@@ -225,7 +243,8 @@ def _on_cluster(
     except ray.exceptions.RayError as problem:
         cause = getattr(problem, "cause", None)  # the function's own exception
         raise cause or Refusal(
-            f"the cluster at {address!r} failed ({type(problem).__name__}): give each task more memory"
+            f"the cluster at {address!r} failed ({type(problem).__name__}): give each task more "
+            "memory"
         ) from None
     except TypeError as problem:  # of Ray, whose cause is that of pickle
         raise Refusal(_NOT_PICKLABLE % problem.__cause__) from None

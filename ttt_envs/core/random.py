@@ -1,4 +1,6 @@
-"""Counter-based random numbers: each is indexed by key, stream and position, so the order of draws does not matter."""
+"""Counter-based random numbers: each is indexed by key, stream and position, so the order of draws
+does not matter.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, kernel
 
 @kernel(forceinline=True)
 def splitmix64(state: np.uint64, n: int) -> np.uint64:
-    """Return output number n, from 0, of splitmix64 for a 64-bit state (Steele, Lea and Flood, 2014, figure 19).
+    """Return output number n, from 0, of splitmix64 for a 64-bit state (Steele, Lea and Flood,
+    2014, figure 19).
 
     The generator is counter-based: a number depends on its index only, not on the order of draws.
     """
@@ -44,5 +47,7 @@ def draw_keys(rng: np.random.Generator, count: int) -> UInt64Array:
 
 
 def draw_key(rng: np.random.Generator) -> np.uint64:
-    """Draw the 64-bit key of a seed: the only number that an environment draws from its generator."""
+    """Draw the 64-bit key of a seed: the only number that an environment draws from its
+    generator.
+    """
     return np.uint64(rng.integers(0, 1 << 64, dtype=np.uint64))

@@ -1,8 +1,8 @@
 """How long computations are done: threads, memory, positions per query, progress.
 
-Threads are for kernels that release the interpreter's lock. Callers cut their work into blocks whose results do not
-depend on each other, so results are bit-identical for every number of threads. :mod:`ttt_envs.core.parallel` spreads
-work over processes and machines, and also serves Python code.
+Threads are for kernels that release the interpreter's lock. Callers cut their work into blocks
+whose results do not depend on each other, so results are bit-identical for every number of threads.
+:mod:`ttt_envs.core.parallel` spreads work over processes and machines, and also serves Python code.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ def count_threads(threads: Threads, jobs: int = 1) -> int:
     """Return the number of threads.
 
     Args:
-        threads: a number, or ``"auto"`` for the cores of this process, divided by the number of processes that share
-            them, but at least 1. A limit on the cores of a process or container counts, and ``LOKY_MAX_CPU_COUNT``.
+        threads: a number, or ``"auto"`` for the cores of this process, divided by the number of
+            processes that share them, but at least 1. A limit on the cores of a process or
+            container counts, and ``LOKY_MAX_CPU_COUNT``.
         jobs: number of such processes, -1 for one per core.
 
     Raises:
@@ -77,7 +78,8 @@ def map_threads(
 ) -> list[Result]:
     """Run a function for each block of work, and return the results in the order of the blocks.
 
-    Ctrl-C and exceptions stop the work after the blocks that have begun, so a block should take a fraction of a second.
+    Ctrl-C and exceptions stop the work after the blocks that have begun, so a block should take a
+    fraction of a second.
 
     Raises:
         Exception: that of the first block that failed.

@@ -1,7 +1,7 @@
 """The arguments of all environments: each is defined, documented and checked once.
 
-Environments take keywords, from which :func:`takes` makes their configuration; its ``Args`` are a part of their
-docstrings. Each class below adds its arguments to those of the class above.
+Environments take keywords, from which :func:`takes` makes their configuration; its ``Args`` are a
+part of their docstrings. Each class below adds its arguments to those of the class above.
 """
 
 from __future__ import annotations
@@ -41,12 +41,14 @@ class GameConfig:
 
     Args:
         size: edge of the board, or (rows, columns), 1 to 19.
-        win_length: stones in a line needed to win; by default 3 up to a shorter edge of 3, 4 up to 6, and 5 from 7 on;
-            up to 2 x 2 the longer edge.
-        skip_chance: probability of a skipped turn, in [0, 1); or several, as in (0, 0.5), of which each episode draws
-            one, all equally often.
-        gravity: stones fall to the lowest empty cell of their column, as in Connect Four, and actions are columns.
-        overlines: longer lines count too; without them only lines of exactly win_length, as in standard gomoku.
+        win_length: stones in a line needed to win; by default 3 up to a shorter edge of 3, 4 up to
+            6, and 5 from 7 on; up to 2 x 2 the longer edge.
+        skip_chance: probability of a skipped turn, in [0, 1); or several, as in (0, 0.5), of which
+            each episode draws one, all equally often.
+        gravity: stones fall to the lowest empty cell of their column, as in Connect Four, and
+            actions are columns.
+        overlines: longer lines count too; without them only lines of exactly win_length, as in
+            standard gomoku.
         misere: a player who completes a line loses.
         torus: lines continue across the edges of the board, a torus.
     """
@@ -78,7 +80,8 @@ class GameConfig:
         )
         if chances is self.skip_chance and (len(games) < 2 or len(set(games)) < len(games)):
             raise Refusal(
-                f"skip_chance={self.skip_chance!r} must have two or more different values, all of them drawn equally "
+                f"skip_chance={self.skip_chance!r} must have two or more different values, all of "
+                "them drawn equally "
                 f"often: write skip_chance=(0, 0.5), or a number"
             )
         return games
@@ -94,14 +97,18 @@ class BoardConfig(GameConfig):
     """Arguments of the environments that show boards.
 
     Args:
-        phantom: 'classic' or 'abrupt' hides the opponent's stones until the caller tries their cells, see
-            ttt_envs.game.attempts. Observations show the own stones and the found ones, and the mask has 0 for these.
-            Pictures and clone_state are not for the players: they have all stones.
-        symmetry: 'random' shows each episode under a random symmetry of the board; actions are mapped back.
-        observe_skip_chance: adds the skip chance of the episode to observations: a last entry of 'flat', a third plane,
-            or skip_chance float32[1] in dicts.
-        openings: positions as text, of which each episode begins with one, drawn uniformly; None for the empty board.
-        first_player: the player who moves first, 'player_0', or 'random': each episode draws one, both equally often.
+        phantom: 'classic' or 'abrupt' hides the opponent's stones until the caller tries their
+            cells, see ttt_envs.game.attempts. Observations show the own stones and the found ones,
+            and the mask has 0 for these. Pictures and clone_state are not for the players: they
+            have all stones.
+        symmetry: 'random' shows each episode under a random symmetry of the board; actions are
+            mapped back.
+        observe_skip_chance: adds the skip chance of the episode to observations: a last entry of
+            'flat', a third plane, or skip_chance float32[1] in dicts.
+        openings: positions as text, of which each episode begins with one, drawn uniformly; None
+            for the empty board.
+        first_player: the player who moves first, 'player_0', or 'random': each episode draws one,
+            both equally often.
         render_mode: None, 'ansi', 'rgb_array' or, where games are not in lockstep, 'human'.
     """
 
@@ -129,22 +136,27 @@ class BoardConfig(GameConfig):
 
     @functools.cached_property
     def opening_positions(self) -> Boards | None:
-        """The positions that episodes begin with; None for the empty board with player_0 to move."""
+        """The positions that episodes begin with; None for the empty board with player_0 to
+        move.
+        """
         if self.first_player == "random":
             if self.openings is not None:
                 raise Refusal(
-                    "first_player='random' is for the empty board, and openings name their mover: omit one of them"
+                    "first_player='random' is for the empty board, and openings name their mover: "
+                    "omit one of them"
                 )
             return Boards(np.zeros((2, self.game.cells), np.int8), np.array([0, 1], np.int8))
         if self.openings is None:
             return None
         if isinstance(self.openings, str) or not isinstance(self.openings, Sequence):
             raise TypeRefusal(
-                f"openings={self.openings!r} is no list of positions: write openings=['o../.../... x']"
+                f"openings={self.openings!r} is no list of positions: write openings=['o../.../... "
+                "x']"
             )
         if not self.openings:
             raise Refusal(
-                "openings=[] leaves nothing to begin with: name one or more positions, or None for none"
+                "openings=[] leaves nothing to begin with: name one or more positions, or None for "
+                "none"
             )
         return Boards.from_positions(
             [self.to_position(text, f"the opening {text!r}") for text in self.openings]
@@ -174,16 +186,18 @@ class EnvConfig(BoardConfig):
     """Arguments of the environments in which the caller plays against an opponent.
 
     Args:
-        opponent: a spec string such as 'random', a Policy, 'self' (the caller moves for both players), or an argument
-            of ttt_envs.as_policy, which gets the caller's kind of observation, from the opponent's seat. Or a list of
-            pairs (opponent, start), as in [('random', 0), ('optimal', 20000)]: each plays in episodes that begin after
-            so many steps of the game since seeding. With several skip chances, an opponent named by a spec string knows
-            the one of the episode.
+        opponent: a spec string such as 'random', a Policy, 'self' (the caller moves for both
+            players), or an argument of ttt_envs.as_policy, which gets the caller's kind of
+            observation, from the opponent's seat. Or a list of pairs (opponent, start), as in
+            [('random', 0), ('optimal', 20000)]: each plays in episodes that begin after so many
+            steps of the game since seeding. With several skip chances, an opponent named by a spec
+            string knows the one of the episode.
         seat: the caller's seat: 'first', 'second', 'random' or 'alternate' (starting with first).
-        observation: 'flat' [2 * cells] own stones, then the opponent's; 'planes' [rows, columns, 2]; 'channels' [2,
-            rows, columns]; or 'dict' with observation (planes) and action_mask.
+        observation: 'flat' [2 * cells] own stones, then the opponent's; 'planes' [rows, columns,
+            2]; 'channels' [2, rows, columns]; or 'dict' with observation (planes) and action_mask.
         dtype: of the observation, 'float32' as networks need it, or 'int8'.
-        illegal_action: 'lose' (-1, terminated), 'penalize' (-1, no move; truncated after as many as cells) or 'raise'.
+        illegal_action: 'lose' (-1, terminated), 'penalize' (-1, no move; truncated after as many as
+            cells) or 'raise'.
     """
 
     opponent: Opponent = "random"
@@ -205,12 +219,15 @@ class EnvConfig(BoardConfig):
 
     @property
     def is_flat(self) -> bool:
-        """Whether observations are the numbers of ``flat`` alone, and infos have no skip chance: the common case."""
+        """Whether observations are the numbers of ``flat`` alone, and infos have no skip chance:
+        the common case.
+        """
         return self.observation == "flat" and not self.observe_skip_chance and len(self.games) == 1
 
     @property
     def schedule(self) -> list[tuple[Any, int]]:
-        """The pairs of ``opponent`` and the number of steps after which it plays; none in self-play.
+        """The pairs of ``opponent`` and the number of steps after which it plays; none in
+        self-play.
 
         Raises:
             TypeError, ValueError: an entry is no pair, or the starts do not increase from 0.
@@ -223,7 +240,8 @@ class EnvConfig(BoardConfig):
         for pair in self.opponent:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2 or type(pair[1]) is not int:
                 raise TypeRefusal(
-                    f"the entry {pair!r} of a schedule is no pair of an opponent and its start: {example}"
+                    f"the entry {pair!r} of a schedule is no pair of an opponent and its start: "
+                    f"{example}"
                 )
             if isinstance(pair[0], str) and pair[0] == SELF:
                 raise Refusal(
@@ -254,7 +272,7 @@ class EnvConfig(BoardConfig):
         )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Keywords of environments
 
 
@@ -283,10 +301,11 @@ def takes(
 ) -> Callable[
     [Callable[[Instance, Config], None]], Callable[Concatenate[Instance, Keywords], None]
 ]:
-    """Decorate an ``__init__`` that takes a configuration: it then takes the keywords from which that is made.
+    """Decorate an ``__init__`` that takes a configuration: it then takes the keywords from which
+    that is made.
 
-    An unknown keyword has the error of Python, in whose words other libraries look for one that they may leave out, and
-    the closest keyword.
+    An unknown keyword has the error of Python, in whose words other libraries look for one that
+    they may leave out, and the closest keyword.
     """
     signature = inspect.signature(config)
 
@@ -299,7 +318,8 @@ def takes(
                     {"rows": "size", "columns": "size"}.get(name, name), signature.parameters
                 )
                 raise TypeRefusal(
-                    f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}: {hint}"
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument "
+                    f"{name!r}: {hint}"
                 )
             init(self, config(*args, **kwargs))
 
@@ -314,7 +334,9 @@ def takes(
 
 
 def environment(config: type[Any]) -> Callable[[Class], Class]:
-    """Decorate an environment whose ``__init__`` :func:`takes` a configuration: add its ``Args`` to the docstring."""
+    """Decorate an environment whose ``__init__`` :func:`takes` a configuration: add its ``Args`` to
+    the docstring.
+    """
 
     def decorate(kind: Class) -> Class:
         sections = [

@@ -1,7 +1,7 @@
 """B simultaneous games of one configuration: the engine of all environments.
 
-Environments and training make a :class:`GameBatch` and call its methods: another engine is another class of this
-name.
+Environments and training make a :class:`GameBatch` and call its methods: another engine is another
+class of this name.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def keys_of_seeds(seeds: Sequence[int | None]) -> UInt64Array:
 
 
 class HasViews:
-    """Base of what has views of its arrays: a copy names them again, because a copy of a view is not a view."""
+    """Base of what has views of its arrays: a copy names them again, because a copy of a view is
+    not a view.
+    """
 
     def _name_views(self) -> None:
         """Make the views."""
@@ -56,15 +58,17 @@ class HasViews:
 
 
 class Output:
-    """Arrays that a step writes, in one memory: each argument costs the caller of a kernel as much as a move.
+    """Arrays that a step writes, in one memory: each argument costs the caller of a kernel as much
+    as a move.
 
     ``output[name]`` is an array; ``arrays``, a record without dimensions, has all of them:
 
-    - ``planes`` int8[B, 2, cells]: own stones, then the opponent's stones; ``flat`` int8[B, 2 * cells] are the same.
-    - ``mask`` int8[B, actions]: legal actions; all ones in a finished game, because an empty mask would make masked
-      distributions uniform over illegal actions.
-    - ``mover``, ``seat`` (in self-play that moved last), ``outcome``, see ``rules.Outcome``, and ``winner``, -1 for
-      none: int64[B]; ``info`` int64[4, B] are all of them.
+    - ``planes`` int8[B, 2, cells]: own stones, then the opponent's stones; ``flat`` int8[B, 2 *
+      cells] are the same.
+    - ``mask`` int8[B, actions]: legal actions; all ones in a finished game, because an empty mask
+      would make masked distributions uniform over illegal actions.
+    - ``mover``, ``seat`` (in self-play that moved last), ``outcome``, see ``rules.Outcome``, and
+      ``winner``, -1 for none: int64[B]; ``info`` int64[4, B] are all of them.
     - ``rewards`` float64[B], of the player ``seat``.
     - ``terminated``, ``truncated``: bool[B]; ``flags`` bool[2, B] are both.
     """
@@ -84,7 +88,8 @@ class Output:
 
 
 def output_layout(count: int, observed: int, cells: int, actions: int) -> np.dtype[np.void]:
-    """Return the type of ``Output.arrays``, which are read faster than made; ``kernels.split_outputs`` has the same.
+    """Return the type of ``Output.arrays``, which are read faster than made;
+    ``kernels.split_outputs`` has the same.
 
     ``observed`` is the number of games whose observations are written: all or none.
     """
@@ -119,14 +124,14 @@ class GameBatch(HasViews):
     """B simultaneous games, which the kernels of :mod:`ttt_envs.envs.kernels` play.
 
     Args:
-        config: of the environment. With a :class:`BoardConfig` alone, the caller moves for both players, and planes are
-            player_0's stones and player_1's, whoever moves.
+        config: of the environment. With a :class:`BoardConfig` alone, the caller moves for both
+            players, and planes are player_0's stones and player_1's, whoever moves.
         count: B.
         observes: whether operations write observations.
 
     Attributes:
-        setting: what a state to restore must have been cloned with: the games, and the numbers of symmetries under
-            which episodes are seen and of stages of the schedule of opponents.
+        setting: what a state to restore must have been cloned with: the games, and the numbers of
+            symmetries under which episodes are seen and of stages of the schedule of opponents.
     """
 
     def __init__(self, config: BoardConfig, count: int, *, observes: bool = True) -> None:
@@ -240,12 +245,14 @@ class GameBatch(HasViews):
         position: Position | None = None,
         seat: int | None = None,
     ) -> None:
-        """Begin the next episode in the games ``rows`` int64[R], including the opponent's opening moves.
+        """Begin the next episode in the games ``rows`` int64[R], including the opponent's opening
+        moves.
 
         Args:
             rows: the games.
             out: its planes, masks and ``info`` are written, for all games.
-            keys: uint64[R], seed keys: the episode is number 0 of that key. None continues with the next episodes.
+            keys: uint64[R], seed keys: the episode is number 0 of that key. None continues with the
+                next episodes.
             position: initial position; by default an opening, or the empty board without openings.
             seat: the caller's seat; by default as configured.
         """
@@ -263,7 +270,9 @@ class GameBatch(HasViews):
     def _begin(
         self, rows: Int64Array, position: Position | None = None, seat: int | None = None
     ) -> None:
-        """Set what kernels do not draw where episodes begin: skip chance, opponent, position and a given seat."""
+        """Set what kernels do not draw where episodes begin: skip chance, opponent, position and a
+        given seat.
+        """
         if len(self._skip_chances) > 1:
             index = self._draw(rows, STREAM_CONTEXT, len(self._skip_chances))
             self.set_column("skip_chance", rows, self._skip_chances[index])
@@ -286,26 +295,31 @@ class GameBatch(HasViews):
         return (u * count).astype(np.int64)
 
     def first_boards(self, rows: Int64Array) -> Boards:
-        """Return the positions with which the current episodes of the games ``rows`` begin, if none was given."""
+        """Return the positions with which the current episodes of the games ``rows`` begin, if none
+        was given.
+        """
         openings = self.config.opening_positions
         if openings is None:
             return Boards.start(self.game, len(rows))
         return openings.take(self._draw(rows, STREAM_OPENING, len(openings.mover)))
 
     def step(self, actions: Int64Array, out: Output, *, begin_over: bool = False) -> int:
-        """Make the caller's move in every game, let the opponent reply, and write the resulting state.
+        """Make the caller's move in every game, let the opponent reply, and write the resulting
+        state.
 
         Args:
-            actions: int64[B], in the caller's view. Any number is ignored where a game begins, and where the game is
-                over.
+            actions: int64[B], in the caller's view. Any number is ignored where a game begins, and
+                where the game is over.
             out: written.
-            begin_over: whether games that are over are reset instead of moving (reward 0); else they stay over.
+            begin_over: whether games that are over are reset instead of moving (reward 0); else
+                they stay over.
 
         Returns:
             The number of games that have ended.
 
         Raises:
-            ValueError: an action is out of range, or is illegal with ``illegal_action="raise"``; no game has changed.
+            ValueError: an action is out of range, or is illegal with ``illegal_action="raise"``; no
+                game has changed.
         """
         mode = kernels.MOVE_OR_RESET if begin_over else kernels.MOVE
         num_ended = kernels.step(*self._arguments, actions, mode, out.memory)
@@ -380,7 +394,8 @@ class GameBatch(HasViews):
         actions = opponent.act_in_games(boards, self.column("episode", rows), keys, plies)
         if kernels.play_replies(rows, actions, self._memory, self._lines, self._boards) >= 0:
             raise Refusal(
-                f"the opponent {opponent} moved to a cell that is illegal: choose another, or correct it"
+                f"the opponent {opponent} moved to a cell that is illegal: choose another, or "
+                "correct it"
             )
 
     def _skip_chance_index(self, rows: Int64Array) -> Int64Array:
@@ -405,7 +420,9 @@ class GameBatch(HasViews):
         return self._read(np.arange(self._count) if rows is None else rows, views=False)
 
     def found_stones(self) -> Int8Array:
-        """Return int8[B, cells]: 1 for the stones of phantom games that the other player has found."""
+        """Return int8[B, cells]: 1 for the stones of phantom games that the other player has
+        found.
+        """
         return self._boards[:, 1].copy()
 
     def observe(self, out: Output) -> None:
@@ -413,7 +430,9 @@ class GameBatch(HasViews):
         kernels.step(*self._arguments, self._waiting, kernels.OBSERVE, out.memory)
 
     def end(self, rows: BoolArray) -> None:
-        """Mark the games where ``rows`` bool[B] is true as over, so that they must be reset; outcomes do not change."""
+        """Mark the games where ``rows`` bool[B] is true as over, so that they must be reset;
+        outcomes do not change.
+        """
         self.set_column("is_over", np.flatnonzero(rows), 1)
 
     def clone(self, include_rng: bool = False) -> dict[str, Any]:
@@ -426,31 +445,36 @@ class GameBatch(HasViews):
         return {**self.setting, "cells": self.boards().cells, **hidden, **columns}
 
     def restore(self, state: dict[str, Any], keys: UInt64Array | None = None) -> None:
-        """Restore a state from :meth:`clone`; with ``keys``, random numbers come from these keys from now on.
+        """Restore a state from :meth:`clone`; with ``keys``, random numbers come from these keys
+        from now on.
 
         Raises:
-            ValueError: the state has another setting or another number of games, or there are neither stored nor new
-                keys.
+            ValueError: the state has another setting or another number of games, or there are
+                neither stored nor new keys.
         """
         if state["games"] != self.config.games:
             games = " or ".join(map(str, state["games"]))
             raise Refusal(
-                f"a state of the game {games} cannot be restored in the game {self.game}: make that first"
+                f"a state of the game {games} cannot be restored in the game {self.game}: make "
+                "that first"
             )
         for name, count in self.setting.items():
             if state[name] != count:
                 raise Refusal(
-                    f"a state with {state[name]} {name} cannot be restored where there are {count}: make an "
+                    f"a state with {state[name]} {name} cannot be restored where there are "
+                    f"{count}: make an "
                     f"environment with the same symmetry and the same schedule of opponents first"
                 )
         if len(state["cells"]) != self._count:
             raise Refusal(
-                f"a state of {len(state['cells'])} games does not fit {self._count}: make as many first"
+                f"a state of {len(state['cells'])} games does not fit {self._count}: make as many "
+                "first"
             )
         has_keys = "key" in state
         if not has_keys and keys is None:
             raise Refusal(
-                "this state was cloned without its generator: use restore_state(state, seed=...), or "
+                "this state was cloned without its generator: use restore_state(state, seed=...), "
+                "or "
                 "clone_state(include_rng=True), which copies the generator"
             )
         rows = np.arange(self._count)
@@ -468,7 +492,7 @@ class GameBatch(HasViews):
                 "episode_key", rows, np.array([splitmix64(key, 0) for key in keys], np.uint64)
             )
 
-    # -----------------------------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
     # What environments ask about one game
 
     def to_caller_view(self, row: int, cells: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -480,7 +504,9 @@ class GameBatch(HasViews):
         return Outcome(int(self.column("outcome")[row])).description or None
 
     def chance_outcomes(self, row: int, action: object) -> list[ChanceOutcome]:
-        """Return the possible successors of the caller's move in game ``row``, before the opponent's reply."""
+        """Return the possible successors of the caller's move in game ``row``, before the
+        opponent's reply.
+        """
         position = self.boards(np.array([row])).position(0)
         action = self.to_caller_view(row, np.arange(self.game.cells))[
             check_action(self.game, action)

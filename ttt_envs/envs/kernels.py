@@ -1,12 +1,14 @@
-"""One step of B simultaneous games, by :func:`step`, whose parts are two kernels: stones in bits, and cell by cell.
+"""One step of B simultaneous games, by :func:`step`, whose parts are two kernels: stones in bits,
+and cell by cell.
 
-Games lie in blocks of ``LANES``. A block is a record whose fields are columns of 64 numbers: kernels name what they
-read, a block stays in the first-level cache, and the compiler sees that columns never overlap. Up to 63 cells, stones
-are bits, and loops over lanes have no data-dependent branches, except where the opponent moves again after a skip:
-games differ, so branches are mispredicted, which costs as much as a move, while loops without branches become vector
-instructions. So every game computes everything and masks out what does not apply. Larger boards and phantom games are
-played cell by cell on ``boards`` int8[B, 2, cells]: the stones, and 1 for a stone that the other player has found.
-Both kernels share what does not concern stones.
+Games lie in blocks of ``LANES``. A block is a record whose fields are columns of 64 numbers:
+kernels name what they read, a block stays in the first-level cache, and the compiler sees that
+columns never overlap. Up to 63 cells, stones are bits, and loops over lanes have no data-dependent
+branches, except where the opponent moves again after a skip: games differ, so branches are
+mispredicted, which costs as much as a move, while loops without branches become vector
+instructions. So every game computes everything and masks out what does not apply. Larger boards and
+phantom games are played cell by cell on ``boards`` int8[B, 2, cells]: the stones, and 1 for a stone
+that the other player has found. Both kernels share what does not concern stones.
 """
 
 from __future__ import annotations
@@ -73,7 +75,9 @@ class Settings(NamedTuple):
     num_actions: int
     """number of cells, or with gravity of columns"""
     seats: int
-    """the caller's seat; with ``BOTH`` the mover's; with ``NOBODY`` the first, and planes hide no stones"""
+    """the caller's seat; with ``BOTH`` the mover's; with ``NOBODY`` the first, and planes hide no
+    stones
+    """
     illegal_action: int
     """consequence of an illegal action, as above"""
     replies: int
@@ -94,13 +98,14 @@ def _record(names: Sequence[str]) -> np.dtype[Any]:
 
 
 COLUMNS = (
-    "mover", "seat", "outcome", "is_over", "stones", "episode", "symmetry", "num_illegal", "stage", "num_steps",
+    "mover", "seat", "outcome", "is_over", "stones", "episode", "symmetry", "num_illegal", "stage",
+    "num_steps",
 )  # fmt: skip
-"""Columns of integers that are a game's state. ``is_over``: the end was shown. ``stage``: of the schedule of opponents.
-``num_steps``: steps since seeding, counted if there is a schedule."""
+"""Columns of integers that are a game's state. ``is_over``: the end was shown. ``stage``: of the
+schedule of opponents. ``num_steps``: steps since seeding, counted if there is a schedule."""
 SCRATCH = ("begins", "winner", "first", "second", "illegal", "cell")
-"""Further columns. ``begins``: the last step began the game. ``first``, ``second``: the players' stones as bits.
-``illegal``: the last action was illegal. ``cell``: of the action."""
+"""Further columns. ``begins``: the last step began the game. ``first``, ``second``: the players'
+stones as bits. ``illegal``: the last action was illegal. ``cell``: of the action."""
 BLOCK = np.dtype(
     (
         np.record,
@@ -118,15 +123,17 @@ BLOCK = np.dtype(
         ],
     )
 )
-"""A block of games, with the settings, because each argument costs the caller of a kernel as much as a move.
-``key``: of the seed. ``episode_key``: ``splitmix64(key, episode)``. ``views``: the viewers' stones, then the
-others'. ``legal``: the legal actions as bits; half is unused, so that loops over both are compiled once. ``words``:
-scratch."""
+"""A block of games, with the settings, because each argument costs the caller of a kernel as much
+as a move. ``key``: of the seed. ``episode_key``: ``splitmix64(key, episode)``. ``views``: the
+viewers' stones, then the others'. ``legal``: the legal actions as bits; half is unused, so that
+loops over both are compiled once. ``words``: scratch."""
 
 
 @inlined
 def read_settings(blocks: Block, lines: Int64Array | None) -> Settings:
-    """Return the settings as numbers that no store can change; ``lines`` are ``Parameters.lines``."""
+    """Return the settings as numbers that no store can change; ``lines`` are
+    ``Parameters.lines``.
+    """
     s, rules = blocks[0].settings, blocks[0].rules
     parameters = Parameters(
         rules.rows, rules.columns, rules.win_length, rules.skip_chance, rules.variants,
@@ -165,7 +172,8 @@ class Outputs(NamedTuple):
 
 @inlined
 def split_outputs(memory: UInt64Array, start: int, n: int, s: Settings) -> Outputs:
-    """Return the parts of the memory of ``engine.Output`` for ``n`` games from ``start``, a multiple of ``LANES``, on.
+    """Return the parts of the memory of ``engine.Output`` for ``n`` games from ``start``, a
+    multiple of ``LANES``, on.
 
     Loops over such a part need no test for negative indices, so that they are vectorised.
     """
@@ -187,7 +195,7 @@ def split_outputs(memory: UInt64Array, start: int, n: int, s: Settings) -> Outpu
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # What both kernels do
 
 
@@ -279,7 +287,9 @@ def write_info(g: Block, n: int, out: Outputs) -> None:
 
 @inlined
 def finish(g: Block, n: int, s: Settings, out: Outputs) -> int:
-    """Write rewards and flags of games that have ended, mark them as over, and return their number."""
+    """Write rewards and flags of games that have ended, mark them as over, and return their
+    number.
+    """
     num_ended, penalty = int64(0), int64(s.illegal_action == PENALIZE)
     for b in range(n):
         ended = int64(g.outcome[b] != NOT_OVER) & (g.begins[b] ^ 1)
@@ -294,13 +304,15 @@ def finish(g: Block, n: int, s: Settings, out: Outputs) -> int:
     return num_ended
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Stones as bits: boards up to 63 cells
 
 
 @inlined
 def put_bit(g: Block, b: int, bit: int, moves: int, s: Settings) -> None:
-    """Put the mover's stone on the empty cell ``bit`` where ``moves`` is 1, and set the next mover."""
+    """Put the mover's stone on the empty cell ``bit`` where ``moves`` is 1, and set the next
+    mover.
+    """
     rules = s.parameters
     player, first, second = g.mover[b], g.first[b], g.second[b]
     own = first ^ ((first ^ second) & -player) | bit
@@ -319,7 +331,9 @@ def put_bit(g: Block, b: int, bit: int, moves: int, s: Settings) -> None:
 
 @inlined
 def is_tic_tac_toe(rules: Parameters) -> bool:
-    """Return whether the game is that of 3 x 3 cells, for which loops are compiled a second time."""
+    """Return whether the game is that of 3 x 3 cells, for which loops are compiled a second
+    time.
+    """
     return rules.rows == 3 and rules.columns == 3 and rules.win_length == 3 and rules.variants == 0
 
 
@@ -404,7 +418,8 @@ _SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
 def write_bytes(
     numbers: Int64Array, count: int, parts: int, size: int, words: UInt64Array, out: UInt64Array
 ) -> None:
-    """Write a byte, 0 or 1, for each of the lowest ``size`` bits of ``count`` numbers; ``words`` is scratch.
+    """Write a byte, 0 or 1, for each of the lowest ``size`` bits of ``count`` numbers; ``words`` is
+    scratch.
 
     With two ``parts``, every number is followed by that at ``LANES`` further.
     """
@@ -468,7 +483,7 @@ def write_views(g: Block, n: int, s: Settings, out: Outputs) -> None:
     write_bytes(g.legal, n, int64(1), s.num_actions, g.words, out.mask)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Stones cell by cell: all rules, all sizes
 
 
@@ -490,7 +505,9 @@ def cell_of(board: Int8Array, player: int, action: int, s: Settings) -> int:
 
 @inlined
 def put_cell(g: Block, b: int, cell: int, board: Int8Array, s: Settings) -> bool:
-    """Put the mover's stone on a cell, or find a hidden stone there; return whether it was legal."""
+    """Put the mover's stone on a cell, or find a hidden stone there; return whether it was
+    legal.
+    """
     outcome, next_player = attempt(
         board[0],
         board[1],
@@ -526,7 +543,9 @@ def move_cells(g: Block, n: int, s: Settings, boards: Int8Array) -> None:
 
 @inlined
 def nth_unknown_cell(board: Int8Array, player: int, key: np.uint64) -> int:
-    """Return a uniformly random cell that a player may attempt; the draw has the number of cells known to be taken."""
+    """Return a uniformly random cell that a player may attempt; the draw has the number of cells
+    known to be taken.
+    """
     size, num_known, cell = board.shape[1], int64(0), int64(-1)
     for place_on_board in range(size):
         num_known += int64(not is_unknown(board[0], board[1], player, place_on_board))
@@ -560,7 +579,9 @@ def observe_cells(
     planes: Int8Array,
     mask: Int8Array,
 ) -> None:
-    """Write with a byte per cell the viewer's stones, the other's stones that it sees and the mover's legal actions."""
+    """Write with a byte per cell the viewer's stones, the other's stones that it sees and the
+    mover's legal actions.
+    """
     size, index, hides = permutations.shape[1], 0, int8(s.hidden != VISIBLE and s.seats != NOBODY)
     for b in range(n):
         board, permutation = boards[b], permutations[g.symmetry[b]]
@@ -576,7 +597,7 @@ def observe_cells(
             index += 1
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Steps. Where stones are bits, ``boards`` is None, and numba leaves out the branches of cells.
 
 
@@ -589,7 +610,9 @@ def first_invalid(
     mode: int,
     s: Settings,
 ) -> int:
-    """Return the first game with an action out of range or, where those are errors, an illegal one; -1 for none."""
+    """Return the first game with an action out of range or, where those are errors, an illegal one;
+    -1 for none.
+    """
     num_invalid = int64(0)  # counted first, because a loop that returns is not vectorised
     for b in range(len(actions)):
         num_invalid += int64(actions[b] < 0) | int64(actions[b] >= s.num_actions)
@@ -621,21 +644,24 @@ def step(
     mode: int,
     outputs: UInt64Array,
 ) -> int:
-    """Make the caller's moves and, where the opponent needs no Python code, its replies and the outputs.
+    """Make the caller's moves and, where the opponent needs no Python code, its replies and the
+    outputs.
 
     Args:
-        memory: of ``BLOCK`` [ceil(B / 64)], as integers, which take a fifth of a microsecond less per call.
+        memory: of ``BLOCK`` [ceil(B / 64)], as integers, which take a fifth of a microsecond less
+            per call.
         permutations: int64[S, cells]: the symmetries under which episodes are seen.
         lines: ``Parameters.lines``.
         boards: int8[B, 2, cells], or None where stones are bits.
         actions: int64[B]; in the mode ``RESET`` int64[R], the games to reset.
-        mode: ``MOVE``; ``MOVE_OR_RESET``, which resets games that are over instead; ``RESET``; ``FINISH``, after
-            replies by policies, writes the outputs only; ``OBSERVE`` writes the observations only.
+        mode: ``MOVE``; ``MOVE_OR_RESET``, which resets games that are over instead; ``RESET``;
+            ``FINISH``, after replies by policies, writes the outputs only; ``OBSERVE`` writes the
+            observations only.
         outputs: see :class:`Outputs`.
 
     Returns:
-        The number of games that have ended; or -1 - b for the first game b with an invalid action, and then nothing
-        has changed.
+        The number of games that have ended; or -1 - b for the first game b with an invalid action,
+        and then nothing has changed.
     """
     blocks = memory.view(BLOCK)
     s = read_settings(blocks, lines)
@@ -704,9 +730,11 @@ def step(
 
 @kernel
 def step_one(memory: Int64Array, outputs: UInt64Array, action: int) -> int:
-    """Do :func:`step` in one game in progress that is seen as it is, with runs as lines and without replies.
+    """Do :func:`step` in one game in progress that is seen as it is, with runs as lines and without
+    replies.
 
-    Rewards and flags are not written. Fewer arguments and no modes: these take most of the time of one move.
+    Rewards and flags are not written. Fewer arguments and no modes: these take most of the time of
+    one move.
 
     Returns:
         Twice the (outcome + 1), plus the next mover.
@@ -721,13 +749,15 @@ def step_one(memory: Int64Array, outputs: UInt64Array, action: int) -> int:
     return int64(2 * (g.outcome[0] + 1) + g.mover[0])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Policies that reply, and positions. ``boards`` is empty where stones are bits.
 
 
 @kernel
 def games_to_reply(memory: Int64Array, out: Int64Array) -> int:
-    """Write the games in which the opponent is to move into ``out`` int64[B] and return their number."""
+    """Write the games in which the opponent is to move into ``out`` int64[B] and return their
+    number.
+    """
     blocks = memory.view(BLOCK)
     num_waiting = int64(0)
     for b in range(len(out)):
@@ -745,7 +775,9 @@ def play_replies(
     lines: Int64Array | None,
     boards: Int8Array,
 ) -> int:
-    """Play ``cells`` int64[R] in the games ``rows``; return the index of the first that is illegal, -1 for none."""
+    """Play ``cells`` int64[R] in the games ``rows``; return the index of the first that is illegal,
+    -1 for none.
+    """
     blocks = memory.view(BLOCK)
     s = read_settings(blocks, lines)
     for i in range(len(rows)):
@@ -772,7 +804,9 @@ def read_boards(
     cells: Int8Array,
     movers: Int8Array,
 ) -> None:
-    """Copy positions of the games ``rows`` int64[R], or with ``views`` what the movers see: int8[R, cells], int8[R]."""
+    """Copy positions of the games ``rows`` int64[R], or with ``views`` what the movers see: int8[R,
+    cells], int8[R].
+    """
     blocks = memory.view(BLOCK)
     s = read_settings(blocks, None)
     for i in range(len(rows)):

@@ -1,6 +1,7 @@
 """Ids of the environments in Gymnasium and PettingZoo, which importing this module registers.
 
-Neither library loads plug-ins by itself: ``gymnasium.make("ttt_envs:ttt/TicTacToe-v0")`` imports this package first.
+Neither library loads plug-ins by itself: ``gymnasium.make("ttt_envs:ttt/TicTacToe-v0")`` imports
+this package first.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ PRESETS: dict[str, dict[str, object]] = {
 """Gymnasium ids and their preset arguments; all other arguments stay open"""
 
 MAX_EPISODE_STEPS = 2_000
-"""Registered bound on steps, which some libraries ask for: it cuts no game of any size, whatever its arguments."""
+"""Registered bound on steps, which some libraries ask for: it cuts no game of any size, whatever
+its arguments.
+"""
 
 
 PETTINGZOO_PRESETS = {name.lower(): kwargs for name, kwargs in PRESETS.items()}

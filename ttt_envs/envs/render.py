@@ -31,7 +31,8 @@ _GROUNDS = (
 )  # backgrounds: default, last move, winning line
 _LARGEST_PICTURE = 608
 _STRIP = 16
-# Font of three by five pixels: five rows from the top, each a number of three bits. Other letters are blank.
+# Font of three by five pixels: five rows from the top, each a number of three bits. Other letters
+# are blank.
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz_,"
 _ROWS = (
     "7555726227717477171755711747177475771122757577571725755656563444365556746477464434553557557222711152556554444757755"
@@ -53,7 +54,8 @@ class Scene(NamedTuple):
     last: tuple[int, ...] = ()
     """cells of the stones that the last mover has put since the other player's move"""
     refused: int | None = None
-    """the occupied cell of the agent's last, illegal action, with gravity the top of a full column"""
+    """the occupied cell of the agent's last, illegal action, with gravity the top of a full column
+    """
 
     def skipped(self) -> int | None:
         """Return the player whose turn was just skipped, None if there is none."""
@@ -88,10 +90,11 @@ def make_scene(
 
 
 def text(game: Game, scene: Scene) -> str:
-    """Return the board with coordinates, then the mover or the result, the last move, a skip, and a refused move.
+    """Return the board with coordinates, then the mover or the result, the last move, a skip, and a
+    refused move.
 
-    The last move is in brackets, the stones of a winning line between asterisks. For boards of up to 25 cells, the
-    legal actions are listed with their cells.
+    The last move is in brackets, the stones of a winning line between asterisks. For boards of up
+    to 25 cells, the legal actions are listed with their cells.
     """
     label = len(str(game.rows))
     line = set(winning_line_cells(game, scene.cells, winner(game, scene.cells)))
@@ -120,10 +123,12 @@ def text(game: Game, scene: Scene) -> str:
 
 
 def picture(game: Game, scene: Scene) -> Picture:
-    """Return the board as uint8[height, width, 3], with rings for player_0 and crosses for player_1.
+    """Return the board as uint8[height, width, 3], with rings for player_0 and crosses for
+    player_1.
 
-    The background is darker at the last move and green on a winning line. Below are the mover or the result, a skip,
-    and a refused move. Boards with an edge of 10 or more have coordinates above and on the left.
+    The background is darker at the last move and green on a winning line. Below are the mover or
+    the result, a skip, and a refused move. Boards with an edge of 10 or more have coordinates above
+    and on the left.
     """
     longest = max(game.rows, game.columns)
     edge = max(16, min(64, _LARGEST_PICTURE // longest))
@@ -173,7 +178,9 @@ def _tile(edge: int, stone: int, ground: tuple[int, int, int]) -> Picture:
 
 
 def _write(out: Picture, words: str, y: int, x: int) -> None:
-    """Write text centred at the pixel (y, x), at double size if it fits; the overflow is cut off."""
+    """Write text centred at the pixel (y, x), at double size if it fits; the overflow is cut
+    off.
+    """
     glyphs = np.zeros((5, 4 * len(words)), np.bool_)
     for index, letter in enumerate(words):
         for row, bits in enumerate(_FONT.get(letter, "00000")):
@@ -205,7 +212,8 @@ class Renderer:
         """Return the result of ``render()``: str, a picture, or None with the window updated."""
         if self._mode is None:
             gymnasium.logger.warn(
-                "render() was called without a render mode: choose one when making the environment, "
+                "render() was called without a render mode: choose one when making the "
+                "environment, "
                 'for example render_mode="rgb_array"'
             )
             return None
@@ -227,7 +235,8 @@ class Renderer:
             import pygame
         except ImportError:
             raise gymnasium.error.DependencyNotInstalled(
-                f'render_mode="human" needs pygame: {install_command("render")}, or take render_mode="ansi" or '
+                f'render_mode="human" needs pygame: {install_command("render")}, or take '
+                'render_mode="ansi" or '
                 '"rgb_array"'
             ) from None
         if self.window is None:

@@ -1,15 +1,17 @@
 """The Gymnasium environment: the caller in one seat, a policy in the other.
 
-Rules: the board has rows x columns cells; player_0 (o) moves first, or with ``first_player="random"`` a drawn player. A
-move puts one own stone on an empty cell; ``win_length`` or more own stones in a row, column or diagonal win, a full
-board without such a line is a draw. After every stone that does not end the game, the other player's turn is skipped
-with probability ``skip_chance``, and the mover moves again.
+Rules: the board has rows x columns cells; player_0 (o) moves first, or with
+``first_player="random"`` a drawn player. A move puts one own stone on an empty cell; ``win_length``
+or more own stones in a row, column or diagonal win, a full board without such a line is a draw.
+After every stone that does not end the game, the other player's turn is skipped with probability
+``skip_chance``, and the mover moves again.
 
-Actions: the index of an empty cell, counted row by row from 0 at the top left: ``row * columns + column``; with
-``gravity=True`` a column, from 0 at the left. The action mask has 1 for each legal action.
+Actions: the index of an empty cell, counted row by row from 0 at the top left: ``row * columns +
+column``; with ``gravity=True`` a column, from 0 at the left. The action mask has 1 for each legal
+action.
 
-Rewards: 0 until the end; then +1 to the winner and -1 to the loser, 0 to both in a draw. The environment returns the
-caller's reward; an illegal action costs -1 and by default ends the game.
+Rewards: 0 until the end; then +1 to the winner and -1 to the loser, 0 to both in a draw. The
+environment returns the caller's reward; an illegal action costs -1 and by default ends the game.
 """
 
 from __future__ import annotations
@@ -39,20 +41,22 @@ from ttt_envs.game.rules import NOT_OVER, ChanceOutcome
 class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
     """One game at a time between the caller and an opponent.
 
-    Rewards are always the caller's own: +1 win, 0 draw or not over, -1 loss. With ``opponent="self"`` the caller moves
-    for both players: the reward goes to the player who just moved, the next observation is the next mover's, and
-    ``info["mover"]`` names that player.
+    Rewards are always the caller's own: +1 win, 0 draw or not over, -1 loss. With
+    ``opponent="self"`` the caller moves for both players: the reward goes to the player who just
+    moved, the next observation is the next mover's, and ``info["mover"]`` names that player.
 
-    With skips, an opponent who moves first may win before the caller's first move. ``reset`` does not resample; it
-    returns that position, and the next ``step``, with any action, returns -1, terminated.
+    With skips, an opponent who moves first may win before the caller's first move. ``reset`` does
+    not resample; it returns that position, and the next ``step``, with any action, returns -1,
+    terminated.
 
-    ``info`` holds the same keys at every step: ``action_mask`` int8[actions] (all ones when the game is over), and as
-    Python integers ``seat`` the caller's seat (with ``"self"`` the seat that moved last), ``mover``, ``result`` (the
-    number of the ``rules.Outcome``, which has the text: -1 during the game, 0 or 1 the winner, 2 a draw, 3 or 4 the
-    player who lost by an illegal action, 5 truncated) and ``winner`` (0 or 1; -1 during the game, and without a
-    winner). With several skip chances it also holds ``skip_chance``, the one of the episode, which is for logs: unless
-    ``observe_skip_chance`` is set, it is no part of the observation. There are no texts, because some libraries convert
-    infos to arrays.
+    ``info`` holds the same keys at every step: ``action_mask`` int8[actions] (all ones when the
+    game is over), and as Python integers ``seat`` the caller's seat (with ``"self"`` the seat that
+    moved last), ``mover``, ``result`` (the number of the ``rules.Outcome``, which has the text: -1
+    during the game, 0 or 1 the winner, 2 a draw, 3 or 4 the player who lost by an illegal action, 5
+    truncated) and ``winner`` (0 or 1; -1 during the game, and without a winner). With several skip
+    chances it also holds ``skip_chance``, the one of the episode, which is for logs: unless
+    ``observe_skip_chance`` is set, it is no part of the observation. There are no texts, because
+    some libraries convert infos to arrays.
 
     Attributes:
         config: the arguments.
@@ -100,8 +104,8 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
         Args:
             seed: None continues with the next episode.
             options: ``position``, a text such as ``"x.o/.../..o x"``, is the initial position (see
-                ``ttt_envs.from_text``; of the board itself, not of the view); ``seat``, 0 or 1, is the caller's
-                seat in this episode.
+                ``ttt_envs.from_text``; of the board itself, not of the view); ``seat``, 0 or 1, is
+                the caller's seat in this episode.
 
         Raises:
             TypeError, ValueError: an option is unknown, or the position or seat is invalid.
@@ -124,11 +128,13 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
         """Make the caller's move, and let the opponent reply.
 
         Args:
-            action: the index of a cell, or with gravity of a column, in the view of the observation.
+            action: the index of a cell, or with gravity of a column, in the view of the
+                observation.
 
         Raises:
             TypeError: the action is not an integer.
-            ValueError: the action is off the board; with ``illegal_action="raise"`` also if it is illegal.
+            ValueError: the action is off the board; with ``illegal_action="raise"`` also if it is
+                illegal.
             ResetNeeded: before ``reset``, and after the end of a game.
         """
         if self._is_over:
@@ -173,7 +179,9 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
         return map_parts(operator.itemgetter(0), observation), info
 
     def action_masks(self) -> BoolArray:
-        """Return bool[actions]: the legal actions, all of them when the game is over, for sb3-contrib."""
+        """Return bool[actions]: the legal actions, all of them when the game is over, for
+        sb3-contrib.
+        """
         return np.asarray(self._mask, np.bool_)
 
     def legal_actions(self) -> list[int]:
@@ -183,15 +191,18 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
         return actions
 
     def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
-        """Return all possible successors of the caller's move before the opponent's reply, with exact probabilities.
+        """Return all possible successors of the caller's move before the opponent's reply, with
+        exact probabilities.
 
-        See :func:`ttt_envs.chance_outcomes`. With ``symmetry="random"`` the action is in the caller's view, and the
-        positions are those of the board itself.
+        See :func:`ttt_envs.chance_outcomes`. With ``symmetry="random"`` the action is in the
+        caller's view, and the positions are those of the board itself.
         """
         return self._games.chance_outcomes(0, action)
 
     def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
-        """Return a copy of the game. Without ``include_rng`` it does not determine future skips and replies."""
+        """Return a copy of the game. Without ``include_rng`` it does not determine future skips and
+        replies.
+        """
         return self._games.clone(include_rng)
 
     def restore_state(
@@ -200,12 +211,13 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
         """Restore a cloned game, and return its observation and info like :meth:`reset`.
 
         Args:
-            state: from :meth:`clone_state` of an environment with the same game, symmetry and stages of opponents.
+            state: from :meth:`clone_state` of an environment with the same game, symmetry and
+                stages of opponents.
             seed: for future random numbers; required if the state was cloned without the generator.
 
         Raises:
-            ValueError: the state has another game, symmetry or number of stages, or neither the state nor ``seed``
-                determines random numbers.
+            ValueError: the state has another game, symmetry or number of stages, or neither the
+                state nor ``seed`` determines random numbers.
         """
         keys = None
         if seed is not None:
@@ -219,7 +231,9 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
         return self._observation()
 
     def render(self) -> Any:
-        """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or show a window."""
+        """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or
+        show a window.
+        """
         return self.renderer.render(make_scene(self._games, 0, self._before, self._refused))
 
     def _show(self) -> None:
@@ -235,10 +249,12 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
 def parse_reset_options(
     config: EnvConfig, options: Mapping[str, Any] | None
 ) -> tuple[Position | None, int | None]:
-    """Return the position and the caller's seat from the options of a reset; None for each that is missing.
+    """Return the position and the caller's seat from the options of a reset; None for each that is
+    missing.
 
     Raises:
-        TypeError, ValueError: an option is unknown, the position is over or unreachable, or the seat is invalid.
+        TypeError, ValueError: an option is unknown, the position is over or unreachable, or the
+            seat is invalid.
     """
     if not options:
         return None, None
@@ -258,7 +274,9 @@ def parse_reset_options(
 
 
 def make_scene(games: GameBatch, row: int, before: Int8Array, refused: int | None) -> render.Scene:
-    """Return the picture of game ``row`` after a step from the board ``before``; ``refused`` is an illegal action."""
+    """Return the picture of game ``row`` after a step from the board ``before``; ``refused`` is an
+    illegal action.
+    """
     cells, mover = games.boards(np.array([row])).position(0)
     before, cells = games.to_caller_view(row, before), games.to_caller_view(row, cells)
     seat = mover if games.is_self_play else int(games.column("seat")[row])

@@ -36,13 +36,16 @@ class BatchConfig:
 
     Args:
         num_envs: B, at least 1.
-        autoreset_mode: behaviour after the end of a game, as defined by Gymnasium: with NEXT_STEP the next step begins
-            the next game and ignores its action; with SAME_STEP the same step does, and info keeps the end in final_obs
-            and final_info; with DISABLED the caller must reset(options={'reset_mask': bool[B]}).
-        max_episode_steps: number of steps after which a game is truncated, as by gymnasium.wrappers.TimeLimit;
-            info['result'] then stays -1, because the game is not over. None or -1: no limit.
-        copy: False lets each step write observations and action masks into the same memory, which is faster: they are
-            valid until the next step. Rewards and flags are new arrays. As in gymnasium.vector.SyncVectorEnv.
+        autoreset_mode: behaviour after the end of a game, as defined by Gymnasium: with NEXT_STEP
+            the next step begins the next game and ignores its action; with SAME_STEP the same step
+            does, and info keeps the end in final_obs and final_info; with DISABLED the caller must
+            reset(options={'reset_mask': bool[B]}).
+        max_episode_steps: number of steps after which a game is truncated, as by
+            gymnasium.wrappers.TimeLimit; info['result'] then stays -1, because the game is not
+            over. None or -1: no limit.
+        copy: False lets each step write observations and action masks into the same memory, which
+            is faster: they are valid until the next step. Rewards and flags are new arrays. As in
+            gymnasium.vector.SyncVectorEnv.
     """
 
     num_envs: int = 1
@@ -80,11 +83,12 @@ class VectorConfig(EnvConfig, BatchConfig):
 
 @environment(VectorConfig)
 class MNKVectorEnv(VectorEnv[Any, Any, Any]):
-    """``num_envs`` simultaneous games; game i is :class:`ttt_envs.envs.single_env.SingleEnv` seeded ``seed + i``.
+    """``num_envs`` simultaneous games; game i is :class:`ttt_envs.envs.single_env.SingleEnv` seeded
+    ``seed + i``.
 
-    Observations, rewards, flags and infos are those of ``gymnasium.vector.SyncVectorEnv`` over such environments, in
-    new arrays at every call; the infos of a reset are of all games. ``render`` returns a tuple with one picture per
-    game.
+    Observations, rewards, flags and infos are those of ``gymnasium.vector.SyncVectorEnv`` over such
+    environments, in new arrays at every call; the infos of a reset are of all games. ``render``
+    returns a tuple with one picture per game.
     """
 
     render_modes: ClassVar[tuple[str, ...]] = ("ansi", "rgb_array")
@@ -95,7 +99,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self.config, self.game, self.render_mode = config, config.game, config.render_mode
         self.num_envs = count = int(config.num_envs)
         self.autoreset_mode = mode = AutoresetMode(config.autoreset_mode)
-        # a game has less than 4 steps for each cell: a stone, an attempt in phantom games, an illegal action
+        # a game has less than 4 steps for each cell: a stone, an attempt in phantom games, an
+        # illegal action
         limit = config.max_episode_steps or 0
         self._limit = limit if 0 < limit < 4 * self.game.cells else None
         self._games = GameBatch(config, count)
@@ -130,16 +135,19 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         """Begin new episodes.
 
         Args:
-            seed: game i is seeded ``seed + i``, or ``seed[i]`` with a sequence; None continues with the next episodes.
-            options: ``reset_mask`` bool[B] selects the games to reset, by default all; ``position`` and ``seat`` are
-                those of ``SingleEnv`` for each of them.
+            seed: game i is seeded ``seed + i``, or ``seed[i]`` with a sequence; None continues with
+                the next episodes.
+            options: ``reset_mask`` bool[B] selects the games to reset, by default all; ``position``
+                and ``seat`` are those of ``SingleEnv`` for each of them.
 
         Returns:
-            Observations and infos of all games, also of those that were not reset: Gymnasium's own vector environments
-            have infos of the games that were reset, and zeros in place of the others, action masks among them.
+            Observations and infos of all games, also of those that were not reset: Gymnasium's own
+            vector environments have infos of the games that were reset, and zeros in place of the
+            others, action masks among them.
 
         Raises:
-            TypeError, ValueError: a mask or a sequence of seeds has the wrong type or length, or an option is unknown.
+            TypeError, ValueError: a mask or a sequence of seeds has the wrong type or length, or an
+                option is unknown.
         """
         others = dict(options or {})
         mask = self._checked_mask(others.pop("reset_mask", None))
@@ -176,7 +184,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             TypeError: the actions are not integers.
             ValueError: there are not B actions, or one of a game in progress is off the board; with
                 ``illegal_action="raise"`` also if one is illegal. Nothing has changed then.
-            ResetNeeded: before ``reset``; with ``DISABLED`` also while a finished game has not been reset.
+            ResetNeeded: before ``reset``; with ``DISABLED`` also while a finished game has not been
+                reset.
         """
         games = self._games
         if not self._seeded:
@@ -184,7 +193,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         actions = self._checked_actions(actions)
         if self._waits_for_reset and games.over.any():
             raise ResetNeeded(
-                f"game {int(np.argmax(games.over))} is over: call reset(options={{'reset_mask': mask}}) "
+                f"game {int(np.argmax(games.over))} is over: call "
+                f"reset(options={{'reset_mask': mask}}) "
                 f"with the games that have ended before the next step"
             )
         out = games.output() if self._reused is None else self._reused
@@ -207,7 +217,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         return results
 
     def _begin_over(self, out: Output) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Begin the next game where one is over; return results, with the last ones in ``final_...`` of infos."""
+        """Begin the next game where one is over; return results, with the last ones in
+        ``final_...`` of infos.
+        """
         over = self._games.over
         final_observation, rewards, terminated, truncated, final_info = self._results(out, over)
         rows, next_out = np.flatnonzero(over), self._games.output()
@@ -221,7 +233,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
     def _results(
         self, out: Output, rows: BoolArray | None = None
     ) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Return what a step does of all games, with the infos of the games ``rows`` bool[B] as in ``SyncVectorEnv``.
+        """Return what a step does of all games, with the infos of the games ``rows`` bool[B] as in
+        ``SyncVectorEnv``.
 
         The results share the arrays of ``out``.
         """
@@ -235,7 +248,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             mover, seat, result, winner = mover * rows, seat * rows, result * rows, winner * rows
         info = {
             "action_mask": mask, "mover": mover, "seat": seat, "result": result, "winner": winner,
-            "_action_mask": is_row, "_mover": is_row, "_seat": is_row, "_result": is_row, "_winner": is_row,
+            "_action_mask": is_row, "_mover": is_row, "_seat": is_row, "_result": is_row,
+            "_winner": is_row,
         }  # fmt: skip
         if self._is_flat:  # the fast path for the common case
             return flat, rewards, terminated, truncated, info
@@ -265,7 +279,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             )
         if array.shape != (self.num_envs,):
             raise Refusal(
-                f"actions of shape {array.shape} do not fit {self.num_envs} games: give one for each game"
+                f"actions of shape {array.shape} do not fit {self.num_envs} games: give one for "
+                "each game"
             )
         return np.array(
             array, np.int64, order="C"
@@ -280,7 +295,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             or mask.shape != (self.num_envs,)
         ):
             raise TypeRefusal(
-                f"options['reset_mask'] must be bool[{self.num_envs}], True for each game to reset, "
+                f"options['reset_mask'] must be bool[{self.num_envs}], True for each game to "
+                "reset, "
                 f"but is {getattr(mask, 'dtype', type(mask).__name__)}{list(np.shape(mask))}"
             )
         if not mask.any():
@@ -294,7 +310,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             return [None if seed is None else int(seed) + index for index in range(self.num_envs)]
         if len(seed) != self.num_envs:
             raise Refusal(
-                f"{len(seed)} seeds do not fit {self.num_envs} games: give one number, or one for each game"
+                f"{len(seed)} seeds do not fit {self.num_envs} games: give one number, or one for "
+                "each game"
             )
         return seed
 
@@ -309,7 +326,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         return self._games.chance_outcomes(index, action)
 
     def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
-        """Return a copy of all games. Without ``include_rng`` it does not determine future skips and replies."""
+        """Return a copy of all games. Without ``include_rng`` it does not determine future skips
+        and replies.
+        """
         return {**self._games.clone(include_rng), "steps": self._steps.copy()}
 
     def restore_state(
@@ -317,7 +336,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
     ) -> tuple[Any, dict[str, Any]]:
         """Restore cloned games, and return observations and info like :meth:`reset`.
 
-        ``seed`` (game i: ``seed + i``) is for future random numbers; a state cloned without the generator needs it.
+        ``seed`` (game i: ``seed + i``) is for future random numbers; a state cloned without the
+        generator needs it.
         """
         self._games.restore(state, None if seed is None else keys_of_seeds(self._seeds(seed)))
         self._steps[:] = state.get("steps", 0)  # a state of single environments has none
@@ -343,9 +363,11 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         return tuple(map(renderer.render, scenes))
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Return a picture of each game, as ``SyncVectorEnv.call("render")`` does, or None without a ``render_mode``.
+        """Return a picture of each game, as ``SyncVectorEnv.call("render")`` does, or None without
+        a ``render_mode``.
 
-        Trainers, skrl's among them, draw vectors so. Games in lockstep have no other methods of their own.
+        Trainers, skrl's among them, draw vectors so. Games in lockstep have no other methods of
+        their own.
 
         Raises:
             AttributeError: another method.

@@ -1,6 +1,8 @@
-"""The actions of the environments: cells, or with gravity the columns into which stones are dropped.
+"""The actions of the environments: cells, or with gravity the columns into which stones are
+dropped.
 
-Everything else speaks of cells: policies, tables and matches get and return arrays over cells, with gravity too.
+Everything else speaks of cells: policies, tables and matches get and return arrays over cells, with
+gravity too.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ def check_action(game: AnyGame, action: object) -> int:
 
 
 def legal_actions(game: AnyGame, cells: Int8Array) -> BoolArray:
-    """Return the legal actions bool[..., actions] of games in progress, int8[..., rows * columns]."""
+    """Return the legal actions bool[..., actions] of games in progress, int8[..., rows *
+    columns].
+    """
     if game.gravity:
         open_columns: BoolArray = cells[..., : game.columns] == 0
         return open_columns
@@ -37,7 +41,9 @@ def legal_actions(game: AnyGame, cells: Int8Array) -> BoolArray:
 
 
 def actions_to_cells(game: AnyGame, cells: Int8Array, actions: Int64Array) -> Int64Array:
-    """Return the cell of each action int64[B] on boards int8[B, rows * columns]; -1 for a full column."""
+    """Return the cell of each action int64[B] on boards int8[B, rows * columns]; -1 for a full
+    column.
+    """
     if not game.gravity:
         return actions
     in_column = cells.reshape(-1, game.rows, game.columns)[np.arange(len(actions)), :, actions]
@@ -64,7 +70,9 @@ def cells_to_actions(game: AnyGame, cells: Int64Array) -> Int64Array:
 
 
 def spread_over_cells(game: AnyGame, cells: Int8Array, numbers: Float64Array) -> Float64Array:
-    """Return numbers of legal actions float64[B, actions] as float64[B, cells], 0 for illegal cells."""
+    """Return numbers of legal actions float64[B, actions] as float64[B, cells], 0 for illegal
+    cells.
+    """
     if not game.gravity:
         return numbers
     out = np.zeros(cells.shape)

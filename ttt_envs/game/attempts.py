@@ -1,21 +1,25 @@
-"""Attempts in phantom games: players do not see the opponent's stones, and learn of a stone only by trying its cell.
+"""Attempts in phantom games: players do not see the opponent's stones, and learn of a stone only by
+trying its cell.
 
-The kinds are those of OpenSpiel's ``phantom_ttt``, ``PhantomGame.kind``. Positions, lines, results and skips
-are those of :mod:`ttt_envs.game.rules`; this module defines what a player is told:
+The kinds are those of OpenSpiel's ``phantom_ttt``, ``PhantomGame.kind``. Positions, lines, results
+and skips are those of :mod:`ttt_envs.game.rules`; this module defines what a player is told:
 
-- The mover attempts a cell that is neither its own nor known to be taken. On an empty cell it puts a stone.
-- If the opponent has a stone there, the mover is told so: it has *found* the stone, and no stone is put. In a
-  ``"classic"`` game it attempts another cell; in an ``"abrupt"`` game its turn is over.
+- The mover attempts a cell that is neither its own nor known to be taken. On an empty cell it puts
+  a stone.
+- If the opponent has a stone there, the mover is told so: it has *found* the stone, and no stone is
+  put. In a ``"classic"`` game it attempts another cell; in an ``"abrupt"`` game its turn is over.
 - The other player is told nothing of an attempt: neither its cell nor whether it failed.
-- After a stone that does not end the game, a turn is skipped with the game's skip chance; never after a failed attempt.
-  The mover is told at once that it moves again. The player whose turn was skipped is not told.
+- After a stone that does not end the game, a turn is skipped with the game's skip chance; never
+  after a failed attempt. The mover is told at once that it moves again. The player whose turn was
+  skipped is not told.
 - Both players are told the result at the end.
 
-A *view* is what a player has on the board without the order of events: the own stones and the found ones. It is a row
-of ``Boards`` in which the other stones are missing, so any policy that is a function of the board can play by views. A
-*joint view* is the position and both players' found stones: the state of the game if both play by their views. An
-attempt adds a stone or a found one to the mover's view. So no view occurs twice in a game, and the number of stones and
-found stones grows by one with every attempt.
+A *view* is what a player has on the board without the order of events: the own stones and the found
+ones. It is a row of ``Boards`` in which the other stones are missing, so any policy that is a
+function of the board can play by views. A *joint view* is the position and both players' found
+stones: the state of the game if both play by their views. An attempt adds a stone or a found one to
+the mover's view. So no view occurs twice in a game, and the number of stones and found stones grows
+by one with every attempt.
 """
 
 from __future__ import annotations
@@ -34,7 +38,9 @@ FOUND = -3
 
 @inlined
 def is_unknown(cells: Int8Array, found_stones: Int8Array, mover: int, cell: int) -> bool:
-    """Return whether a cell may be attempted: it is neither the mover's own nor known to be taken."""
+    """Return whether a cell may be attempted: it is neither the mover's own nor known to be
+    taken.
+    """
     return bool(cells[cell] != mover + 1 and found_stones[cell] == 0)
 
 
@@ -57,15 +63,16 @@ def attempt(
         found_stones: int8[rows * columns], 1 for a stone that the other player has found, else 0.
         mover: the player to move.
         cell: index of a cell.
-        stones: number of stones before the attempt, which is the number of the skip's random number.
+        stones: number of stones before the attempt, which is the number of the skip's random
+            number.
         episode_key: of the episode.
         hidden: ``VISIBLE``, ``CLASSIC``, or ``ABRUPT``: then a failed attempt ends the turn.
         parameters: of the visible game, ``PhantomGame.game``.
         skip_chance: of the episode.
 
     Returns:
-        ``FOUND``, or the outcome of a stone (``ILLEGAL`` on a cell that the mover knows to be taken, and then nothing
-        has changed); and the next mover.
+        ``FOUND``, or the outcome of a stone (``ILLEGAL`` on a cell that the mover knows to be
+        taken, and then nothing has changed); and the next mover.
     """
     is_on_board = cell >= 0 and cell < len(cells)
     if hidden != VISIBLE and is_on_board and cells[cell] == 2 - mover and found_stones[cell] == 0:

@@ -11,8 +11,8 @@ Bits = TypeVar("Bits", int, Int64Array)
 MAX_CELLS_IN_BITS = 63
 """Maximum number of cells for which the stones of one player fit into one integer."""
 NOT_NEGATIVE = (1 << 63) - 1
-"""In kernels ``bits & NOT_NEGATIVE`` is ``bits``, but tells the compiler that a shift to the right need not copy the
-sign, for which AVX2 has no instruction."""
+"""In kernels ``bits & NOT_NEGATIVE`` is ``bits``, but tells the compiler that a shift to the right
+need not copy the sign, for which AVX2 has no instruction."""
 
 
 @inlined
@@ -32,10 +32,11 @@ def bits_by_player(cells: Int8Array, player: int) -> tuple[int, int]:
 
 @inlined
 def nth_bit(bits: int, n: int, size: int) -> int:
-    """Return the index of the set bit number ``n``, from 0, below ``size``; beyond the last, some index up to 63.
+    """Return the index of the set bit number ``n``, from 0, below ``size``; beyond the last, some
+    index up to 63.
 
-    A branch-free binary search over bit counts of halves, quarters and so on, with the same work for all boards of one
-    size.
+    A branch-free binary search over bit counts of halves, quarters and so on, with the same work
+    for all boards of one size.
     """
     by_2 = bits - ((bits >> 1) & 0x5555555555555555)
     by_4 = (by_2 & 0x3333333333333333) + ((by_2 >> 2) & 0x3333333333333333)
@@ -55,7 +56,9 @@ def nth_bit(bits: int, n: int, size: int) -> int:
 
 @inlined
 def count_bits(bits: Bits) -> Bits:
-    """Return the number of set bits; outside of kernels also of each integer of an array, as numpy 2 does."""
+    """Return the number of set bits; outside of kernels also of each integer of an array, as numpy
+    2 does.
+    """
     bits = bits - ((bits >> 1) & 0x5555555555555555)
     bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333)
     return (((bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0F) * 0x0101010101010101) >> 56 & 127

@@ -1,4 +1,6 @@
-"""Batches of positions, their text format, their hash keys, and values that are computed once for each."""
+"""Batches of positions, their text format, their hash keys, and values that are computed once for
+each.
+"""
 
 from __future__ import annotations
 
@@ -84,11 +86,15 @@ class Boards(NamedTuple):
             yield Boards(self.cells[start : start + size], self.mover[start : start + size])
 
     def legal(self, game: AnyGame) -> NDArray[np.bool_]:
-        """Return bool[B, rows * columns]: the legal actions in positions of ``game`` that are not over."""
+        """Return bool[B, rows * columns]: the legal actions in positions of ``game`` that are not
+        over.
+        """
         return legal(game, self.cells)
 
     def own_first(self) -> Int8Array:
-        """Return int8[B, rows * columns] in the mover's view: 0 empty, 1 an own stone, 2 a stone of the opponent."""
+        """Return int8[B, rows * columns] in the mover's view: 0 empty, 1 an own stone, 2 a stone of
+        the opponent.
+        """
         out = np.empty(self.cells.shape, np.int8)
         cells, mover = self
         if not (
@@ -101,7 +107,9 @@ class Boards(NamedTuple):
 
 @kernel
 def own_first_rows(cells: Int8Array, mover: Int8Array, out: Int8Array) -> None:
-    """Write ``Boards.own_first`` into ``out``: stones 1 and 2 are exchanged where player_1 is to move."""
+    """Write ``Boards.own_first`` into ``out``: stones 1 and 2 are exchanged where player_1 is to
+    move.
+    """
     for b in range(len(cells)):
         own_first_row(cells[b], int64(mover[b]), out[b])
 
@@ -129,7 +137,8 @@ def play_moves(
         actions: int64[M]: legal cells.
 
     Returns:
-        The cells after each move, int8[M, rows * columns], and its outcome, int8[M], see ``rules.place``.
+        The cells after each move, int8[M, rows * columns], and its outcome, int8[M], see
+        ``rules.place``.
     """
     cells, outcomes = boards.cells[rows], np.full(len(rows), NOT_OVER, np.int8)
     stones, each = np.count_nonzero(cells, axis=1), np.arange(len(rows))
@@ -143,8 +152,8 @@ def play_moves(
 def one_ply_ahead(
     game: Game, boards: Boards, values: Callable[[Boards], Float64Array], win: float = 1.0
 ) -> Float64Array:
-    """Return action values float64[B, cells] from the mover's view, NaN where illegal; a move that ends the game has
-    the value of its result.
+    """Return action values float64[B, cells] from the mover's view, NaN where illegal; a move that
+    ends the game has the value of its result.
 
     Q(a) = p V(after a, same mover) - (1 - p) V(after a, other mover), where p is the skip chance.
 
@@ -174,15 +183,16 @@ def one_ply_ahead(
 def keys(cells: Int8Array) -> UInt64Array:
     """Return a key for every board, injective in the cells.
 
-    The mover is not part of the key: a table over positions has a separate row for each mover, or is read with
-    ``keys(boards.own_first())``.
+    The mover is not part of the key: a table over positions has a separate row for each mover, or
+    is read with ``keys(boards.own_first())``.
 
     Args:
         cells: int8[B, rows * columns].
 
     Returns:
-        Up to 40 cells uint64[B]: the cells as base-3 digits, the first the least significant; adding a stone only
-        increases the key. Above that uint64[B, W]: the bits of player_0's stones in W/2 words, then player_1's.
+        Up to 40 cells uint64[B]: the cells as base-3 digits, the first the least significant;
+        adding a stone only increases the key. Above that uint64[B, W]: the bits of player_0's
+        stones in W/2 words, then player_1's.
     """
     size = cells.shape[1]
     if size <= MAX_CELLS_BASE_3:
@@ -198,24 +208,31 @@ def keys(cells: Int8Array) -> UInt64Array:
 
 
 def position_keys(boards: Boards) -> UInt64Array:
-    """Return a key for every position, uint64[B]: twice that of its board, plus its mover; for less than 40 cells."""
+    """Return a key for every position, uint64[B]: twice that of its board, plus its mover; for less
+    than 40 cells.
+    """
     return np.asarray(np.uint64(2) * keys(boards.cells) + boards.mover.astype(np.uint64))
 
 
 def position_words(boards: Boards) -> UInt64Array:
-    """Return a key for every position on a board of any size, uint64[B, W + 1]: that of its board, then its mover."""
+    """Return a key for every position on a board of any size, uint64[B, W + 1]: that of its board,
+    then its mover.
+    """
     board_keys = keys(boards.cells).reshape(len(boards.mover), num_words(boards.cells.shape[1]))
     return np.concatenate([board_keys, boards.mover.astype(np.uint64)[:, None]], axis=1)
 
 
 def distinct_boards(boards: Boards) -> tuple[Boards, Int64Array]:
-    """Return the distinct positions of boards of at most 39 cells, by their keys, and the row of each, int64[B]."""
+    """Return the distinct positions of boards of at most 39 cells, by their keys, and the row of
+    each, int64[B].
+    """
     first, inverse = distinct_rows(position_keys(boards)[:, None])
     return boards.take(first), inverse
 
 
 class PositionValues:
-    """A function of positions: computed once for each on small boards, and once for each in a batch on others.
+    """A function of positions: computed once for each on small boards, and once for each in a batch
+    on others.
 
     Args:
         game: the game.
@@ -294,7 +311,8 @@ def _digits(key: UInt64Array, out: Int8Array) -> None:
 
 
 def from_text(text: str, game: AnyGame | None = None) -> Position:
-    """Parse a position: rows from the top joined by "/", a space, then the mover, as in ``"x.o/.../..o x"``.
+    """Parse a position: rows from the top joined by "/", a space, then the mover, as in
+    ``"x.o/.../..o x"``.
 
     Args:
         text: ``.`` empty, ``o`` a stone of player_0, ``x`` a stone of player_1.
@@ -318,13 +336,15 @@ def from_text(text: str, game: AnyGame | None = None) -> Position:
         for stone in row:
             if stone not in STONES:
                 raise Refusal(
-                    f"{quoted} has the cell {stone!r}: write . for empty, o for player_0, x for player_1"
+                    f"{quoted} has the cell {stone!r}: write . for empty, o for player_0, x for "
+                    "player_1"
                 )
         if len(row) != len(rows[0]) or not row:
             raise Refusal(f"{quoted} has rows of different or no length: {example}")
     if game is not None and (len(rows), len(rows[0])) != (game.rows, game.columns):
         raise Refusal(
-            f"{quoted} is a board of {len(rows)} x {len(rows[0])}: this game needs {game.rows} x {game.columns}"
+            f"{quoted} is a board of {len(rows)} x {len(rows[0])}: this game needs {game.rows} x "
+            f"{game.columns}"
         )
     cells = np.array([STONES.index(stone) for row in rows for stone in row], np.int8)
     if game is not None:
@@ -364,7 +384,8 @@ def to_text(position: Position, game: AnyGame | None = None) -> str:
         edge = round(len(position.cells) ** 0.5)
         if edge * edge != len(position.cells):
             raise Refusal(
-                f"a board of {len(position.cells)} cells is not square: say which it is, to_text(position, game)"
+                f"a board of {len(position.cells)} cells is not square: say which it is, "
+                "to_text(position, game)"
             )
         columns = edge
     else:
@@ -376,7 +397,8 @@ def to_text(position: Position, game: AnyGame | None = None) -> str:
 
 
 def coordinate(cell: int, game: AnyGame) -> str:
-    """Return a cell in coordinates: the letter of its column, from the left, and its row number, from the top.
+    """Return a cell in coordinates: the letter of its column, from the left, and its row number,
+    from the top.
 
     >>> coordinate(5, Game(3, 3))
     'c2'
@@ -386,7 +408,8 @@ def coordinate(cell: int, game: AnyGame) -> str:
 
 
 def cell_at(text: str, game: AnyGame) -> int:
-    """Return the cell at given coordinates: the inverse of :func:`coordinate`; capitals are accepted.
+    """Return the cell at given coordinates: the inverse of :func:`coordinate`; capitals are
+    accepted.
 
     Raises:
         ValueError: the text does not name a cell of the board.
@@ -399,12 +422,15 @@ def cell_at(text: str, game: AnyGame) -> int:
     middle = coordinate(game.rows // 2 * game.columns + game.columns // 2, game)
     raise Refusal(
         f"{text[:20]!a} is no cell of a board of {game.rows} x {game.columns}: write its column, "
-        f"a to {COLUMNS[game.columns - 1]}, and its row from the top, 1 to {game.rows}, as in {middle}"
+        f"a to {COLUMNS[game.columns - 1]}, and its row from the top, 1 to {game.rows}, as in "
+        f"{middle}"
     )
 
 
 def winning_line_cells(game: Game, cells: Int8Array, winner: int | None) -> list[int]:
-    """Return the cells of the lines that decided the game: the winner's, in misère the loser's; none without one."""
+    """Return the cells of the lines that decided the game: the winner's, in misère the loser's;
+    none without one.
+    """
     if winner is None or winner == DRAW:
         return []
     stone = 2 - winner if game.misere else winner + 1

@@ -35,15 +35,18 @@ VARIANTS = {"gravity": True, "overlines": False, "misere": True, "torus": True}
 class Game:
     """The parameters of a game.
 
-    Players alternately put stones on empty cells, ``player_0`` (o) first. ``win_length`` or more own stones in a row,
-    column or diagonal win; a full board without such a line is a draw. After every stone that does not end the game,
-    the other player's turn is skipped with probability ``skip_chance``, and the mover moves again; skips chain.
+    Players alternately put stones on empty cells, ``player_0`` (o) first. ``win_length`` or more
+    own stones in a row, column or diagonal win; a full board without such a line is a draw. After
+    every stone that does not end the game, the other player's turn is skipped with probability
+    ``skip_chance``, and the mover moves again; skips chain.
 
     Four fields change these rules, alone or together, see ``docs/rules.md``.
 
     Raises:
-        TypeError: a size is not an integer, the skip chance is not a number, or a rule is not a bool.
-        ValueError: a size is out of range, no line fits on the board, or the skip chance is outside [0, 1).
+        TypeError: a size is not an integer, the skip chance is not a number, or a rule is not a
+            bool.
+        ValueError: a size is out of range, no line fits on the board, or the skip chance is outside
+            [0, 1).
     """
 
     rows: int = 3
@@ -57,7 +60,9 @@ class Game:
     gravity: bool = False
     """stones fall to the lowest empty cell of their column, as in Connect Four"""
     overlines: bool = True
-    """longer lines count too; without them only lines of exactly ``win_length``, as in standard gomoku"""
+    """longer lines count too; without them only lines of exactly ``win_length``, as in standard
+    gomoku
+    """
     misere: bool = False
     """a player who completes a line loses"""
     torus: bool = False
@@ -80,7 +85,8 @@ class Game:
         if not 0 <= skip < 1:  # also rejects NaN
             percent = f"; {skip:g}% is {skip / 100:g}" if 1 < skip < 100 else ""
             raise Refusal(
-                f"skip_chance={skip} is not a probability below 1: choose 0 (turns are never skipped) "
+                f"skip_chance={skip} is not a probability below 1: choose 0 (turns are never "
+                "skipped) "
                 f"up to, but not including, 1 (the other player would never move){percent}"
             )
         object.__setattr__(self, "skip_chance", float(skip))
@@ -128,7 +134,8 @@ class Game:
         return cls(rows, columns, win_length, skip_chance, **rules)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Fields alone: kernels would be compiled again for cached arrays, because copies of them are writable
+        # Fields alone: kernels would be compiled again for cached arrays, because copies of them
+        # are writable
         return dataclasses.asdict(self)
 
     @cached_property
@@ -163,8 +170,8 @@ class Game:
     def lines(self) -> list[Line]:
         """All lines of the board, in order of their cells.
 
-        A player with stones on all cells of a line wins, or loses in misère, unless it is longer and overlines do not
-        count.
+        A player with stones on all cells of a line wins, or loses in misère, unless it is longer
+        and overlines do not count.
         """
         return list_lines(
             self.rows, self.columns, self.win_length, overlines=self.overlines, torus=self.torus
@@ -178,7 +185,9 @@ class Game:
         return cells
 
     def _bits_of(self, down: int, right: int) -> int:
-        """Return the cells, as bits, from which a step of ``down`` rows and ``right`` columns stays on the board."""
+        """Return the cells, as bits, from which a step of ``down`` rows and ``right`` columns stays
+        on the board.
+        """
         return sum(
             1 << row * self.columns + column
             for row, column in np.ndindex(self.rows, self.columns)
@@ -186,7 +195,9 @@ class Game:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the game as JSON-ready data, with the format version; rules that do not hold are left out."""
+        """Return the game as JSON-ready data, with the format version; rules that do not hold are
+        left out.
+        """
         absent, fields = VARIANTS.keys() - self.variants, dataclasses.asdict(self)
         return {"format": FORMAT, **{name: fields[name] for name in fields if name not in absent}}
 
@@ -195,7 +206,8 @@ class Game:
         """Return the game that :meth:`to_dict` stored; missing fields get their defaults.
 
         Raises:
-            ValueError: it is no mapping, the format is newer, or a field is unknown to this version or is invalid.
+            ValueError: it is no mapping, the format is newer, or a field is unknown to this version
+                or is invalid.
         """
         if not isinstance(data, Mapping):
             raise Refusal(
@@ -205,7 +217,8 @@ class Game:
         version = fields.pop("format", FORMAT)
         if version != FORMAT:
             raise Refusal(
-                f"format={truncate(repr(version))} of a stored game is not known here: this version reads {FORMAT}"
+                f"format={truncate(repr(version))} of a stored game is not known here: this "
+                f"version reads {FORMAT}"
             )
         own_fields = {field.name: field for field in dataclasses.fields(cls)}
         for name in fields:
@@ -229,7 +242,9 @@ class Game:
 
     @property
     def variant_names(self) -> list[str]:
-        """The rules of :attr:`variants` as words for names and options: ``gravity``, or ``no-overlines``."""
+        """The rules of :attr:`variants` as words for names and options: ``gravity``, or
+        ``no-overlines``.
+        """
         return [name if value else f"no-{name}" for name, value in self.variants.items()]
 
     @property
@@ -243,8 +258,8 @@ class Game:
 def default_win_length(rows: int, columns: int) -> int:
     """Return the win length of a board of which only the size is given, by its shorter edge.
 
-    3 up to an edge of 3, 4 up to 6, and 5 from 7 on; on a board up to 2 x 2, its longer edge. On an edge of 4
-    or more, three to win is won by the first player at once.
+    3 up to an edge of 3, 4 up to 6, and 5 from 7 on; on a board up to 2 x 2, its longer edge. On an
+    edge of 4 or more, three to win is won by the first player at once.
     """
     edge = min(rows, columns)
     return min(3, max(rows, columns)) if edge <= 3 else 4 if edge <= 6 else 5

@@ -1,7 +1,8 @@
 """Lines: which there are, whether stones have one, and which cells complete one.
 
-Up to ``MAX_CELLS_IN_BITS`` cells, lines are found in bits, for the whole board at once and without data-dependent
-branches, so that loops over many games are vectorised. On larger boards they are counted around one cell.
+Up to ``MAX_CELLS_IN_BITS`` cells, lines are found in bits, for the whole board at once and without
+data-dependent branches, so that loops over many games are vectorised. On larger boards they are
+counted around one cell.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ class Line(NamedTuple):
     cells: tuple[int, ...]
     """from its top, or from its left"""
     beyond: tuple[int, ...]
-    """the cells next to its ends, where overlines do not count: stones of the same player there make it too long"""
+    """the cells next to its ends, where overlines do not count: stones of the same player there
+    make it too long
+    """
 
 
 def list_lines(
@@ -48,7 +51,9 @@ def list_lines(
 
 
 def line_masks(lines: Sequence[Line]) -> Int64Array:
-    """Return int64[2, W]: the cells of each line as bits, and the cells that must not hold a stone of its player."""
+    """Return int64[2, W]: the cells of each line as bits, and the cells that must not hold a stone
+    of its player.
+    """
     masks = np.zeros((2, len(lines)), np.int64)
     for index, line in enumerate(lines):
         masks[:, index] = (
@@ -61,7 +66,9 @@ def line_masks(lines: Sequence[Line]) -> Int64Array:
 
 @inlined
 def _runs(bits: int, step: int, win_length: int) -> int:
-    """Return the starts of runs of ``win_length`` bits or more; ``step`` leads from a bit to the next of a run."""
+    """Return the starts of runs of ``win_length`` bits or more; ``step`` leads from a bit to the
+    next of a run.
+    """
     # conditional expressions, because numba compiles functions of its own for `min` and `max`
     first = win_length - 1 if win_length - 1 < 1 else 1
     second = win_length - 1 - first if win_length - 1 - first < 1 + first else 1 + first
@@ -80,16 +87,20 @@ def _runs(bits: int, step: int, win_length: int) -> int:
 
 @inlined
 def has_line(bits: int, parameters: Parameters) -> bool:
-    """Return whether the stones of a player contain a line, on a board up to ``MAX_CELLS_IN_BITS`` cells.
+    """Return whether the stones of a player contain a line, on a board up to ``MAX_CELLS_IN_BITS``
+    cells.
 
-    The tested run length doubles with every step: two steps reach 4, five reach 32. Listed lines are tested one by one.
+    The tested run length doubles with every step: two steps reach 4, five reach 32. Listed lines
+    are tested one by one.
     """
     return _has_line(bits, parameters.lines, parameters)
 
 
 @inlined
 def _has_line(bits: int, masks: Int64Array | None, parameters: Parameters) -> bool:
-    """Do :func:`has_line`; numba leaves out the branch that the type of an argument excludes, not of a field."""
+    """Do :func:`has_line`; numba leaves out the branch that the type of an argument excludes, not
+    of a field.
+    """
     if masks is not None:
         is_line = False
         for i in range(masks.shape[1]):
@@ -107,7 +118,9 @@ def _has_line(bits: int, masks: Int64Array | None, parameters: Parameters) -> bo
 
 @inlined
 def completing_bits(bits: int, parameters: Parameters) -> int:
-    """Return the cells, as bits, where one more stone completes a line; ignore the bits of cells that are not empty."""
+    """Return the cells, as bits, where one more stone completes a line; ignore the bits of cells
+    that are not empty.
+    """
     return _completing_bits(bits, parameters.lines, parameters)
 
 
@@ -142,7 +155,8 @@ def _completing_bits(bits: int, masks: Int64Array | None, parameters: Parameters
 
 @inlined
 def completes_line(cells: Int8Array, cell: int, stone: int, parameters: Parameters) -> bool:
-    """Return whether a ``stone``, 1 or 2, on ``cell``, which may be empty, is part of a line; on boards of any size.
+    """Return whether a ``stone``, 1 or 2, on ``cell``, which may be empty, is part of a line; on
+    boards of any size.
 
     Only lines through the last stone can be new, so the cost does not grow with the board.
     """

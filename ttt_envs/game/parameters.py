@@ -1,4 +1,6 @@
-"""The rules of a game as kernels take them: one named tuple of fixed length, with the variants as a set of bits."""
+"""The rules of a game as kernels take them: one named tuple of fixed length, with the variants as a
+set of bits.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ TORUS: Final = 8
 class Parameters(NamedTuple):
     """The rules of a game for kernels, ``Game.parameters``.
 
-    Kernels are compiled twice at most: for games in which every run of ``win_length`` stones is a line, and for games
-    whose lines are listed.
+    Kernels are compiled twice at most: for games in which every run of ``win_length`` stones is a
+    line, and for games whose lines are listed.
     """
 
     rows: int
@@ -26,13 +28,17 @@ class Parameters(NamedTuple):
     variants: int
     """set of ``GRAVITY``, ``NO_OVERLINES``, ``MISERE`` and ``TORUS``"""
     row_starts: int
-    """cells, as bits, from which a line along a row may begin; 0 on boards too large for bits, as the next two"""
+    """cells, as bits, from which a line along a row may begin; 0 on boards too large for bits, as
+    the next two
+    """
     falling_starts: int
     """the same for a diagonal that falls to the right"""
     rising_starts: int
     """the same for a diagonal that rises to the right"""
     lines: Int64Array | None
-    """None, or int64[2, W] where not every run is a line, see :func:`ttt_envs.game.lines.line_masks`"""
+    """None, or int64[2, W] where not every run is a line, see
+    :func:`ttt_envs.game.lines.line_masks`
+    """
 
 
 @inlined

@@ -1,7 +1,9 @@
-"""The phantom game: players do not see the opponent's stones, and learn of a stone only by trying its cell.
+"""The phantom game: players do not see the opponent's stones, and learn of a stone only by trying
+its cell.
 
-It is a game of its own, over a :class:`Game` with visible stones. What plays or measures hidden stones accepts it by
-type; all else refuses it at one door, :func:`refuse_hidden`, to which ``parameters`` leads.
+It is a game of its own, over a :class:`Game` with visible stones. What plays or measures hidden
+stones accepts it by type; all else refuses it at one door, :func:`refuse_hidden`, to which
+``parameters`` leads.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ Kind = Literal["classic", "abrupt"]
 """what follows an attempt on a hidden stone: another attempt, or the other player's turn"""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 HIDING = "hidden"
-"""name of the rule in lists of supported rules, for what plays without seeing the opponent's stones"""
+"""name of the rule in lists of supported rules, for what plays without seeing the opponent's stones
+"""
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,10 @@ def refuse_hidden(game: AnyGame) -> Game:
     """
     if isinstance(game, PhantomGame):
         raise Refusal(
-            f"{game}: the opponent's stones are hidden, and what was called needs to see them: choose its visible "
-            f"game, PhantomGame.game, or what docs/rules.md lists, such as evaluate.py exact and exploitability"
+            f"{game}: the opponent's stones are hidden, and what was called needs to see them: "
+            "choose its visible "
+            "game, PhantomGame.game, or what docs/rules.md lists, such as evaluate.py exact and "
+            "exploitability"
         )
     return game
 
@@ -124,13 +129,14 @@ def check_variants(
     reasons: str | Mapping[str, str] = NOT_ADAPTED,
     instead: str = "random or optimal",
 ) -> None:
-    """Raise ValueError if a game has a rule that a policy, learner or tool ``name`` does not support.
+    """Raise ValueError if a game has a rule that a policy, learner or tool ``name`` does not
+    support.
 
     Args:
         name: of the policy, learner or tool.
         game: the game.
-        supported: those of :data:`VARIANTS` that it supports, and :data:`HIDING` if it plays without seeing the
-            opponent's stones.
+        supported: those of :data:`VARIANTS` that it supports, and :data:`HIDING` if it plays
+            without seeing the opponent's stones.
         reasons: why it does not support the others, after the word "because": for all, or by rule.
         instead: what supports them.
     """
@@ -151,7 +157,10 @@ def check_variants(
     ]
     available = [rule for rule in supported if rule in VARIANTS]
     if HIDING in refused:
-        advice = "choose what plays by views, such as random, win-or-block or run:PATH, see docs/rules.md"
+        advice = (
+            "choose what plays by views, such as random, win-or-block or run:PATH, see "
+            "docs/rules.md"
+        )
         advice = f"{advice}, or the visible game, PhantomGame.game"
     else:
         advice = (
@@ -164,5 +173,6 @@ def check_variants(
         )
     reason = "; ".join(dict.fromkeys(why))
     raise Refusal(
-        f"{name} does not support {' or '.join(labels)} of the game {game}, because {reason}: {advice}"
+        f"{name} does not support {' or '.join(labels)} of the game {game}, because {reason}: "
+        f"{advice}"
     )

@@ -1,4 +1,6 @@
-"""The rules on one page: plain Python, slow and obvious. The kernels are tested to play the same games."""
+"""The rules on one page: plain Python, slow and obvious. The kernels are tested to play the same
+games.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class State(NamedTuple):
 
 
 def legal_cells(game: Game, taken: Set[int]) -> list[int]:
-    """Return the cells where a stone may be put, in order: empty ones, with gravity those on a stone or the floor."""
+    """Return the cells where a stone may be put, in order: empty ones, with gravity those on a
+    stone or the floor.
+    """
     empty = [cell for cell in range(game.cells) if cell not in taken]
     if not game.gravity:
         return empty
@@ -35,7 +39,9 @@ def legal_cells(game: Game, taken: Set[int]) -> list[int]:
 
 
 def run_through(game: Game, own: Set[int], cell: int, down: int, right: int) -> int:
-    """Return the number of consecutive cells of ``own`` through ``cell`` in a direction; a torus has no edges."""
+    """Return the number of consecutive cells of ``own`` through ``cell`` in a direction; a torus
+    has no edges.
+    """
     run = {cell}
     for sign in (1, -1):
         row, column = divmod(cell, game.columns)
@@ -55,13 +61,16 @@ def run_through(game: Game, own: Set[int], cell: int, down: int, right: int) -> 
 
 
 def has_line(game: Game, own: Set[int]) -> bool:
-    """Return whether stones have a line: ``win_length`` of them in a row, or more if overlines count."""
+    """Return whether stones have a line: ``win_length`` of them in a row, or more if overlines
+    count.
+    """
     lengths = {run_through(game, own, cell, *direction) for cell in own for direction in DIRECTIONS}
     return any(n == game.win_length or (n > game.win_length and game.overlines) for n in lengths)
 
 
 def play(game: Game, state: State, cell: int, u: float) -> State:
-    """Return the state after a move; the other player's turn is skipped if ``u`` in [0, 1) is below the skip chance.
+    """Return the state after a move; the other player's turn is skipped if ``u`` in [0, 1) is below
+    the skip chance.
 
     Raises:
         ValueError: the game is over, or the cell is illegal.

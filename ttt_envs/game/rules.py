@@ -1,9 +1,10 @@
-"""The rules of m,n,k tic-tac-toe with skipped turns and its variants: legal moves, turns and results.
+"""The rules of m,n,k tic-tac-toe with skipped turns and its variants: legal moves, turns and
+results.
 
-The environments, the solver, the searches and the learners all call this module. Two design decisions: *chance is an
-argument*: no rule draws a random number, the caller passes ``u`` in [0, 1). And the *mover is part of the position*:
-after a skip, the number of stones no longer determines the player to move. :mod:`ttt_envs.game.reference` has the same
-rules in plain Python.
+The environments, the solver, the searches and the learners all call this module. Two design
+decisions: *chance is an argument*: no rule draws a random number, the caller passes ``u`` in [0,
+1). And the *mover is part of the position*: after a skip, the number of stones no longer determines
+the player to move. :mod:`ttt_envs.game.reference` has the same rules in plain Python.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Outcome(IntEnum):
     winner: int
     """0 or 1, -1 for none"""
     returns: tuple[float, float]
-    """both players' returns where each plays for itself: the opponent of a player who forfeits gets 0"""
+    """both players' returns where each plays for itself: the opponent of a player who forfeits gets
+    0
+    """
 
     def __new__(
         cls,
@@ -76,8 +79,9 @@ class Outcome(IntEnum):
 # For kernels, in which the winner is 0 or 1.
 DRAW, NOT_OVER, ILLEGAL = int(Outcome.DRAW), int(Outcome.NOT_OVER), int(Outcome.ILLEGAL)
 
-# Independent streams of the random numbers of an episode, see `core.random.uniform`. The key of an episode is
-# `splitmix64(key, episode)`. Numbers of skips and opponents are indexed by ply, the others have number 0 only.
+# Independent streams of the random numbers of an episode, see `core.random.uniform`. The key of an
+# episode is `splitmix64(key, episode)`. Numbers of skips and opponents are indexed by ply, the
+# others have number 0 only.
 (
     STREAM_SKIP,
     STREAM_OPPONENT,
@@ -89,13 +93,15 @@ DRAW, NOT_OVER, ILLEGAL = int(Outcome.DRAW), int(Outcome.NOT_OVER), int(Outcome.
 ) = range(7)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Kernels
 
 
 @inlined
 def is_legal(cells: Int8Array, cell: int, parameters: Parameters) -> bool:
-    """Return whether a cell may be played in a game in progress (the colour encoding does not matter)."""
+    """Return whether a cell may be played in a game in progress (the colour encoding does not
+    matter).
+    """
     below = cell + parameters.columns
     floats = has_gravity(parameters) and below < len(cells) and cells[below] == 0
     return bool(cells[cell] == 0) and not floats
@@ -103,7 +109,9 @@ def is_legal(cells: Int8Array, cell: int, parameters: Parameters) -> bool:
 
 @inlined
 def landing_cell(cells: Int8Array, column: int, parameters: Parameters) -> int:
-    """Return the cell where a stone that is dropped into a column comes to rest, -1 if the column is full."""
+    """Return the cell where a stone that is dropped into a column comes to rest, -1 if the column
+    is full.
+    """
     cell = len(cells) - parameters.columns + column
     while cell >= 0 and cells[cell] != 0:
         cell -= parameters.columns
@@ -112,7 +120,9 @@ def landing_cell(cells: Int8Array, column: int, parameters: Parameters) -> int:
 
 @inlined
 def legal_bits(first: Bits, second: Bits, parameters: Parameters) -> Bits:
-    """Return the legal cells as bits, see :func:`is_legal`; ``first`` and ``second`` are both players' stones."""
+    """Return the legal cells as bits, see :func:`is_legal`; ``first`` and ``second`` are both
+    players' stones.
+    """
     rows, columns = parameters.rows, parameters.columns
     taken = first | second
     empty = ~taken & ((int64(1) << (rows * columns)) - 1)
@@ -126,7 +136,9 @@ def legal_bits(first: Bits, second: Bits, parameters: Parameters) -> Bits:
 
 @inlined
 def opened_cell(cell: int, parameters: Parameters) -> int:
-    """Return the cell that becomes legal by a stone on ``cell``: with gravity the one above, -1 for none."""
+    """Return the cell that becomes legal by a stone on ``cell``: with gravity the one above, -1 for
+    none.
+    """
     return (
         cell - parameters.columns if has_gravity(parameters) and cell >= parameters.columns else -1
     )
@@ -134,7 +146,9 @@ def opened_cell(cell: int, parameters: Parameters) -> int:
 
 @inlined
 def outcome_of_move(line: bool, mover: int, stones: int, parameters: Parameters) -> int:
-    """Return the outcome of a stone of ``mover``, given ``line``, whether it makes one, and ``stones`` including it."""
+    """Return the outcome of a stone of ``mover``, given ``line``, whether it makes one, and
+    ``stones`` including it.
+    """
     winner = mover if line_sign(parameters) > 0 else 1 - mover
     return (
         winner if line else (DRAW if stones == parameters.rows * parameters.columns else NOT_OVER)
@@ -145,7 +159,9 @@ def outcome_of_move(line: bool, mover: int, stones: int, parameters: Parameters)
 def _put(
     cells: Int8Array, mover: int, cell: int, stones: int, own: int, parameters: Parameters
 ) -> int:
-    """Like :func:`place`; no line is searched where ``own``, the maximum number of own stones, is too small for one."""
+    """Like :func:`place`; no line is searched where ``own``, the maximum number of own stones, is
+    too small for one.
+    """
     if cell < 0 or cell >= len(cells) or not is_legal(cells, cell, parameters):
         return ILLEGAL
     cells[cell] = mover + 1
@@ -165,7 +181,9 @@ def place(cells: Int8Array, mover: int, cell: int, stones: int, parameters: Para
 
 @kernel(forceinline=True)
 def next_mover(mover: int, u: float, skip_chance: float) -> int:
-    """Return the next mover after a stone that does not end the game: ``mover`` again when ``u < skip_chance``."""
+    """Return the next mover after a stone that does not end the game: ``mover`` again when ``u <
+    skip_chance``.
+    """
     return mover if u < skip_chance else 1 - mover
 
 
@@ -178,9 +196,11 @@ def mover_after(mover: int, episode_key: np.uint64, stones: int, skip_chance: fl
 
 
 def values_over_skip(own: Value, other: Value, skip: float) -> Value:
-    """Return the expected value of an afterstate for one player, over the turn that follows; numbers or arrays.
+    """Return the expected value of an afterstate for one player, over the turn that follows;
+    numbers or arrays.
 
-    Both values are of that player: the negative of a value for the player to move, where that is the other one.
+    Both values are of that player: the negative of a value for the player to move, where that is
+    the other one.
 
     Args:
         own: value if the other player's turn is skipped, ignored without skips.
@@ -208,7 +228,8 @@ def play(
     The skip draw is the episode's draw for this ply.
 
     Returns:
-        (outcome, mover): the outcome as in :func:`place`; the mover is unchanged after the end or an illegal move.
+        (outcome, mover): the outcome as in :func:`place`; the mover is unchanged after the end or
+            an illegal move.
     """
     # without skips, the mover has half of the stones
     own = stones + 1 if parameters.skip_chance > 0 else stones // 2 + 1
@@ -220,7 +241,9 @@ def play(
 
 @inlined
 def nth_legal_cell(cells: Int8Array, u: float, parameters: Parameters) -> int:
-    """Return the legal cell at quantile ``u`` in [0, 1) of the uniform distribution, in order of cells; -1 if full."""
+    """Return the legal cell at quantile ``u`` in [0, 1) of the uniform distribution, in order of
+    cells; -1 if full.
+    """
     if not has_gravity(parameters):
         return nth_empty_cell(cells, u)
     num_legal = 0
@@ -237,7 +260,9 @@ def nth_legal_cell(cells: Int8Array, u: float, parameters: Parameters) -> int:
 
 @inlined
 def nth_empty_cell(cells: Int8Array, u: float) -> int:
-    """Return the empty cell at quantile ``u`` in [0, 1) of the uniform distribution, in order of cells; -1 if full."""
+    """Return the empty cell at quantile ``u`` in [0, 1) of the uniform distribution, in order of
+    cells; -1 if full.
+    """
     empty = 0
     for cell in range(len(cells)):
         empty += cells[cell] == 0
@@ -252,7 +277,9 @@ def nth_empty_cell(cells: Int8Array, u: float) -> int:
 
 @inlined
 def completing_cells(cells: Int8Array, mover: int, parameters: Parameters, out: Int8Array) -> None:
-    """Write 1 into ``out`` int8[rows * columns] where a legal stone of ``mover`` completes a line, else 0."""
+    """Write 1 into ``out`` int8[rows * columns] where a legal stone of ``mover`` completes a line,
+    else 0.
+    """
     size = len(cells)
     bits = (
         completing_bits(to_bits(cells, int8(mover + 1)), parameters)
@@ -279,7 +306,9 @@ def outcome_of_bits(first: int, second: int, parameters: Parameters) -> int:
 
 @kernel(forceinline=True)
 def terminal_outcome(cells: Int8Array, parameters: Parameters) -> int:
-    """Return the outcome of a position from a scan of the whole board: the winner, ``DRAW`` or ``NOT_OVER``."""
+    """Return the outcome of a position from a scan of the whole board: the winner, ``DRAW`` or
+    ``NOT_OVER``.
+    """
     if len(cells) <= MAX_CELLS_IN_BITS:
         return outcome_of_bits(to_bits(cells, int8(1)), to_bits(cells, int8(2)), parameters)
     for cell in range(len(cells)):
@@ -305,7 +334,8 @@ def play_rows(
         cells: int8[B, rows * columns]; mover: int8[B]; stones: int64[B]; episode_keys: uint64[B].
         rows: int64[R]: indices of the games that move.
         actions: int64[R].
-        outcomes: int8[B], written for ``rows``; a game with outcome ``ILLEGAL`` is otherwise unchanged.
+        outcomes: int8[B], written for ``rows``; a game with outcome ``ILLEGAL`` is otherwise
+            unchanged.
     """
     for i in range(len(rows)):
         b = rows[i]
@@ -327,26 +357,32 @@ def begin_rows(
     key: np.uint64,
     episodes: Int64Array,
 ) -> None:
-    """Start episode ``episodes[b]`` of the seed's key in every game b of a batch, see :func:`play_rows`."""
+    """Start episode ``episodes[b]`` of the seed's key in every game b of a batch, see
+    :func:`play_rows`.
+    """
     cells[:], mover[:], stones[:] = 0, 0, 0
     for b in range(len(cells)):
         episode_keys[b] = splitmix64(key, episodes[b])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Functions for Python callers
 
 
 def check_cells(game: AnyGame, cells: Int8Array) -> None:
-    """Raise ValueError unless ``cells`` is a board of ``game``: int8[rows * columns] of 0, 1 and 2, none in the air."""
+    """Raise ValueError unless ``cells`` is a board of ``game``: int8[rows * columns] of 0, 1 and 2,
+    none in the air.
+    """
     if not isinstance(cells, np.ndarray) or cells.shape != (game.cells,) or cells.dtype != np.int8:
         raise Refusal(
-            f"cells must be int8[{game.cells}] for a board of {game.rows} x {game.columns}, row by row, "
+            f"cells must be int8[{game.cells}] for a board of {game.rows} x {game.columns}, row by "
+            "row, "
             f"but got {getattr(cells, 'dtype', type(cells).__name__)}{list(np.shape(cells))}"
         )
     if ((cells < 0) | (cells > 2)).any():
         raise Refusal(
-            f"cells holds {cells[(cells < 0) | (cells > 2)][0]}: use 0 empty, 1 player_0, 2 player_1"
+            f"cells holds {cells[(cells < 0) | (cells > 2)][0]}: use 0 empty, 1 player_0, 2 "
+            "player_1"
         )
     if game.gravity and ((cells[: -game.columns] != 0) & (cells[game.columns :] == 0)).any():
         raise Refusal(
@@ -368,17 +404,21 @@ def action_index(game: AnyGame, action: object, kind: Literal["cell", "column"] 
         index = operator.index(action)  # type: ignore[arg-type]  # raises TypeError for objects without an index
     except TypeError:
         raise TypeError(
-            f"action {action!r} is not a whole number: an action is the index of a {kind}, 0 to {count - 1}"
+            f"action {action!r} is not a whole number: an action is the index of a {kind}, 0 to "
+            f"{count - 1}"
         ) from None
     if not 0 <= index < count:
         raise Refusal(
-            f"action {index} is no {kind} of a board of {game.rows} x {game.columns}: choose 0 to {count - 1}"
+            f"action {index} is no {kind} of a board of {game.rows} x {game.columns}: choose 0 to "
+            f"{count - 1}"
         )
     return index
 
 
 def legal(game: AnyGame, cells: Int8Array) -> NDArray[np.bool_]:
-    """Return :func:`is_legal` as bool, of the shape of ``cells``: int8[..., rows * columns], games in progress."""
+    """Return :func:`is_legal` as bool, of the shape of ``cells``: int8[..., rows * columns], games
+    in progress.
+    """
     legal: NDArray[np.bool_] = cells == 0
     if game.gravity:
         legal[..., : -game.columns] &= cells[..., game.columns :] != 0
@@ -391,7 +431,10 @@ def illegal_message(game: AnyGame, cells: Int8Array, action: int) -> str:
     listed = ", ".join(map(str, free[:12])) + (", ..." if len(free) > 12 else "")
     if cells[action]:
         return f"action {action} is illegal, the cell holds a stone: choose an empty one ({listed})"
-    return f"action {action} is illegal, stones fall to the lowest empty cell: choose one of these ({listed})"
+    return (
+        f"action {action} is illegal, stones fall to the lowest empty cell: choose one of these "
+        f"({listed})"
+    )
 
 
 def winner(game: AnyGame, cells: Int8Array) -> int | None:
@@ -410,7 +453,8 @@ class ChanceOutcome(NamedTuple):
 
 
 def chance_outcomes(game: AnyGame, position: Position, action: int) -> list[ChanceOutcome]:
-    """Return all possible successors of a move with exact probabilities: the chance model for planners.
+    """Return all possible successors of a move with exact probabilities: the chance model for
+    planners.
 
     Args:
         game: the game.
@@ -418,12 +462,14 @@ def chance_outcomes(game: AnyGame, position: Position, action: int) -> list[Chan
         action: index of an empty cell.
 
     Returns:
-        One outcome with probability 1 if the move ends the game or turns are never skipped; else two, the other
-        player's turn first. In positions of finished games the mover is the player who moved last.
+        One outcome with probability 1 if the move ends the game or turns are never skipped; else
+        two, the other player's turn first. In positions of finished games the mover is the player
+        who moved last.
 
     Raises:
         TypeError: the action is not an integer.
-        ValueError: the action is illegal, the position is over, or cells are not a board of the game.
+        ValueError: the action is illegal, the position is over, or cells are not a board of the
+            game.
     """
     check_cells(game, position.cells)
     if position.mover not in (0, 1):

@@ -1,7 +1,8 @@
 """The symmetries of the board as permutations of cells.
 
-A permutation ``p`` maps a board to ``cells[p]``: cell ``j`` of the transformed board is cell ``p[j]`` of the board, so
-action ``j`` there is the action ``p[j]`` on the board. Lines map to lines, so symmetric positions have the same value.
+A permutation ``p`` maps a board to ``cells[p]``: cell ``j`` of the transformed board is cell
+``p[j]`` of the board, so action ``j`` there is the action ``p[j]`` on the board. Lines map to
+lines, so symmetric positions have the same value.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ def symmetries(game: AnyGame, which: Symmetries = "all") -> NDArray[np.int64]:
 
     Args:
         game: the game.
-        which: ``"all"`` 8 on a square board and 4 on another, ``"rotations"`` 4 or 2, ``"none"`` the identity. With
-            gravity only the mirror image, left to right, is symmetric, and no rotation. Where lines wrap, ``"all"``
-            has the translations too, with gravity those along rows.
+        which: ``"all"`` 8 on a square board and 4 on another, ``"rotations"`` 4 or 2, ``"none"``
+            the identity. With gravity only the mirror image, left to right, is symmetric, and no
+            rotation. Where lines wrap, ``"all"`` has the translations too, with gravity those along
+            rows.
 
     Raises:
         ValueError: an unknown ``which``.
@@ -57,16 +59,16 @@ def inverse(permutations: NDArray[np.int64]) -> NDArray[np.int64]:
 def canonical_keys(cells: Int8Array, permutations: Int64Array) -> tuple[UInt64Array, BoolArray]:
     """Return the canonical key of each board: the least key among its symmetric boards.
 
-    Kernels that need a canonical form at every move do not permute boards: they look transformed boards up in tables or
-    maintain them incrementally, and their canonical form is another one.
+    Kernels that need a canonical form at every move do not permute boards: they look transformed
+    boards up in tables or maintain them incrementally, and their canonical form is another one.
 
     Args:
         cells: int8[B, rows * columns].
         permutations: int64[S, rows * columns], from :func:`symmetries`.
 
     Returns:
-        uint64[B, words]: the least key, in lexicographic order of its words. bool[B, S]: the permutations that map the
-        board to it.
+        uint64[B, words]: the least key, in lexicographic order of its words. bool[B, S]: the
+        permutations that map the board to it.
     """
     symmetric_keys = keys(cells[:, permutations].reshape(-1, cells.shape[1]))
     words = 1 if symmetric_keys.ndim == 1 else symmetric_keys.shape[1]

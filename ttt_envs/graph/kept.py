@@ -1,8 +1,10 @@
-"""All nodes of a small game, kept for repeated exact evaluation of tables with a row for each information set.
+"""All nodes of a small game, kept for repeated exact evaluation of tables with a row for each
+information set.
 
-An information set is a position; in a phantom game it is a player's view, which stands for several nodes. A view occurs
-at most once in a game, so the policy gradient theorem (Sutton et al., 2000, Theorem 1) holds with views as states: what
-a move of a view is worth is the mean over its nodes, weighed by their visits.
+An information set is a position; in a phantom game it is a player's view, which stands for several
+nodes. A view occurs at most once in a game, so the policy gradient theorem (Sutton et al., 2000,
+Theorem 1) holds with views as states: what a move of a view is worth is the mean over its nodes,
+weighed by their visits.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ MAX_EDGES = 1 << 22
 class GraphEvaluation(NamedTuple):
     """Exact evaluation of one policy for each player; values are those of the mover.
 
-    In a phantom game they are means over the nodes of a view by their visits, 0 in views that are not visited.
+    In a phantom game they are means over the nodes of a view by their visits, 0 in views that are
+    not visited.
     """
 
     policy: Float64Array
@@ -59,7 +62,8 @@ class KeptGraph:
         game: the game.
 
     Attributes:
-        boards: the V information sets of both players, in a game with visible stones by the number of stones.
+        boards: the V information sets of both players, in a game with visible stones by the number
+            of stones.
         legal: bool[V, cells]: the legal moves.
         traversal: the graph.
         info_set: int64[N]: the information set of each node, in the order of the layers.
@@ -77,7 +81,8 @@ class KeptGraph:
             num_edges += len(nodes.child)
             if num_edges > MAX_EDGES:
                 raise MemoryError(
-                    f"{game} has more than {MAX_EDGES:,} moves, too many for exact updates of a table: choose a "
+                    f"{game} has more than {MAX_EDGES:,} moves, too many for exact updates of a "
+                    "table: choose a "
                     f"smaller board, such as 3x3 or 3x4"
                 )
         nodes_boards = Boards(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
@@ -93,7 +98,9 @@ class KeptGraph:
         self._edge_node, self._edge = self._number_edges()
 
     def _number_edges(self) -> tuple[Int64Array, Int64Array]:
-        """Return the node of each edge, and its place in a table, int64[K] each; shares become views of one array."""
+        """Return the node of each edge, and its place in a table, int64[K] each; shares become
+        views of one array.
+        """
         start, node, places = 0, 0, []
         for layer in self.traversal.layers:
             for at, nodes in enumerate(layer.nodes):
@@ -116,11 +123,14 @@ class KeptGraph:
 
         Args:
             policy: float64[V, cells]: the mover's probability of each move, 0 where illegal.
-            costs: float64[V, cells]: what each move costs the mover and pays to the other player; None for nothing.
-            responder: a player whose moves are replaced by the best ones, equal shares of equal ones; None for neither.
+            costs: float64[V, cells]: what each move costs the mover and pays to the other player;
+                None for nothing.
+            responder: a player whose moves are replaced by the best ones, equal shares of equal
+                ones; None for neither.
 
         Raises:
-            ValueError: a responder in a phantom game: a best policy over views cannot be found backward, view by view.
+            ValueError: a responder in a phantom game: a best policy over views cannot be found
+                backward, view by view.
         """
         self.play(policy)
         hidden = isinstance(self.game, PhantomGame)
@@ -167,7 +177,9 @@ class KeptGraph:
         return GraphEvaluation(policy, action_values, values, occupancy, results)
 
     def _visits(self) -> tuple[tuple[float, float, float], Float64Array]:
-        """Return the results of the table that is played, and the probability of each node, float64[N]."""
+        """Return the results of the table that is played, and the probability of each node,
+        float64[N].
+        """
         results = np.zeros(4)
         visits = np.concatenate(list(forward_again(self.traversal, results)))
         return (float(results[WIN_0]), float(results[DRAW]), float(results[WIN_1])), visits

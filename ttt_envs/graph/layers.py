@@ -1,14 +1,17 @@
-"""Positions and moves that two players reach, in layers by the number of stones; the policies are asked on the way.
+"""Positions and moves that two players reach, in layers by the number of stones; the policies are
+asked on the way.
 
-A *board* is a pair of bit sets, and in a phantom game the set of stones that have been found too; a *node* is a board
-with a player to move. Layer n has the boards after n stones, in a phantom game after n attempts. An edge is a move: to
-a line, to a full board, or to a board of the next layer, where the mover goes on with a chance that depends on the move
-alone: the skip chance after a stone; after a found stone 1 in a classic game, and 0 in an abrupt one. So both kinds of
-games have the same edges.
+A *board* is a pair of bit sets, and in a phantom game the set of stones that have been found too; a
+*node* is a board with a player to move. Layer n has the boards after n stones, in a phantom game
+after n attempts. An edge is a move: to a line, to a full board, or to a board of the next layer,
+where the mover goes on with a chance that depends on the move alone: the skip chance after a stone;
+after a found stone 1 in a classic game, and 0 in an abrupt one. So both kinds of games have the
+same edges.
 
-Boards are numbered in the order of discovery, which does not depend on the number of positions per query: so all sums
-are identical. If both policies are symmetric, one board stands for its symmetry class: probability and value are equal
-within a class, and a best responder may play symmetric moves in symmetric positions.
+Boards are numbered in the order of discovery, which does not depend on the number of positions per
+query: so all sums are identical. If both policies are symmetric, one board stands for its symmetry
+class: probability and value are equal within a class, and a best responder may play symmetric moves
+in symmetric positions.
 """
 
 from __future__ import annotations
@@ -46,20 +49,27 @@ from ttt_envs.game.symmetry import inverse, symmetries
 LINE, FULL = -1, -2
 """Children of moves that end the game."""
 STONE, AGAIN, OVER = 0, 64, 128
-"""Added to the cell of an action: it puts a stone; it finds one, and the mover goes on; it finds one, and does not."""
+"""Added to the cell of an action: it puts a stone; it finds one, and the mover goes on; it finds
+one, and does not.
+"""
 OFF_POLICY, ON_POLICY = 1, 2
-"""Marks of nodes: reached only after a move that the policies never make; reached by the policies."""
+"""Marks of nodes: reached only after a move that the policies never make; reached by the policies.
+"""
 MAX_CELLS, MAX_PHANTOM_CELLS = 31, 9
-"""Maximum numbers of cells: both players' stones are parts of one key of 64 bits; with hidden ones, ten cells lead to
-millions of boards."""
+"""Maximum numbers of cells: both players' stones are parts of one key of 64 bits; with hidden ones,
+ten cells lead to millions of boards."""
 KEPT_BYTES = 1 << 29
-"""Size of the edges of a traversal in bytes beyond which those of further nodes are dropped, and made again."""
+"""Size of the edges of a traversal in bytes beyond which those of further nodes are dropped, and
+made again.
+"""
 NO_EDGES = (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint8), np.zeros(0))
 TOLERANCE = 1e-6
 """Maximum difference of a sum of probabilities from 1."""
 
 Players = tuple[Policy | None, Policy | None]
-"""Players by seat; None for a best responder, who may make any move. Two best responders play perfectly."""
+"""Players by seat; None for a best responder, who may make any move. Two best responders play
+perfectly.
+"""
 
 
 class Nodes(NamedTuple):
@@ -126,11 +136,14 @@ class Traversal:
 
     Args:
         game: the game.
-        players: the players. Against a colour-blind policy of player_1 a responder may serve both seats, see ``roles``.
-        complete: whether all legal moves are followed where the policies come, by seat: of a policy also those of
-            probability 0, of a best responder also those beside a win.
-        merge: whether a board stands for its symmetry class; by default if all policies are symmetric.
-        roles: whether stones belong to the responder, player_0 here, and to a colour-blind policy, player_1 here.
+        players: the players. Against a colour-blind policy of player_1 a responder may serve both
+            seats, see ``roles``.
+        complete: whether all legal moves are followed where the policies come, by seat: of a policy
+            also those of probability 0, of a best responder also those beside a win.
+        merge: whether a board stands for its symmetry class; by default if all policies are
+            symmetric.
+        roles: whether stones belong to the responder, player_0 here, and to a colour-blind policy,
+            player_1 here.
         starts: possible first movers; with ``roles`` both, to serve both seats at once.
         masked: whether a probability of an illegal move is refused; else games end by it.
         query_size: maximum number of positions per query of a policy; no result depends on it.
@@ -234,7 +247,9 @@ class Traversal:
         return boards
 
     def _expand(self, layer: Layer, following: Layer, mover: int, rows: Int32Array) -> Nodes:
-        """Ask the mover about nodes; number the boards after their moves, and mark the nodes that these lead to."""
+        """Ask the mover about nodes; number the boards after their moves, and mark the nodes that
+        these lead to.
+        """
         game, policy = self.game, self.players[mover]
         width = game.columns if game.gravity else game.cells
         limit = len(rows) * (width if self.kind else min(width, game.cells - layer.depth))
@@ -265,8 +280,10 @@ class Traversal:
             assert boards is not None
             row = -1 - num_edges
             raise Refusal(
-                f"{policy} gave no distribution over legal moves in {to_text(boards.position(row), visible(game))!r}: "
-                f"{np.array2string(p[row], precision=4)} must be 0 on occupied cells, nowhere negative, and sum to 1"
+                f"{policy} gave no distribution over legal moves in "
+                f"{to_text(boards.position(row), visible(game))!r}: "
+                f"{np.array2string(p[row], precision=4)} must be 0 on occupied cells, nowhere "
+                "negative, and sum to 1"
             )
         edges: list[Any] = [array[:num_edges].copy() for array in nodes[3:]]
         nodes = Nodes(mover, rows, nodes.ends, *edges)
@@ -275,7 +292,9 @@ class Traversal:
         return nodes
 
     def _query(self, policy: Policy, boards: Boards) -> Float64Array:
-        """Return a policy's probabilities; views, which several nodes share, are asked about once."""
+        """Return a policy's probabilities; views, which several nodes share, are asked about
+        once.
+        """
         if self.kind == 0:
             return query_policy(policy, boards)
         views, view = distinct_boards(boards)
@@ -287,7 +306,8 @@ def check_cells(game: AnyGame) -> None:
     limit = MAX_CELLS if isinstance(game, Game) else MAX_PHANTOM_CELLS
     if game.cells > limit:
         raise MemoryError(
-            f"{game} has {game.cells} cells, too many for exact results: choose a board of up to {limit}, or sample "
+            f"{game} has {game.cells} cells, too many for exact results: choose a board of up to "
+            f"{limit}, or sample "
             f"results with evaluate.py match"
         )
 
@@ -318,13 +338,14 @@ def query_policy(policy: Policy, boards: Boards) -> Float64Array:
     answer = np.ascontiguousarray(policy.probabilities(boards), np.float64)
     if answer.shape != boards.cells.shape:
         raise Refusal(
-            f"{policy} gave probabilities of shape {list(answer.shape)} for {len(boards.mover)} positions: "
+            f"{policy} gave probabilities of shape {list(answer.shape)} for {len(boards.mover)} "
+            "positions: "
             f"they must be {list(boards.cells.shape)}, one for each cell"
         )
     return answer
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Kernels
 
 
@@ -345,7 +366,8 @@ def _write_boards(
     cells: Int8Array,
     movers: Int8Array,
 ) -> None:
-    """Write positions into int8[B, cells] and int8[B], with ``views`` without the stones that the mover does not know.
+    """Write positions into int8[B, cells] and int8[B], with ``views`` without the stones that the
+    mover does not know.
 
     By roles, the policy is player_1 wherever games can reach the position so, and else player_0.
     """
@@ -366,7 +388,9 @@ def _write_boards(
 
 @inlined
 def _sum_of_distribution(p: Float64Array, legal: int, masked: bool) -> float:
-    """Return the sum of float64[cells], -1 unless they are probabilities, with ``masked`` of legal moves only."""
+    """Return the sum of float64[cells], -1 unless they are probabilities, with ``masked`` of legal
+    moves only.
+    """
     total, sound = 0.0, True
     for cell in range(len(p)):
         total += p[cell]
@@ -388,14 +412,16 @@ def _write_edges(
     nodes: Nodes,
     keys: UInt64Array,
 ) -> tuple[int, int]:
-    """Write the edges of nodes, and ``keys`` uint64[K, 1] of the boards that they lead to; ``child`` is 0 for these.
+    """Write the edges of nodes, and ``keys`` uint64[K, 1] of the boards that they lead to;
+    ``child`` is 0 for these.
 
     Args:
         boards: uint64[B]: keys of the boards.
         p: float64[B, cells]: the policy; empty for a best responder.
         follow: bool[B]: whether all legal moves are edges.
         masked: whether probabilities of illegal moves are refused.
-        kind, shift: 0 for visible stones, 1 for a classic and 2 for an abrupt game; the first bit of player_1's stones.
+        kind, shift: 0 for visible stones, 1 for a classic and 2 for an abrupt game; the first bit
+            of player_1's stones.
         parameters: of the game with visible stones.
         stones: int64[cells, S]: a stone of each cell under each symmetry.
         images: int64[S], scratch.

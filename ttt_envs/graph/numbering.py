@@ -1,17 +1,20 @@
-"""Numbers all positions of a game by layers, and computes their values by one backward induction, for all rules.
+"""Numbers all positions of a game by layers, and computes their values by one backward induction,
+for all rules.
 
-The stones of a position are a set T of cells. A layer lists the sets of n cells that stones can fill, one *canonical*
-set of each class of symmetric sets. A position is such a set and, among its n stones, those of the player who moved
-last: a pattern of n bits. Gravity only leaves out sets T. Positions with a line are left out, too: they are over, so a
-move to a position that is not in the next layer completes a line.
+The stones of a position are a set T of cells. A layer lists the sets of n cells that stones can
+fill, one *canonical* set of each class of symmetric sets. A position is such a set and, among its n
+stones, those of the player who moved last: a pattern of n bits. Gravity only leaves out sets T.
+Positions with a line are left out, too: they are over, so a move to a position that is not in the
+next layer completes a line.
 
-A table holds W(A, B), the value for the player with the stones A who has just moved, before chance decides who is next:
+A table holds W(A, B), the value for the player with the stones A who has just moved, before chance
+decides who is next:
 
-    V(A, B) = max over legal cells c of W(A + c, B), or their mean; W is the result of a line or of a full board
-    W(A, B) = skip_chance * V(A, B) - (1 - skip_chance) * V(B, A)
+    V(A, B) = max over legal cells c of W(A + c, B), or their mean; W is the result of a line or of
+    a full board W(A, B) = skip_chance * V(A, B) - (1 - skip_chance) * V(B, A)
 
-So the value of a move is one entry. W of all patterns of T is computed together: two small tables per move carry them
-to the next layer, and symmetries are found per set and not per position.
+So the value of a move is one entry. W of all patterns of T is computed together: two small tables
+per move carry them to the next layer, and symmetries are found per set and not per position.
 """
 
 from __future__ import annotations
@@ -35,17 +38,25 @@ Values = NDArray[Any]
 """float64, float32 or int8[N]: entries of a layer"""
 
 WON = 127
-"""The byte of a stone that wins. A win d plies away, that stone included, is 128 - d, and a loss d - 128."""
+"""The byte of a stone that wins. A win d plies away, that stone included, is 128 - d, and a loss
+d - 128.
+"""
 MAX_UNPAIRED_CELLS = 16
-"""Maximum number of cells of a board whose numbering without skips has positions of no alternating play, too."""
+"""Maximum number of cells of a board whose numbering without skips has positions of no alternating
+play, too.
+"""
 MAX_CODED_CELLS = 21
-"""Maximum number of cells of a board with a table of all sets of cells, which makes look-ups faster."""
+"""Maximum number of cells of a board with a table of all sets of cells, which makes look-ups
+faster.
+"""
 MAX_ENTRIES = 1 << 32
 """Maximum number of entries of a layer."""
 MAX_INDEX_BYTES = 1 << 30
 """Maximum size in bytes of kept layers, apart from the two numbered last."""
 MAX_SAMPLED_WORDS = 1 << 18
-"""Number of words of a layer up to which its size is counted, and beyond which it is estimated by a sample."""
+"""Number of words of a layer up to which its size is counted, and beyond which it is estimated by a
+sample.
+"""
 BLOCKS_PER_THREAD, MIN_BLOCK_SETS = 64, 8
 """Number of blocks of a layer for each thread, and minimum number of sets in a block."""
 
@@ -59,23 +70,25 @@ class SetTables(NamedTuple):
     high_images: Int64Array
     """int64[S, 2**(cells - low)]: the rest under each symmetry"""
     codes: Int32Array
-    """int32[2**cells]: S times the index of a set's canonical set in its layer, plus the symmetry that leads to it; -1
-    for sets that no stones fill; of length 0 on boards above ``MAX_CODED_CELLS``"""
+    """int32[2**cells]: S times the index of a set's canonical set in its layer, plus the symmetry
+    that leads to it; -1 for sets that no stones fill; of length 0 on boards above
+    ``MAX_CODED_CELLS``"""
 
 
 class Layer(NamedTuple):
     """The numbering of the positions with n stones in which nobody has a line.
 
-    A bit set over (canonical set, pattern of the last mover's stones) marks them; the rank of a bit is the entry
-    (Jacobson, "Space-efficient static trees and graphs", 1989). It follows from the rules and is never stored.
+    A bit set over (canonical set, pattern of the last mover's stones) marks them; the rank of a bit
+    is the entry (Jacobson, "Space-efficient static trees and graphs", 1989). It follows from the
+    rules and is never stored.
     """
 
     stones: int
     sets: Int64Array
     """int64[L]: canonical sets of n cells, ascending"""
     words: Int64Array
-    """int64[L * words_per_set]: 32 patterns of a set in the lower half of a word, marked if they are numbered; in the
-    upper half the number of marks in earlier words"""
+    """int64[L * words_per_set]: 32 patterns of a set in the lower half of a word, marked if they
+    are numbered; in the upper half the number of marks in earlier words"""
     tables: SetTables
 
     @property
@@ -88,8 +101,9 @@ class Layer(NamedTuple):
 class Numbering:
     """The layers of a game.
 
-    Without skips, boards of more than ``MAX_UNPAIRED_CELLS`` cells have only positions of alternating play: the last
-    mover has half of the stones, rounded up. Otherwise all divisions of the stones are numbered.
+    Without skips, boards of more than ``MAX_UNPAIRED_CELLS`` cells have only positions of
+    alternating play: the last mover has half of the stones, rounded up. Otherwise all divisions of
+    the stones are numbered.
 
     Args:
         game: up to 31 cells; the caller bounds the number of positions.
@@ -113,7 +127,9 @@ class Numbering:
         self._sizes: dict[int, int] = {}
 
     def sets(self, stones: int) -> Int64Array:
-        """Return the canonical sets of a number of cells that stones can fill, int64[L], ascending."""
+        """Return the canonical sets of a number of cells that stones can fill, int64[L],
+        ascending.
+        """
         if self._canonical_sets is not None:
             return np.asarray(self._canonical_sets[count_bits(self._canonical_sets) == stones])
         sets = _sets_of_size(self.game.cells, stones)
@@ -130,7 +146,9 @@ class Numbering:
         return least, by
 
     def _number_sets(self) -> Int64Array:
-        """Return the canonical sets of all sizes, ascending; fill the table of all sets of cells of a small board."""
+        """Return the canonical sets of all sizes, ascending; fill the table of all sets of cells of
+        a small board.
+        """
         sets = _sets_of_columns(self.game) if self.game.gravity else np.arange(1 << self.game.cells)
         parts = np.array_split(sets, 1 + len(sets) // 2**15)  # which the processor's cache holds
         least, by = (
@@ -172,7 +190,8 @@ class Numbering:
         ends = np.cumsum(counts)
         if len(ends) and ends[-1] >= MAX_ENTRIES:
             raise Refusal(
-                f"{self.game} has {ends[-1]:,} positions of {stones} stones, and {MAX_ENTRIES:,} are numbered: "
+                f"{self.game} has {ends[-1]:,} positions of {stones} stones, and {MAX_ENTRIES:,} "
+                "are numbered: "
                 f"choose a smaller board"
             )
         return Layer(stones, sets, index | (ends - counts) << 32, self._tables)
@@ -203,12 +222,16 @@ class Numbering:
         return size, 8 * words
 
     def legal_cells(self, stones: int) -> Int64Array:
-        """Return the cells where a stone may be put beside each of the layer's sets, as bits: int64[L]."""
+        """Return the cells where a stone may be put beside each of the layer's sets, as bits:
+        int64[L].
+        """
         taken = self.layer(stones).sets
         return legal_bits(taken, taken, self.game.parameters)
 
     def positions(self, stones: int) -> tuple[Int64Array, Int64Array]:
-        """Return the stones of the last mover and of the other player in every position of a layer: int64[N] each."""
+        """Return the stones of the last mover and of the other player in every position of a layer:
+        int64[N] each.
+        """
         layer = self.layer(stones)
         marks = (layer.words[:, None] >> np.arange(32)).astype(np.int8) & 1
         rows, patterns = np.divmod(np.flatnonzero(marks), 32 * words_per_set(stones))
@@ -234,8 +257,10 @@ class Numbering:
 
         Args:
             stones: the layer.
-            above: values of the next layer, read-only, of the same type as ``out``; None on a full board.
-            out: written: float64 or float32[N], or in a game without skips int8[N] with distances, see ``WON``.
+            above: values of the next layer, read-only, of the same type as ``out``; None on a full
+                board.
+            out: written: float64 or float32[N], or in a game without skips int8[N] with distances,
+                see ``WON``.
             threads: number of threads; the values do not depend on it.
             average: whether the players move at random; else they play optimally.
             of_positions: write V(B, A) in place of W(A, B).
@@ -257,7 +282,8 @@ class Numbering:
 
         def compute_block(block: int) -> None:
             sweep(
-                edges[block], edges[block + 1], layer, next_layer, legal, largest, game.skip_chance, line_value,
+                edges[block], edges[block + 1], layer, next_layer, legal, largest, game.skip_chance,
+                line_value,
                 average, of_positions, above, out,
             )  # fmt: skip
 
@@ -273,7 +299,9 @@ def words_per_set(stones: int) -> int:
 
 @inlined
 def sign(value: float) -> int:
-    """Return 1, 0 or -1. The byte value W of a stone is ``sign(V) - V``, V that of the next mover: see ``WON``."""
+    """Return 1, 0 or -1. The byte value W of a stone is ``sign(V) - V``, V that of the next mover:
+    see ``WON``.
+    """
     return int64(value > 0) - int64(value < 0)
 
 
@@ -308,7 +336,9 @@ def _sets_of_columns(game: Game) -> Int64Array:
 
 
 def _words_of_patterns() -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Return sets of patterns of 5 bits as words: int64[32] those that contain x, that avoid x; [6] those of x bits."""
+    """Return sets of patterns of 5 bits as words: int64[32] those that contain x, that avoid x; [6]
+    those of x bits.
+    """
     patterns, x = np.arange(32), np.arange(32)[:, None]
     kinds = patterns & x == x, patterns & x == 0, count_bits(patterns) == x[:6]
     contain, avoid, of_size = ((kind << patterns).sum(axis=1) for kind in kinds)
@@ -326,7 +356,9 @@ def _mark_open(
     of_size: Int64Array,
     words: Int64Array,
 ) -> None:
-    """Mark the patterns in which nobody has a line, 32 at a time; ``last_mover`` is the number of ones, -1 for any."""
+    """Mark the patterns in which nobody has a line, 32 at a time; ``last_mover`` is the number of
+    ones, -1 for any.
+    """
     row = words_per_set(stones)
     all_marks = (int64(1) << min(32, 1 << stones)) - 1
     runs, ends = np.empty(len(lines), np.int64), np.empty(len(lines), np.int64)
@@ -353,7 +385,7 @@ def _mark_open(
             words[i * row + word] = marks
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Look-ups
 
 
@@ -389,7 +421,9 @@ def move_set(bits: int, symmetry: int, tables: SetTables) -> int:
 
 @inlined
 def find_set(taken: int, layer: Layer) -> tuple[int, int]:
-    """Return the index of a set's canonical set in its layer, -1 for none, and the symmetry that leads to it."""
+    """Return the index of a set's canonical set in its layer, -1 for none, and the symmetry that
+    leads to it.
+    """
     tables = layer.tables
     if len(tables.codes):
         code = int64(tables.codes[taken])
@@ -414,7 +448,9 @@ def find_set(taken: int, layer: Layer) -> tuple[int, int]:
 
 @inlined
 def find_entry(row: int, pattern: int, index: Int64Array) -> int:
-    """Return the entry of a pattern, -1 if it is not numbered; ``row`` is the first word of its set."""
+    """Return the entry of a pattern, -1 if it is not numbered; ``row`` is the first word of its
+    set.
+    """
     word = index[row + (pattern >> 5)]
     bit = int64(1) << (pattern & 31)
     return (word >> 32 & 0xFFFFFFFF) + count_bits(word & (bit - 1)) if word & bit else int64(-1)
@@ -422,7 +458,9 @@ def find_entry(row: int, pattern: int, index: Int64Array) -> int:
 
 @kernel(forceinline=True)
 def rank(own: int, other: int, layer: Layer) -> int:
-    """Return the entry of W(own, other) in the layer of their number of stones; -1 if it is not numbered."""
+    """Return the entry of W(own, other) in the layer of their number of stones; -1 if it is not
+    numbered.
+    """
     i, symmetry = find_set(own | other, layer)
     if i < 0:
         return int64(-1)
@@ -450,13 +488,15 @@ def unrank(entry: int, layer: Layer) -> tuple[int, int]:
     return own, taken ^ own
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The sweep
 
 
 @inlined
 def _spread(bits: Int64Array, start: int, stop: int, out: Int32Array) -> None:
-    """Write all patterns of ``stop - start`` bits into out[2**n], bit k replaced by ``bits[start + k]``."""
+    """Write all patterns of ``stop - start`` bits into out[2**n], bit k replaced by ``bits[start +
+    k]``.
+    """
     out[0] = 0
     for k in range(stop - start):
         for rest in range(1 << k):
@@ -473,9 +513,11 @@ def carry(
     low: Int32Array,
     high: Int32Array,
 ) -> None:
-    """Write the tables that carry patterns of ``taken`` to the set ``target``, which it reaches by a symmetry.
+    """Write the tables that carry patterns of ``taken`` to the set ``target``, which it reaches by
+    a symmetry.
 
-    Bits of stones that ``target`` lacks must not be used. A pattern of n bits is split after ``(n + 1) // 2`` bits.
+    Bits of stones that ``target`` lacks must not be used. A pattern of n bits is split after
+    ``(n + 1) // 2`` bits.
     """
     rest, count = taken, 0
     while rest:
@@ -489,7 +531,9 @@ def carry(
 
 @inlined
 def list_patterns(words: Int64Array, start: int, stop: int, out: Int32Array) -> int:
-    """Write the numbered patterns of a set, whose words are ``start`` to ``stop - 1``; return their number."""
+    """Write the numbered patterns of a set, whose words are ``start`` to ``stop - 1``; return their
+    number.
+    """
     count = int64(0)
     for word in range(start, stop):
         marks = words[word] & 0xFFFFFFFF
@@ -515,7 +559,8 @@ def sweep(
     above: Values,
     out: Values,
 ) -> None:
-    """Compute the values of a layer's sets ``first`` to ``last - 1``, see :meth:`Numbering.compute`.
+    """Compute the values of a layer's sets ``first`` to ``last - 1``, see
+    :meth:`Numbering.compute`.
 
     ``largest`` is the maximum number of entries of a set.
     """

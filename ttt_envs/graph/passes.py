@@ -1,7 +1,8 @@
-"""The two passes over the layers of a game: probabilities flow forward along the moves, values flow back.
+"""The two passes over the layers of a game: probabilities flow forward along the moves, values flow
+back.
 
-A time step of a discount is a decision of one player, whose *clock* counts: the other player's moves and skipped turns
-take no time.
+A time step of a discount is a decision of one player, whose *clock* counts: the other player's
+moves and skipped turns take no time.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ def forward_again(
 ) -> Iterator[Float64Array]:
     """Yield the probabilities float64[B] of kept nodes in order, as :func:`forward`.
 
-    With a discount they are weighed by ``discount**n``, where n is the number of earlier decisions of the clock's
-    player.
+    With a discount they are weighed by ``discount**n``, where n is the number of earlier decisions
+    of the clock's player.
     """
     mass, layers = np.array([[1.0, 0.0]]), traversal.layers
     for layer, next_layer in zip(layers, [*layers[1:], Layer(len(layers))], strict=True):
@@ -95,14 +96,15 @@ def backward(
 
     Args:
         traversal: the nodes.
-        best: whether a player makes the best moves, and else those of its policy; by default if it has no policy.
+        best: whether a player makes the best moves, and else those of its policy; by default if it
+            has no policy.
         clock: discount of the values, which are then those of its player only.
         costs: for all nodes in order, float64[K]: what each edge costs its mover; None for nothing.
 
     Yields:
-        The layer; nodes; float64[size, 2, 2], chances that player_0 and player_1 win in each node of the layer, by the
-        player to move, of which those of the nodes are written; float64[K], the mover's expected result after each
-        edge.
+        The layer; nodes; float64[size, 2, 2], chances that player_0 and player_1 win in each node
+        of the layer, by the player to move, of which those of the nodes are written; float64[K],
+        the mover's expected result after each edge.
     """
     if best is None:
         best = traversal.players[0] is None, traversal.players[1] is None
@@ -142,7 +144,7 @@ def _has_not_moved(traversal: Traversal, layer: Layer, nodes: Nodes) -> BoolArra
     return np.asarray(keys & np.uint64((1 << traversal.shift) - 1) == 0)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Kernels
 
 
@@ -163,7 +165,8 @@ def _push(
         skip: the skip chance.
         winner: who wins by a line of the mover.
         discount: factor of the nodes of the next layer.
-        mass, following: float64[size, 2]: of the nodes and of the next layer, by the player to move.
+        mass, following: float64[size, 2]: of the nodes and of the next layer, by the player to
+            move.
         results: float64[4].
     """
     mover, rows, ends, child, action, share = nodes
@@ -205,7 +208,9 @@ def _chance(
     other: float,
     following: Float64Array,
 ) -> float:
-    """Return the chance that a player wins after an edge; ``same`` and ``other`` are factors by the next mover."""
+    """Return the chance that a player wins after an edge; ``same`` and ``other`` are factors by the
+    next mover.
+    """
     if child < 0:
         return 1.0 if child == LINE and winner == player else 0.0
     chance: float = (1.0 - stay) * other * following[child, 1 - mover, player]
@@ -234,7 +239,8 @@ def _pull(
         skip: the skip chance.
         winner: who wins by a line of the mover.
         best: whether the best moves are made.
-        factors: of values if the same player moves next, and if the other one does, except where ``fresh``.
+        factors: of values if the same player moves next, and if the other one does, except where
+            ``fresh``.
         fresh: bool[B].
         costs: float64[K], of the mover; empty for nothing.
         following: float64[size, 2, 2]: the values of the next layer.
@@ -272,7 +278,8 @@ def _pull(
                         win -= costs[k]
             win /= count
             loss /= count
-            # moves within VALUE_TOLERANCE of the best share wins and losses without lowering the value
+            # moves within VALUE_TOLERANCE of the best share wins and losses without lowering the
+            # value
             missing = top - (win - loss)
             fewer = (missing if missing < loss else loss) if missing > 0 else 0.0
             loss -= fewer

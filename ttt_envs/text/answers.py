@@ -1,8 +1,8 @@
 r"""Parsing of a model's answer: a move that it names, or the reason why there is none.
 
-The move stands between marks: ``<move>b2</move>``, ``\boxed{b2}`` or ``[b2]``; the first kind that occurs counts, and
-all marks of that kind must name the same move. Without marks, the whole answer must be the name of a cell. Nothing is
-guessed from prose: "anything but b2" names no move.
+The move stands between marks: ``<move>b2</move>``, ``\boxed{b2}`` or ``[b2]``; the first kind that
+occurs counts, and all marks of that kind must name the same move. Without marks, the whole answer
+must be the name of a cell. Nothing is guessed from prose: "anything but b2" names no move.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from ttt_envs.game.game import Position
 from ttt_envs.text.presentations import Presentation
 
 MAX_ANSWER_LENGTH = 100_000
-"""Maximum number of characters of an answer that are read: the last ones, because the move is at the end."""
+"""Maximum number of characters of an answer that are read: the last ones, because the move is at
+the end.
+"""
 MAX_NAME_LENGTH = 40
 """Maximum number of characters between marks."""
 
@@ -24,7 +26,8 @@ ProblemKind = Literal["no-move", "several-moves", "unknown-cell", "occupied-cell
 _MARKS = tuple(
     re.compile(pattern, re.IGNORECASE | re.ASCII)
     for pattern in (
-        rf"<move>([^<>]{{0,{MAX_NAME_LENGTH}}})(?:</move>|\Z)",  # a stop sequence may have cut the end off
+        # a stop sequence may have cut the end off
+        rf"<move>([^<>]{{0,{MAX_NAME_LENGTH}}})(?:</move>|\Z)",
         rf"\\boxed\{{(?:\\(?:text|mathrm|textbf|mathbf|texttt)\{{)?([^{{}}]{{0,{MAX_NAME_LENGTH}}})\}}",
         rf"\[([^\[\]]{{0,{MAX_NAME_LENGTH}}})\]",
     )
@@ -48,12 +51,12 @@ def parse_answer(
 ) -> int | Problem:
     """Return the cell that an answer names, or the problem. Never raises, whatever the answer is.
 
-    With gravity an answer names a column; the cell is the one where the stone comes to rest, without a position the top
-    cell of the column.
+    With gravity an answer names a column; the cell is the one where the stone comes to rest,
+    without a position the top cell of the column.
 
     Args:
-        answer: the answer, a string; of a longer one the last :data:`MAX_ANSWER_LENGTH` characters are read. Text up to
-            ``</think>`` is ignored.
+        answer: the answer, a string; of a longer one the last :data:`MAX_ANSWER_LENGTH` characters
+            are read. Text up to ``</think>`` is ignored.
         presentation: the presentation that was shown.
         position: if given, the position that was shown: then a move must be legal in it.
     """
@@ -92,7 +95,9 @@ def parse_answer(
 
 
 def _lower(name: str) -> str:
-    """Return a name in lower case. Names are ASCII, and Unicode has other letters with an ASCII lower case."""
+    """Return a name in lower case. Names are ASCII, and Unicode has other letters with an ASCII
+    lower case.
+    """
     return name.lower() if name.isascii() else name
 
 

@@ -1,8 +1,8 @@
 """Presentations: the same positions and moves in different words.
 
-A presentation is a bijection: every cell has one name, and two positions never have the same text. The presentations
-differ in what a reader has to know: a drawn board, coordinates without a drawing, sums (the magic square), or letters
-of words (Hot). ``presentations.toml`` is the table of them.
+A presentation is a bijection: every cell has one name, and two positions never have the same text.
+The presentations differ in what a reader has to know: a drawn board, coordinates without a drawing,
+sums (the magic square), or letters of words (Hot). ``presentations.toml`` is the table of them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ class Presentation:
         return sorted(listed, key=lambda name: (name.isdigit() * len(name), name))
 
     def view(self, position: Position, seat: int) -> str:
-        """Return a position as lines of text, for the player of a seat, without the names of the legal moves."""
+        """Return a position as lines of text, for the player of a seat, without the names of the
+        legal moves.
+        """
         player = f"You are the {('first', 'second')[seat]} player"
         if self.layout == "board":
             return f"{self._board(position)}\n{player}, {STONES[seat + 1]}."
@@ -86,10 +88,15 @@ class Presentation:
             ", ".join(self._listed(position.cells == stone, self.cell_names))
             for stone in (seat + 1, 2 - seat)
         )
-        return f"{player}.\nYour {things}: {own or 'none'}\nThe other player's {things}: {other or 'none'}"
+        return (
+            f"{player}.\nYour {things}: {own or 'none'}\nThe other player's {things}: "
+            f"{other or 'none'}"
+        )
 
     def _board(self, position: Position) -> str:
-        """Return the drawn board: with coordinates at its edges, or with the names of empty cells in their places."""
+        """Return the drawn board: with coordinates at its edges, or with the names of empty cells
+        in their places.
+        """
         rows, columns, is_grid = self.game.rows, self.game.columns, self.name == "grid"
         width, digits = 1 if is_grid else max(map(len, self.cell_names)), len(str(rows))
         marks = [
@@ -103,7 +110,9 @@ class Presentation:
         return "\n".join(lines)
 
     def question(self, position: Position, show_legal: bool) -> str:
-        """Return the last lines of a prompt: whose turn it is, the legal moves, and the form of the answer."""
+        """Return the last lines of a prompt: whose turn it is, the legal moves, and the form of the
+        answer.
+        """
         kind = "an empty cell" if self.layout == "board" else f"a {self.noun} that is not taken"
         kind = "a column that is not full" if self.game.gravity else kind
         legal = f"Legal moves: {', '.join(self.legal_names(position))}\n" if show_legal else ""
@@ -116,22 +125,24 @@ def make_presentation(presentation: str | Presentation, game: Game, seed: int = 
     """Return a presentation of a game by its name; a presentation is returned unchanged.
 
     Args:
-        presentation: ``"grid"``, a drawn board with coordinates; ``"coordinates"``, the same without a drawing;
-            ``"numbers"``, a drawn board with the action of each empty cell; ``"shuffled"``, the same with permuted
-            numbers; on 3 x 3 with 3 to win also ``"magic-square"`` (numbers from 1 to 9, sum 15) and ``"words"`` (Hot).
+        presentation: ``"grid"``, a drawn board with coordinates; ``"coordinates"``, the same
+            without a drawing; ``"numbers"``, a drawn board with the action of each empty cell;
+            ``"shuffled"``, the same with permuted numbers; on 3 x 3 with 3 to win also
+            ``"magic-square"`` (numbers from 1 to 9, sum 15) and ``"words"`` (Hot).
         game: the game.
         seed: of the permutation of ``"shuffled"``; the others ignore it.
 
     Raises:
-        ValueError: an unknown name, a presentation that the game does not have, one of another game, or a game with
-            hidden stones.
+        ValueError: an unknown name, a presentation that the game does not have, one of another
+            game, or a game with hidden stones.
     """
     reasons = {HIDING: "it reads the whole board, to print it for the mover"}
     check_variants("a text game", game, RULES, reasons=reasons)
     if isinstance(presentation, Presentation):
         if presentation.game != game:
             raise Refusal(
-                f"presentation {presentation} is of {presentation.game}, not of {game}: make another one"
+                f"presentation {presentation} is of {presentation.game}, not of {game}: make "
+                "another one"
             )
         return presentation
     row = find_named(
@@ -141,12 +152,14 @@ def make_presentation(presentation: str | Presentation, game: Game, seed: int = 
         (game.rows, game.columns, game.win_length) != (3, 3, 3) or game.variants
     ):
         raise Refusal(
-            f"presentation {presentation} is of 3 x 3 with 3 to win, not of {game}: only its lines are what wins "
+            f"presentation {presentation} is of 3 x 3 with 3 to win, not of {game}: only its lines "
+            "are what wins "
             f"there. Choose grid, coordinates, numbers or shuffled"
         )
     if game.gravity and presentation not in COORDINATES:
         raise Refusal(
-            f"presentation {presentation} names cells, and with gravity a move is a column: choose grid or coordinates"
+            f"presentation {presentation} names cells, and with gravity a move is a column: choose "
+            "grid or coordinates"
         )
     numbers = (
         np.random.default_rng(seed).permutation(game.cells)
@@ -192,7 +205,8 @@ def present(
     rules: bool = True,
     show_legal: bool = True,
 ) -> str:
-    """Return the prompt for a position that is not over: rules, position, legal moves, and the form of the answer.
+    """Return the prompt for a position that is not over: rules, position, legal moves, and the form
+    of the answer.
 
     Args:
         game: the game.

@@ -28,8 +28,9 @@ class TextConfig(GameConfig, TextOptions):
     Args:
         seat: the caller's seat: 'first', 'second', or 'alternate' (starting with first).
         rules: whether every observation contains the rules; by default the first one only.
-        reward: a function of the turns since the previous answer and the seat, such as ttt_eval.credit.TurnReward; by
-            default the result, ttt_envs.text.text_game.result_reward.
+        reward: a function of the turns since the previous answer and the seat, such as
+            ttt_eval.credit.TurnReward; by default the result,
+            ttt_envs.text.text_game.result_reward.
         render_mode: None or 'ansi', the current observation.
     """
 
@@ -44,7 +45,8 @@ class TextConfig(GameConfig, TextOptions):
         check_choice("render_mode", self.render_mode, (None, "ansi"))
         if len(self.games) > 1:
             raise Refusal(
-                f"skip_chance={self.skip_chance!r} is not one number: text games draw no skip chance"
+                f"skip_chance={self.skip_chance!r} is not one number: text games draw no skip "
+                "chance"
             )
         self.make_game()  # raises errors early
 
@@ -58,13 +60,13 @@ class TextConfig(GameConfig, TextOptions):
 class TextEnv(gymnasium.Env[str, str]):
     """One text game at a time; see :class:`ttt_envs.text.TextGame`.
 
-    An answer that is no legal move returns reward 0 and asks again, or ends the game, by ``illegal``. With
-    ``opponent="self"`` the caller answers for both players; the reward is that of the player who answered. As in
-    ``ttt/MNK-v0``, an opponent who moves first may win before the first answer: then the first step, with any action,
-    returns the loss.
+    An answer that is no legal move returns reward 0 and asks again, or ends the game, by
+    ``illegal``. With ``opponent="self"`` the caller answers for both players; the reward is that of
+    the player who answered. As in ``ttt/MNK-v0``, an opponent who moves first may win before the
+    first answer: then the first step, with any action, returns the loss.
 
-    ``info`` holds ``seat``, ``mover``, ``result`` and ``winner`` as in ``ttt/MNK-v0``, and ``problem``, the kind of
-    problem of the last answer, empty for a legal move.
+    ``info`` holds ``seat``, ``mover``, ``result`` and ``winner`` as in ``ttt/MNK-v0``, and
+    ``problem``, the kind of problem of the last answer, empty for a legal move.
 
     Raises:
         TypeError, ValueError: an argument is invalid.

@@ -1,6 +1,8 @@
-"""A game in text: prompts for the player to move, answers parsed into moves, remarks on what has happened.
+"""A game in text: prompts for the player to move, answers parsed into moves, remarks on what has
+happened.
 
-Skips and the opponent's moves are those of ``ttt/MNK-v0`` with the same seed: the same moves give the same game.
+Skips and the opponent's moves are those of ``ttt/MNK-v0`` with the same seed: the same moves give
+the same game.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ class Turn(NamedTuple):
     action: int
     """the cell, -1 if the mover has forfeited the game"""
     next_position: Position
-    """after the move and the chance event; the mover of a finished game is the player who moved last"""
+    """after the move and the chance event; the mover of a finished game is the player who moved
+    last
+    """
     outcome: Outcome
     """of the game: NOT_OVER, or how it ended"""
     by: By
@@ -67,7 +71,9 @@ Reward = Callable[[Sequence[Turn], int], float]
 
 
 def result_reward(turns: Sequence[Turn], seat: int) -> float:
-    """Return the result after the turns: 1 if the player of the seat has won, -1 if it has lost, else 0."""
+    """Return the result after the turns: 1 if the player of the seat has won, -1 if it has lost,
+    else 0.
+    """
     return 1.0 - turns[-1].outcome.result_index(seat) if turns else 0.0
 
 
@@ -76,10 +82,11 @@ class TextOptions:
     """Options of text games.
 
     Args:
-        opponent: a spec string such as 'optimal', a policy, or 'self': the caller answers for both players.
+        opponent: a spec string such as 'optimal', a policy, or 'self': the caller answers for both
+            players.
         presentation: see ttt_envs.text.make_presentation; 'shuffled' permutes by seed + episode.
-        illegal: what follows an answer that is no legal move: 'ask' again, up to max_asks times in one turn, after
-            which the game is lost; 'lose' the game; or a 'random' legal move.
+        illegal: what follows an answer that is no legal move: 'ask' again, up to max_asks times in
+            one turn, after which the game is lost; 'lose' the game; or a 'random' legal move.
         max_asks: number of further questions in one turn, with 'ask'.
         show_legal: whether prompts list the legal moves.
     """
@@ -99,7 +106,8 @@ class TextGameConfig(TextOptions):
         game: the game.
         seat: the caller's seat, 0 moves first; of no effect with 'self'.
         seed: of skips, of the opponent, and of random moves, as in reset(seed=seed) of ttt/MNK-v0.
-        episode: number of the game under that seed: 0, or the number of calls of reset() since then.
+        episode: number of the game under that seed: 0, or the number of calls of reset() since
+            then.
         start: position in which the game begins; the empty board by default.
     """
 
@@ -125,7 +133,8 @@ class TextGameConfig(TextOptions):
 
 @environment(TextGameConfig)
 class TextGame:
-    """One game between the caller, who answers prompts in one seat, and an opponent; or of a caller with both seats.
+    """One game between the caller, who answers prompts in one seat, and an opponent; or of a caller
+    with both seats.
 
     Attributes:
         turns: list of :class:`Turn`, in order.
@@ -133,7 +142,8 @@ class TextGame:
         problems: reasons why answers of the current turn were no legal moves.
 
     Raises:
-        TypeError, ValueError: an argument is invalid, or the start position is over or does not fit the game.
+        TypeError, ValueError: an argument is invalid, or the start position is over or does not fit
+            the game.
     """
 
     @takes(TextGameConfig)
@@ -158,12 +168,16 @@ class TextGame:
 
     @property
     def over(self) -> bool:
-        """Whether the game has ended; it may end before the first answer, by an opponent who moves first."""
+        """Whether the game has ended; it may end before the first answer, by an opponent who moves
+        first.
+        """
         return self.outcome != NOT_OVER
 
     @property
     def position(self) -> Position:
-        """The current position, copied: what is tried on it changes no game. Of a finished game with the last mover."""
+        """The current position, copied: what is tried on it changes no game. Of a finished game
+        with the last mover.
+        """
         return Position(self._position.cells.copy(), self._position.mover)
 
     @property
@@ -176,16 +190,20 @@ class TextGame:
         return [] if self.over else self.presentation.legal_names(self.position)
 
     def result(self, seat: int) -> int:
-        """Return the result for the player of a seat: 1 win, 0 draw or not over, -1 loss; a forfeit is a loss."""
+        """Return the result for the player of a seat: 1 win, 0 draw or not over, -1 loss; a forfeit
+        is a loss.
+        """
         return 1 - self.outcome.result_index(seat)
 
     def prompt(self, seat: int | None = None, rules: bool | None = None) -> str:
-        """Return what a player reads: rules, remarks on what has happened since its last answer, position, question.
+        """Return what a player reads: rules, remarks on what has happened since its last answer,
+        position, question.
 
         Args:
-            seat: the player; by default the player to move, or after the end the caller's first seat.
-            rules: whether the rules come first; by default until the player's first answer. A model that sees each
-                prompt without the earlier ones needs them always.
+            seat: the player; by default the player to move, or after the end the caller's first
+                seat.
+            rules: whether the rules come first; by default until the player's first answer. A model
+                that sees each prompt without the earlier ones needs them always.
         """
         if seat is None:
             seat = self.seats[0] if self.over else self.mover
@@ -207,7 +225,8 @@ class TextGame:
         """Make the move that an answer of the player to move names, and let the opponent reply.
 
         Returns:
-            None, or the problem of an answer that is no legal move, with the consequence chosen by ``illegal``.
+            None, or the problem of an answer that is no legal move, with the consequence chosen by
+            ``illegal``.
 
         Raises:
             RuntimeError: the game is over.
@@ -255,7 +274,8 @@ class TextGame:
         outcome = Outcome(int(place(cells, mover, action, stones, game.parameters)))
         if outcome == ILLEGAL:
             raise Refusal(
-                f"the opponent {self.opponent} moved to an illegal cell: choose another, or correct it"
+                f"the opponent {self.opponent} moved to an illegal cell: choose another, or "
+                "correct it"
             )
         next_mover = (
             int(mover_after(mover, key, stones, game.skip_chance)) if outcome == NOT_OVER else mover

@@ -1,4 +1,6 @@
-"""Audits of advantage estimators: exact bias, variance and mean squared error, or their intervals from samples."""
+"""Audits of advantage estimators: exact bias, variance and mean squared error, or their intervals
+from samples.
+"""
 
 from __future__ import annotations
 

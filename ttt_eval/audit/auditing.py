@@ -1,7 +1,8 @@
 """Audits of advantage estimators against exact values.
 
-An audit lets a policy play episodes against a fixed opponent, gives their rewards and a critic's values to an
-estimator, and compares its estimates with the exact advantages of :mod:`ttt_eval.exact.policy_evaluation`.
+An audit lets a policy play episodes against a fixed opponent, gives their rewards and a critic's
+values to an estimator, and compares its estimates with the exact advantages of
+:mod:`ttt_eval.exact.policy_evaluation`.
 """
 
 from __future__ import annotations
@@ -58,13 +59,15 @@ class AuditSettings:
     seat: int = 0
     """of the audited policy: 0 moves first, 1 second"""
     discount: float = 1.0
-    """per decision of the audited policy; it weighs rewards, and no visits: see :mod:`ttt_eval.audit.errors`"""
+    """per decision of the audited policy; it weighs rewards, and no visits: see
+    :mod:`ttt_eval.audit.errors`
+    """
     critic: str | Critic = EXACT
-    """exact, zero, learned:N (the mean returns of N episodes of other random numbers, by position), the spec string of
-    a policy with values, or a function of boards"""
+    """exact, zero, learned:N (the mean returns of N episodes of other random numbers, by position),
+    the spec string of a policy with values, or a function of boards"""
     behaviour: str | Policy | None = None
-    """policy that plays in place of the audited one, for off-policy estimators; it must play every move that the
-    audited policy plays"""
+    """policy that plays in place of the audited one, for off-policy estimators; it must play every
+    move that the audited policy plays"""
     position: str = ""
     """first position as text, by default the empty board"""
     max_steps: int | None = None
@@ -92,26 +95,32 @@ class Audit(NamedTuple):
     episodes: int
     """number of sampled or enumerated episodes"""
     advantage: Errors
-    """of the estimates, given position and action, averaged over the decisions of an episode; the mean squared error is
-    that of all decisions, bias and variance are those of the covered ones"""
+    """of the estimates, given position and action, averaged over the decisions of an episode; the
+    mean squared error is that of all decisions, bias and variance are those of the covered ones"""
     coverage: float
-    """share of decisions whose pair of position and action was sampled at least twice, which bias and variance need; 1
-    where exact"""
+    """share of decisions whose pair of position and action was sampled at least twice, which bias
+    and variance need; 1 where exact"""
     gradient: Errors
     """of the policy gradient of one episode, as sums of squares over all logits"""
     cosine: Interval
-    """of the angle between the expected gradient and the exact one: 1 if a bias changes the length alone"""
+    """of the angle between the expected gradient and the exact one: 1 if a bias changes the length
+    alone
+    """
     exact_gradient_squared: Interval
     """squared length of the exact gradient, see :mod:`ttt_eval.audit.errors`"""
 
     @property
     def biased(self) -> bool | None:
-        """Whether the expected gradient differs from the exact one; None if the sample does not decide it."""
+        """Whether the expected gradient differs from the exact one; None if the sample does not
+        decide it.
+        """
         return _differs(self.gradient.bias_squared, self.exact)
 
     @property
     def biased_advantage(self) -> bool | None:
-        """Whether the expected estimates differ from what they estimate, which may leave the gradient as it is."""
+        """Whether the expected estimates differ from what they estimate, which may leave the
+        gradient as it is.
+        """
         return _differs(self.advantage.bias_squared, self.exact)
 
     def to_dict(self) -> dict[str, Any]:
@@ -138,19 +147,21 @@ def audit(
     opponent: str | Policy | None = "random",
     settings: AuditSettings | None = None,
 ) -> Audit:
-    """Return bias, variance and mean squared error of an advantage estimator and of the policy gradients made from it.
+    """Return bias, variance and mean squared error of an advantage estimator and of the policy
+    gradients made from it.
 
     Args:
         estimator: a built-in name with settings, such as ``"gae:lam=0.9"``, or a function of a
             :class:`ttt_eval.audit.estimators.Batch`.
         game: the game.
-        policy: the audited policy, pure: a spec string or a policy. The gradient is that in the logits of its softmax;
-            :mod:`ttt_eval.audit.errors` defines it.
+        policy: the audited policy, pure: a spec string or a policy. The gradient is that in the
+            logits of its softmax; :mod:`ttt_eval.audit.errors` defines it.
         opponent: its fixed opponent, pure; None for a copy of the policy, held fixed.
         settings: episodes and critic.
 
     Raises:
-        ValueError: an unknown name, a policy that is not pure, or an estimator that does not keep to its protocol.
+        ValueError: an unknown name, a policy that is not pure, or an estimator that does not keep
+            to its protocol.
         MemoryError: too many reachable positions.
     """
     chosen = make_estimator(estimator)
@@ -158,7 +169,9 @@ def audit(
 
 
 class Auditor:
-    """Audits several estimators on the same episodes; see :func:`audit` for the arguments and errors."""
+    """Audits several estimators on the same episodes; see :func:`audit` for the arguments and
+    errors.
+    """
 
     def __init__(
         self,
@@ -171,7 +184,8 @@ class Auditor:
         self._target = target = make_pure(policy, game)
         self._players = players = _make_players(game, target, opponent, self.settings)
         evaluation = evaluate_policy(
-            game, target, players.opponent, seat=self.settings.seat, discount=self.settings.discount,
+            game, target, players.opponent, seat=self.settings.seat,
+            discount=self.settings.discount,
             merge_symmetries=target.symmetric and players.opponent.symmetric,
         )  # fmt: skip
         number = self.settings.episodes
@@ -185,7 +199,8 @@ class Auditor:
         self._values, self._probabilities, self._action_values = _look_up(evaluation, self._boards)
         if (lost := self._first(np.isnan(self._values))) is not None:
             raise Refusal(
-                f"{policy} never reaches {lost!r} against {opponent}, so it has no exact value there: "
+                f"{policy} never reaches {lost!r} against {opponent}, so it has no exact value "
+                "there: "
                 f"choose a policy, a behaviour and a position that the audited policy can reach"
             )
         self._ratios, self._critic = self._weigh_moves(), self._criticise()
@@ -235,10 +250,12 @@ class Auditor:
             to_text(self._boards.position(int(np.argmax(rows))), self.game) if rows.any() else None
         )
 
-    # -- what estimators are given -------------------------------------------------------------------------------
+    # -- what estimators are given
+    # -------------------------------------------------------------------------------
 
     def _weigh_moves(self) -> Float64Array:
-        """Return the ratios of the probabilities of moves to those of the behaviour, float64[P, cells].
+        """Return the ratios of the probabilities of moves to those of the behaviour, float64[P,
+        cells].
 
         Raises:
             ValueError: the behaviour never plays a move that the audited policy plays.
@@ -249,7 +266,8 @@ class Auditor:
         behaviour = np.asarray(self._players.behaviour.probabilities(self._boards), np.float64)
         if (text := self._first(((behaviour == 0) & (audited > 0)).any(axis=1))) is not None:
             raise Refusal(
-                f"the behaviour {self.settings.behaviour} never plays some moves of {self._target} in {text!r}: "
+                f"the behaviour {self.settings.behaviour} never plays some moves of {self._target} "
+                f"in {text!r}: "
                 f"choose one that plays them all, such as random"
             )
         return np.divide(audited, behaviour, out=np.zeros(audited.shape), where=behaviour > 0)
@@ -268,13 +286,16 @@ class Auditor:
                 return self._values if critic == EXACT else np.zeros(len(boards.mover))
             if (function := make_policy(critic, self.game).values) is None:
                 raise Refusal(
-                    f"{critic} has no values: choose {EXACT}, {ZERO}, {LEARNED}N or a policy such as run:PATH"
+                    f"{critic} has no values: choose {EXACT}, {ZERO}, {LEARNED}N or a policy such "
+                    "as run:PATH"
                 )
             critic = function
         return query_values(critic, boards)
 
     def _learned(self, critic: str) -> Float64Array:
-        """Return the mean return of each position in other episodes of the audited policy, 0 where they have none."""
+        """Return the mean return of each position in other episodes of the audited policy, 0 where
+        they have none.
+        """
         count = critic.removeprefix(LEARNED)
         if not count.isdecimal():
             raise Refusal(
@@ -310,8 +331,8 @@ def _make_players(
 def _look_up(
     evaluation: PolicyEvaluation, boards: Boards
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Return exact values float64[P], NaN where games never come, and probabilities and action values
-    float64[P, cells], which are arbitrary where illegal.
+    """Return exact values float64[P], NaN where games never come, and probabilities and action
+    values float64[P, cells], which are arbitrary where illegal.
     """
     index = PositionIndex(evaluation.game, evaluation.boards)
     values, *tables = (

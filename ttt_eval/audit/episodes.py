@@ -1,6 +1,8 @@
-"""Episodes of a learner against an opponent, in padded arrays: sampled from seeds, or all that can occur.
+"""Episodes of a learner against an opponent, in padded arrays: sampled from seeds, or all that can
+occur.
 
-A step is a decision of the learner: from one of its own turns to the next, or to the end of the game.
+A step is a decision of the learner: from one of its own turns to the next, or to the end of the
+game.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ MAX_EPISODES = 1_000_000
 Games = NDArray[np.void]
 """Records of games, each with the learner's decisions so far:
 
-``number`` of the sampled episode; ``cells`` int8[cells] and ``mover`` now; ``weight``, its probability; ``steps``, the
-number of decisions; ``boards`` uint64[cells + 1], the keys of the boards of the decisions, and of the position after
-the last if it has been reached; ``actions`` int64[cells], -1 where there is none; ``result`` of the learner, NaN of a
-game that is not over.
+``number`` of the sampled episode; ``cells`` int8[cells] and ``mover`` now; ``weight``, its
+probability; ``steps``, the number of decisions; ``boards`` uint64[cells + 1], the keys of the
+boards of the decisions, and of the position after the last if it has been reached; ``actions``
+int64[cells], -1 where there is none; ``result`` of the learner, NaN of a game that is not over.
 """
 
 
@@ -55,7 +57,9 @@ class Players(NamedTuple):
     """first position of every episode"""
 
     def turns(self, games: Games) -> Iterator[tuple[Int64Array, Boards, Policy]]:
-        """Yield the rows of the games in which each player is to move, their positions, and the player's policy."""
+        """Yield the rows of the games in which each player is to move, their positions, and the
+        player's policy.
+        """
         for mover in (0, 1):
             rows = np.flatnonzero(games["mover"] == mover)
             if len(rows):
@@ -64,14 +68,18 @@ class Players(NamedTuple):
 
 
 class Episodes(NamedTuple):
-    """E episodes of up to T decisions; see :mod:`ttt_eval.audit.estimators` for the arrays of estimators."""
+    """E episodes of up to T decisions; see :mod:`ttt_eval.audit.estimators` for the arrays of
+    estimators.
+    """
 
     cells: Int8Array
     """int8[P, cells]: the distinct boards with the learner to move, in these episodes"""
     exact: bool
     """whether these are all episodes that can occur"""
     positions: Int64Array
-    """int64[E, T + 1]: row in ``cells`` of each decision, then of the position that follows a truncation; else -1"""
+    """int64[E, T + 1]: row in ``cells`` of each decision, then of the position that follows a
+    truncation; else -1
+    """
     actions: Int64Array
     """int64[E, T]: -1 where there is no decision"""
     rewards: Float64Array
@@ -90,7 +98,8 @@ def _start(players: Players, count: int) -> Games:
     cells = players.game.cells
     fields = [
         ("number", np.int64), ("cells", np.int8, cells), ("mover", np.int8), ("weight", np.float64),
-        ("steps", np.int64), ("boards", np.uint64, cells + 1), ("actions", np.int64, cells), ("result", np.float64),
+        ("steps", np.int64), ("boards", np.uint64, cells + 1), ("actions", np.int64, cells),
+        ("result", np.float64),
     ]  # fmt: skip
     games = np.zeros(count, fields)
     games["number"], games["cells"], games["mover"] = (
@@ -110,7 +119,8 @@ def _play(
     Args:
         players: the players.
         games: at their start.
-        move: makes moves and turns in games; returns the games and the outcomes int8[B]. There may be more of them.
+        move: makes moves and turns in games; returns the games and the outcomes int8[B]. There may
+            be more of them.
         limit: maximum number of games.
 
     Raises:
@@ -129,7 +139,8 @@ def _play(
         games = moved[~over]
         if sum(map(len, parts)) + len(games) > limit:
             raise Refusal(
-                f"more than {limit:,} episodes can occur from the start: sample them, or begin in a later position"
+                f"more than {limit:,} episodes can occur from the start: sample them, or begin in "
+                "a later position"
             )
     return np.concatenate(parts)
 
@@ -165,7 +176,7 @@ def _to_episodes(games: Games, game: Game, *, exact: bool) -> Episodes:
     return Episodes(from_keys(distinct, game), exact, *arrays, games["weight"])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Sampling
 
 
@@ -203,7 +214,7 @@ def sample_episodes(players: Players, count: int, seed: int) -> Episodes:
     return _to_episodes(games[np.argsort(games["number"])], game, exact=False)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Enumeration
 
 
@@ -251,13 +262,13 @@ def enumerate_episodes(players: Players) -> Episodes:
     return episodes.take(first[order].astype(np.int64), weights[order])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Groups
 
 
 def enumerate_groups(episodes: Episodes, size: int) -> Episodes:
-    """Return every ordered group of ``size`` independent episodes, one after the other, with its probability divided
-    by ``size`` as the weight of each of its episodes.
+    """Return every ordered group of ``size`` independent episodes, one after the other, with its
+    probability divided by ``size`` as the weight of each of its episodes.
 
     Raises:
         TooManyGroups: there are more than :data:`MAX_GROUPS` groups.
@@ -265,7 +276,8 @@ def enumerate_groups(episodes: Episodes, size: int) -> Episodes:
     count = len(episodes.weights)
     if count ** min(size, 64) > MAX_GROUPS:
         raise TooManyGroups(
-            f"{count:,} episodes make more than {MAX_GROUPS:,} groups of {size}: sample them, or choose a later "
+            f"{count:,} episodes make more than {MAX_GROUPS:,} groups of {size}: sample them, or "
+            "choose a later "
             "position"
         )
     rows = np.stack(np.meshgrid(*[np.arange(count)] * size, indexing="ij"), axis=-1).reshape(

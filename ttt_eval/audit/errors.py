@@ -1,20 +1,22 @@
-"""Bias, variance and mean squared error of estimated advantages, and of the policy gradients made from them.
+"""Bias, variance and mean squared error of estimated advantages, and of the policy gradients made
+from them.
 
-The gradient is that of the expected result in the logits of a softmax policy, float64[positions, cells]. An episode
-contributes ratio * estimate * (one-hot action - probabilities) at each of its decisions, where the ratio is 1 on
-policy (Sutton et al., 2000, theorem 1; off policy Degris, White and Sutton, 2012, equation 5). With exact advantages
-in place of estimates its mean is called the exact gradient. So the mean of the difference is the bias, and it is
-measured with little noise.
+The gradient is that of the expected result in the logits of a softmax policy, float64[positions,
+cells]. An episode contributes ratio * estimate * (one-hot action - probabilities) at each of its
+decisions, where the ratio is 1 on policy (Sutton et al., 2000, theorem 1; off policy Degris, White
+and Sutton, 2012, equation 5). With exact advantages in place of estimates its mean is called the
+exact gradient. So the mean of the difference is the bias, and it is measured with little noise.
 
-The exact gradient is that of the expected result if there is no discount and the audited policy plays. With a discount
-it is the quantity that actor-critics use (Schulman et al., 2016, section 2): decisions count equally, whereas
-``ttt_eval.exact.policy_gradient`` discounts later ones (Thomas, 2014). Off policy, positions count as often as the
-behaviour visits them.
+The exact gradient is that of the expected result if there is no discount and the audited policy
+plays. With a discount it is the quantity that actor-critics use (Schulman et al., 2016, section 2):
+decisions count equally, whereas ``ttt_eval.exact.policy_gradient`` discounts later ones (Thomas,
+2014). Off policy, positions count as often as the behaviour visits them.
 
-Squares of means are estimated from products of independent blocks of episodes, so that noise does not add to them (a
-U-statistic; Hoeffding, 1948). Their intervals are those of the jackknife over blocks (Tukey, 1958). The squared bias of
-advantages is that of the decisions sampled at least twice; docs/exact.md has the coverage of the bias of all decisions.
-Enumerated episodes are one block, weighed by their probabilities, whose square is exact.
+Squares of means are estimated from products of independent blocks of episodes, so that noise does
+not add to them (a U-statistic; Hoeffding, 1948). Their intervals are those of the jackknife over
+blocks (Tukey, 1958). The squared bias of advantages is that of the decisions sampled at least
+twice; docs/exact.md has the coverage of the bias of all decisions. Enumerated episodes are one
+block, weighed by their probabilities, whose square is exact.
 """
 
 from __future__ import annotations
@@ -50,11 +52,13 @@ class Errors(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The G groups of episodes whose mean gradients are estimates; most estimators have groups of one episode."""
+    """The G groups of episodes whose mean gradients are estimates; most estimators have groups of
+    one episode.
+    """
 
     size: int
-    """number of episodes in a group. The variance of gradients is multiplied by it, and so is that of one episode if
-    episodes are independent"""
+    """number of episodes in a group. The variance of gradients is multiplied by it, and so is that
+    of one episode if episodes are independent"""
     weights: Float64Array
     """float64[G]: probabilities of enumerated groups; 1 for each sampled one"""
     exact: bool
@@ -62,13 +66,17 @@ class Groups(NamedTuple):
 
     @property
     def blocks(self) -> Int64Array:
-        """int64[G]: the block of each sampled group, up to ``NUM_BLOCKS`` of equal size; 0 of enumerated ones."""
+        """int64[G]: the block of each sampled group, up to ``NUM_BLOCKS`` of equal size; 0 of
+        enumerated ones.
+        """
         count = len(self.weights)
         return np.arange(count) * (not self.exact) * min(NUM_BLOCKS, count) // max(1, count)
 
     @property
     def own(self) -> int:
-        """How often the product of a sample with itself is in a square of sums and has to be taken out."""
+        """How often the product of a sample with itself is in a square of sums and has to be taken
+        out.
+        """
         return 0 if self.exact else 1
 
 
@@ -122,7 +130,8 @@ def gradient_errors(
     estimates: tuple[Float64Array, Float64Array],
     probabilities: Float64Array,
 ) -> tuple[Errors, Interval, Interval]:
-    """Return the errors of policy gradients, the cosine of the expected and the exact one, and the latter's square.
+    """Return the errors of policy gradients, the cosine of the expected and the exact one, and the
+    latter's square.
 
     Args:
         visits: the decisions.
@@ -181,8 +190,8 @@ def _gradients(
 def _jackknife(
     measure: Callable[[BoolArray], Float64Array], num_blocks: int, exact: bool
 ) -> list[Interval]:
-    """Return the numbers that ``measure`` gives for selected blocks, with their jackknife intervals; exact numbers, of
-    one block, are points.
+    """Return the numbers that ``measure`` gives for selected blocks, with their jackknife
+    intervals; exact numbers, of one block, are points.
     """
     whole = measure(np.ones(num_blocks, np.bool_))
     if exact:

@@ -1,9 +1,9 @@
 """Advantage estimators on batches of episodes, each after its source, and their names.
 
-An estimator is any function of a :class:`Batch` that returns float64[E, T]; entries without a decision are ignored. It
-treats every episode by itself, unless it has an attribute ``uses_groups`` that is true: then ``group_size`` consecutive
-episodes form a group. The arrays of CleanRL and Stable-Baselines3 have the same meaning, transposed: see
-examples/audit_rollouts.py.
+An estimator is any function of a :class:`Batch` that returns float64[E, T]; entries without a
+decision are ignored. It treats every episode by itself, unless it has an attribute ``uses_groups``
+that is true: then ``group_size`` consecutive episodes form a group. The arrays of CleanRL and
+Stable-Baselines3 have the same meaning, transposed: see examples/audit_rollouts.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ EPSILON = 1e-6
 MAX_COMPARED = 64
 """Maximum number of episodes with which the independence of episodes is checked."""
 TOLERANCE = 1e-4
-"""Maximum relative difference of estimates that count as equal: many estimators compute in float32."""
+"""Maximum relative difference of estimates that count as equal: many estimators compute in float32.
+"""
 GRAMMAR = (
     "write a name such as gae, with settings as in gae:lam=0.9, or module:function of your own"
 )
@@ -36,8 +37,9 @@ class Batch(NamedTuple):
     rewards: Float64Array
     """float64[E, T]: after each decision; the result of the game, -1 to 1, at the last one"""
     values: Float64Array
-    """float64[E, T + 1]: of the position of each decision, for the learner. The entry after the last decision is the
-    value of the position that follows a truncated episode, 0 after a terminated one"""
+    """float64[E, T + 1]: of the position of each decision, for the learner. The entry after the
+    last decision is the value of the position that follows a truncated episode, 0 after a
+    terminated one"""
     terminated: BoolArray
     """bool[E, T]: true at the last decision, if the game ended there"""
     truncated: BoolArray
@@ -45,7 +47,9 @@ class Batch(NamedTuple):
     mask: BoolArray
     """bool[E, T]: whether there is a decision"""
     ratios: Float64Array
-    """float64[E, T]: probability of each action under the audited policy, over that under the policy that played"""
+    """float64[E, T]: probability of each action under the audited policy, over that under the
+    policy that played
+    """
     discount: float = 1.0
     """per decision"""
     group_size: int = 1
@@ -68,8 +72,8 @@ class Batch(NamedTuple):
         return accumulate(self.rewards, np.full(self.mask.shape, self.discount))
 
     def td_errors(self, ends: BoolArray | None = None) -> Float64Array:
-        """Return reward + discount * next value - value, float64[E, T], without a next value at ``ends``, by default
-        where the game ended (Schulman et al., 2016, section 3).
+        """Return reward + discount * next value - value, float64[E, T], without a next value at
+        ``ends``, by default where the game ended (Schulman et al., 2016, section 3).
         """
         ends = self.terminated if ends is None else ends
         return self.rewards + self.discount * self.values[:, 1:] * ~ends - self.values[:, :-1]
@@ -109,26 +113,30 @@ def _next_column(array: Float64Array) -> Float64Array:
     return np.concatenate([array[:, 1:], np.zeros((len(array), 1))], axis=1)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Single episodes
 
 
 def monte_carlo(batch: Batch, baseline: float = 0.0) -> Float64Array:
-    """Return the discounted sum of rewards from each decision on, minus a constant (Williams, 1992, section 4)."""
+    """Return the discounted sum of rewards from each decision on, minus a constant (Williams, 1992,
+    section 4).
+    """
     return batch.returns - baseline
 
 
 def return_minus_value(batch: Batch) -> Float64Array:
-    """Return the discounted sum of rewards minus the value of the position (Sutton and Barto, 2018, equation 13.11).
+    """Return the discounted sum of rewards minus the value of the position (Sutton and Barto, 2018,
+    equation 13.11).
 
-    Rewards after a truncation are missing and are not replaced: see :func:`gae` with ``lam=1`` for that.
+    Rewards after a truncation are missing and are not replaced: see :func:`gae` with ``lam=1`` for
+    that.
     """
     return batch.returns - batch.values[:, :-1]
 
 
 def n_step(batch: Batch, n: int = 3) -> Float64Array:
-    """Return the n-step return minus the value of the position (Mnih et al., 2016, section 4; Schulman et al., 2016,
-    equation 15).
+    """Return the n-step return minus the value of the position (Mnih et al., 2016, section 4;
+    Schulman et al., 2016, equation 15).
 
     Raises:
         ValueError: n is below 1.
@@ -141,7 +149,9 @@ def n_step(batch: Batch, n: int = 3) -> Float64Array:
 
 
 def td_lambda(batch: Batch, lam: float = 0.95) -> Float64Array:
-    """Return the lambda-return (Sutton and Barto, 2018, equation 12.2): the target of a critic, without a baseline."""
+    """Return the lambda-return (Sutton and Barto, 2018, equation 12.2): the target of a critic,
+    without a baseline.
+    """
     return gae(batch, lam=lam) + batch.values[:, :-1]
 
 
@@ -150,9 +160,10 @@ def gae(batch: Batch, lam: float = 0.95, bootstrap: bool = True) -> Float64Array
 
     Args:
         batch: the episodes.
-        lam: the weight of longer returns: 0 is the one-step temporal-difference error, 1 the return minus the value.
-        bootstrap: add the value of the position that follows a truncated episode (Pardo et al., 2018, equation 6).
-            Without it, a truncation counts as the end of the game.
+        lam: the weight of longer returns: 0 is the one-step temporal-difference error, 1 the return
+            minus the value.
+        bootstrap: add the value of the position that follows a truncated episode (Pardo et al.,
+            2018, equation 6). Without it, a truncation counts as the end of the game.
 
     Raises:
         ValueError: ``lam`` is outside [0, 1].
@@ -163,11 +174,12 @@ def gae(batch: Batch, lam: float = 0.95, bootstrap: bool = True) -> Float64Array
 
 
 def gae_finite(batch: Batch, lam: float = 0.95) -> Float64Array:
-    """Return generalised advantage estimates whose weights are normalised over the existing k-step estimates.
+    """Return generalised advantage estimates whose weights are normalised over the existing k-step
+    estimates.
 
-    With m decisions left, the k-step estimate has the weight (1 - lam) lam**(k - 1) / (1 - lam**m). :func:`gae` gives
-    the longest of them lam**(m - 1), the sum of the weights of all longer ones. Doering et al. (2026,
-    arXiv:2602.03386) propose such a correction.
+    With m decisions left, the k-step estimate has the weight (1 - lam) lam**(k - 1) / (1 - lam**m).
+    :func:`gae` gives the longest of them lam**(m - 1), the sum of the weights of all longer ones.
+    Doering et al. (2026, arXiv:2602.03386) propose such a correction.
 
     Raises:
         ValueError: ``lam`` is outside [0, 1].
@@ -186,8 +198,8 @@ def _check_lambda(lam: float) -> None:
 
 
 def v_trace(batch: Batch, max_rho: float = 1.0, max_c: float = 1.0) -> Float64Array:
-    """Return the advantages of V-trace without the weight of the action (Espeholt et al., 2018, equation 1 and
-    section 4.2).
+    """Return the advantages of V-trace without the weight of the action (Espeholt et al., 2018,
+    equation 1 and section 4.2).
 
     In an audit this weight is the whole ratio; the paper truncates it, too.
 
@@ -207,10 +219,11 @@ def v_trace(batch: Batch, max_rho: float = 1.0, max_c: float = 1.0) -> Float64Ar
 
 
 def importance_sampling(batch: Batch) -> Float64Array:
-    """Return the return minus the value, each later reward weighted by the ratios of the actions that led to it.
+    """Return the return minus the value, each later reward weighted by the ratios of the actions
+    that led to it.
 
-    This is per-decision importance sampling (Precup, Sutton and Singh, 2000, section 3). A truncated episode ends with
-    the value that follows.
+    This is per-decision importance sampling (Precup, Sutton and Singh, 2000, section 3). A
+    truncated episode ends with the value that follows.
     """
     ends = batch.rewards + batch.discount * batch.values[:, 1:] * batch.truncated
     return (
@@ -219,24 +232,25 @@ def importance_sampling(batch: Batch) -> Float64Array:
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Groups of episodes
 
 
 def rloo(batch: Batch) -> Float64Array:
-    """Return the return of the episode minus the mean return of the other episodes of its group (Kool et al., 2019,
-    equation 8; Ahmadian et al., 2024, equation 9).
+    """Return the return of the episode minus the mean return of the other episodes of its group
+    (Kool et al., 2019, equation 8; Ahmadian et al., 2024, equation 9).
     """
     return batch.centred(batch.returns[:, :1]) * batch.mask
 
 
 def grpo(batch: Batch, scale: bool = True) -> Float64Array:
-    """Return the return of the episode minus the mean of its group, over the group's standard deviation (Shao et al.,
-    2024, section 4.1.2).
+    """Return the return of the episode minus the mean of its group, over the group's standard
+    deviation (Shao et al., 2024, section 4.1.2).
 
     Args:
         batch: the episodes.
-        scale: divide by the standard deviation, of a sample. Liu et al. (2025, arXiv:2503.20783) do not.
+        scale: divide by the standard deviation, of a sample. Liu et al. (2025, arXiv:2503.20783) do
+            not.
     """
     returns = batch.grouped(batch.returns[:, :1])
     centred = returns - returns.mean(axis=1, keepdims=True)
@@ -248,9 +262,10 @@ def grpo(batch: Batch, scale: bool = True) -> Float64Array:
 def per_turn(batch: Batch, scale: bool = False, leave_one_out: bool = False) -> Float64Array:
     """Return sums of rewards that are normalised turn by turn: the construction of verl issue 7244.
 
-    Each reward is centred by the mean reward of those episodes of its group that reach the turn, and the estimate of
-    a decision is the sum of the centred rewards from it to the episode's own end (after Wei et al., 2025). So the
-    number of subtracted means depends on when the episode ends.
+    Each reward is centred by the mean reward of those episodes of its group that reach the turn,
+    and the estimate of a decision is the sum of the centred rewards from it to the episode's own
+    end (after Wei et al., 2025). So the number of subtracted means depends on when the episode
+    ends.
 
     Args:
         batch: the episodes.
@@ -269,15 +284,16 @@ def per_turn(batch: Batch, scale: bool = False, leave_one_out: bool = False) -> 
 
 
 def per_turn_return(batch: Batch) -> Float64Array:
-    """Return the return from each turn on minus the mean of the same of all other episodes of the group.
+    """Return the return from each turn on minus the mean of the same of all other episodes of the
+    group.
 
-    An episode that ended before the turn counts with 0. So the baseline does not depend on the episode's own actions,
-    which :func:`per_turn` does not guarantee.
+    An episode that ended before the turn counts with 0. So the baseline does not depend on the
+    episode's own actions, which :func:`per_turn` does not guarantee.
     """
     return batch.centred(batch.returns)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Names
 
 
@@ -299,16 +315,18 @@ class Estimator(NamedTuple):
         """Return the estimates of advantages, float64[E, T], 0 where there is no decision.
 
         Raises:
-            ValueError: the estimator fails, returns another shape or no finite numbers, or mixes episodes without
-                ``uses_groups``.
+            ValueError: the estimator fails, returns another shape or no finite numbers, or mixes
+                episodes without ``uses_groups``.
         """
         estimates = self._call(batch)
         few = min(MAX_COMPARED, len(estimates) // 2)
         alone = self._call(batch.first(few)) if few and not self.uses_groups else estimates[:few]
         if not np.allclose(alone, estimates[:few], rtol=TOLERANCE, atol=TOLERANCE):
             raise Refusal(
-                f"{self.name} gives an episode other estimates beside other episodes: give the function an attribute "
-                f"uses_groups = True, so that the audit knows that it compares the episodes of a group"
+                f"{self.name} gives an episode other estimates beside other episodes: give the "
+                "function an attribute "
+                "uses_groups = True, so that the audit knows that it compares the episodes of a "
+                "group"
             )
         return estimates
 
@@ -325,8 +343,10 @@ class Estimator(NamedTuple):
             or not np.isfinite(answer[batch.mask]).all()
         ):
             raise Refusal(
-                f"{self.name} returned {answer.dtype}{list(answer.shape)} for {shape[0]} episodes of up to {shape[1]} "
-                f"decisions: it must return numbers {list(shape)}, finite ones wherever mask is true"
+                f"{self.name} returned {answer.dtype}{list(answer.shape)} for {shape[0]} episodes "
+                f"of up to {shape[1]} "
+                f"decisions: it must return numbers {list(shape)}, finite ones wherever mask is "
+                "true"
             )
         return np.where(batch.mask, answer, 0.0)
 
@@ -357,7 +377,8 @@ def make_estimator(spec: str | Callable[[Batch], Any] | Estimator) -> Estimator:
     """Return the estimator that a spec string or a function names.
 
     Args:
-        spec: a name of :data:`ESTIMATORS`, with settings or without, or ``"module:function"``; or a function.
+        spec: a name of :data:`ESTIMATORS`, with settings or without, or ``"module:function"``; or a
+            function.
 
     Raises:
         TypeError: neither a string nor a function.

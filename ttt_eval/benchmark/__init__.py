@@ -1,4 +1,6 @@
-"""The benchmark ``ttt-exact v1``: fixed tasks, and scores of policies that are computed without sampling."""
+"""The benchmark ``ttt-exact v1``: fixed tasks, and scores of policies that are computed without
+sampling.
+"""
 
 import lazy_loader
 

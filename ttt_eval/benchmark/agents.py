@@ -1,4 +1,6 @@
-"""Agents that the benchmark trains: their interface, learners of this package, and Stable-Baselines3 in one line."""
+"""Agents that the benchmark trains: their interface, learners of this package, and
+Stable-Baselines3 in one line.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,8 @@ from ttt_eval.benchmark.scoring import Unmasked
 from ttt_eval.benchmark.tasks import Task, TaskEnv
 
 GAMES_PER_BATCH, UPDATES_PER_BATCH = 64, 50
-"""Games between updates of AlphaZero and their number: as many updates per game as by default, which makes them after
-256 games."""
+"""Games between updates of AlphaZero and their number: as many updates per game as by default,
+which makes them after 256 games."""
 ROW = np.zeros(1, np.int64)
 """The number of the only game."""
 
@@ -48,14 +50,16 @@ ROW = np.zeros(1, np.int64)
 class Agent(Protocol):
     """What the benchmark trains.
 
-    An agent is also an argument of :func:`ttt_envs.as_policy`: a function of (observation, mask), a network or
-    model, or a policy; or its attribute ``model`` is one, which ``learn`` may set; or its method
-    ``policy_for(game)`` returns the policy in a game. It may have these attributes:
+    An agent is also an argument of :func:`ttt_envs.as_policy`: a function of (observation, mask), a
+    network or model, or a policy; or its attribute ``model`` is one, which ``learn`` may set; or
+    its method ``policy_for(game)`` returns the policy in a game. It may have these attributes:
 
     - ``env_options``: arguments of the environment, see ``ttt_eval.benchmark.tasks.AGENT_CHOICES``;
-    - ``returns``, ``batch``: arguments of ``as_policy``, by default actions, and no batches for functions;
-    - ``critic``, an argument of :func:`ttt_envs.agents.adapters.as_value_function`: values of positions for the mover,
-      which the task ``critic`` measures; by default those of its policy, if it has ``values``;
+    - ``returns``, ``batch``: arguments of ``as_policy``, by default actions, and no batches for
+      functions;
+    - ``critic``, an argument of :func:`ttt_envs.agents.adapters.as_value_function`: values of
+      positions for the mover, which the task ``critic`` measures; by default those of its policy,
+      if it has ``values``;
     - ``hyperparameters``: JSON-ready settings, which the submission reports;
     - ``library``: name of the package that it is of, whose version the submission reports.
     """
@@ -63,8 +67,8 @@ class Agent(Protocol):
     def learn(self, env: TaskEnv, steps: int) -> object:
         """Learn from so many steps of the environment.
 
-        The environment counts the steps and stores policies between two of them; further steps raise
-        :class:`~ttt_eval.benchmark.tasks.BudgetSpent`, which ends the run.
+        The environment counts the steps and stores policies between two of them; further steps
+        raise :class:`~ttt_eval.benchmark.tasks.BudgetSpent`, which ends the run.
         """
         ...
 
@@ -94,7 +98,8 @@ def load_agent(name: str) -> MakeAgent:
         inspect.signature(make).bind(None, None)
     except (TypeError, ValueError):
         raise Refusal(
-            f"{name} is no function of a task and a seed: write make(task, seed), which returns an agent"
+            f"{name} is no function of a task and a seed: write make(task, seed), which returns an "
+            "agent"
         ) from None
     return make
 
@@ -125,7 +130,7 @@ def agent_policy(agent: Agent, task: Task, game: Game) -> Policy:
     return policy
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Agents of this package
 
 
@@ -148,9 +153,9 @@ class PolicyAgent:
 class GameAgent:
     """Learns game by game. Subclasses choose moves, and learn from results.
 
-    In a task that shows the skip chance there is a learner for each value of it. In a game with another skip chance
-    the agent plays by action values that are interpolated between them. In any other task there is one learner, whose
-    game has the mean skip chance.
+    In a task that shows the skip chance there is a learner for each value of it. In a game with
+    another skip chance the agent plays by action values that are interpolated between them. In any
+    other task there is one learner, whose game has the mean skip chance.
 
     Args:
         task: the task.
@@ -172,7 +177,9 @@ class GameAgent:
         self._games = [replace(task.games[0], skip_chance=skip) for skip in skips]
 
     def learn(self, env: TaskEnv, steps: int) -> None:
-        """Play and learn until so many steps are taken; what follows the last finished game may not be learned from."""
+        """Play and learn until so many steps are taken; what follows the last finished game may not
+        be learned from.
+        """
         over, skip = True, 0.0
         for _ in range(steps):
             if over:
@@ -224,7 +231,8 @@ class LearnerAgent(GameAgent):
         settings: those that are not the default ones, of self-play in a task of self-play.
 
     Raises:
-        ValueError: there is no such learner, it trains in a loop of its own, or a setting is invalid.
+        ValueError: there is no such learner, it trains in a loop of its own, or a setting is
+            invalid.
     """
 
     def __init__(self, name: str, task: Task, seed: int, **settings: Any) -> None:
@@ -233,7 +241,8 @@ class LearnerAgent(GameAgent):
         config = kind(**{**(kind.self_play if task.opponent == SELF else {}), **settings})
         if config.loop:
             raise Refusal(
-                f"{name} trains in a loop of its own: choose one of {', '.join(LEARNERS)} that does not"
+                f"{name} trains in a loop of its own: choose one of {', '.join(LEARNERS)} that "
+                "does not"
             )
         self.hyperparameters = {**asdict(kind(**settings)), "self_play": dict(kind.self_play)}
         self.learners = {
@@ -254,9 +263,10 @@ class LearnerAgent(GameAgent):
 class AlphaZeroAgent(GameAgent):
     """AlphaZero, which knows the rules, and searches before each move.
 
-    A step is a move that it plays in the environment. Simulations of its searches are no steps: they use the rules of
-    the game, also those of skips, and never the environment or its opponent. The search takes the other player to move
-    as it does itself. The policy is that of the network, without a search.
+    A step is a move that it plays in the environment. Simulations of its searches are no steps:
+    they use the rules of the game, also those of skips, and never the environment or its opponent.
+    The search takes the other player to move as it does itself. The policy is that of the network,
+    without a search.
 
     Args:
         task: the task.
@@ -301,9 +311,11 @@ class AlphaZeroAgent(GameAgent):
 
 
 class InterpolatedPolicy(GreedyPolicy):
-    """Greedy play by action values, which are interpolated linearly between learners of other skip chances.
+    """Greedy play by action values, which are interpolated linearly between learners of other skip
+    chances.
 
-    Below the lowest skip chance and above the highest one it plays by the action values of that learner.
+    Below the lowest skip chance and above the highest one it plays by the action values of that
+    learner.
 
     Args:
         game: the game to play.
@@ -331,15 +343,15 @@ class InterpolatedPolicy(GreedyPolicy):
         )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Stable-Baselines3
 
 
 class SB3Agent:
     """An algorithm of Stable-Baselines3 or sb3-contrib.
 
-    In self-play its buffers get the sign of the next position's value, which is mostly the opponent's. It runs on one
-    thread of torch, so that the same seed gives the same agent.
+    In self-play its buffers get the sign of the next position's value, which is mostly the
+    opponent's. It runs on one thread of torch, so that the same seed gives the same agent.
 
     Args:
         algorithm: the class, such as ``PPO``.
@@ -373,14 +385,16 @@ class SB3Agent:
                     sign_buffer(
                         env, getattr(self.model, "rollout_buffer", None) or self.model.replay_buffer
                     )
-                # a distribution shows how often it errs; DQN has values, and errs where the best action is illegal
+                # a distribution shows how often it errs; DQN has values, and errs where the best
+                # action is illegal
                 if self._task.hides_masks and hasattr(self.model.policy, "get_distribution"):
                     self.returns = "probabilities"
             self.model.learn(steps, reset_num_timesteps=False)
 
 
 def make_sb3_agent(config: Any, task: Task, seed: int) -> SB3Agent:
-    """Return the algorithm of a learner with its own default settings, but for the discount, which games do not have.
+    """Return the algorithm of a learner with its own default settings, but for the discount, which
+    games do not have.
 
     Raises:
         ValueError: its package is not installed.

@@ -1,8 +1,9 @@
-"""Scored submissions to the benchmark, compared: leaderboard, axes, tasks, and pairs of submissions.
+"""Scored submissions to the benchmark, compared: leaderboard, axes, tasks, and pairs of
+submissions.
 
-Aggregates over tasks and runs, and their stratified bootstrap, are those of Agarwal et al. (2021), Deep Reinforcement
-Learning at the Edge of the Statistical Precipice (https://arxiv.org/abs/2108.13264), section 4. Scores are
-float64[runs, tasks].
+Aggregates over tasks and runs, and their stratified bootstrap, are those of Agarwal et al. (2021),
+Deep Reinforcement Learning at the Edge of the Statistical Precipice
+(https://arxiv.org/abs/2108.13264), section 4. Scores are float64[runs, tasks].
 """
 
 from __future__ import annotations
@@ -53,10 +54,13 @@ class Comparison(Struct, frozen=True):
     """tasks of all aggregates"""
     entries: list[Entry]
     improvement: dict[str, dict[str, Interval]]
-    """probability that a run of the first is better than one of the second; see :func:`improvement_interval`"""
+    """probability that a run of the first is better than one of the second; see
+    :func:`improvement_interval`
+    """
     undecided: list[str]
-    """names of submissions that are not shown to be worse than the first: the interval of the difference of their
-    interquartile means reaches 0, or there are fewer than ``MIN_SEEDS`` seeds"""
+    """names of submissions that are not shown to be worse than the first: the interval of the
+    difference of their interquartile means reaches 0, or there are fewer than ``MIN_SEEDS`` seeds
+    """
     notes: list[str]
 
 
@@ -71,8 +75,8 @@ def compare_submissions(
         tasks: names of the tasks of all aggregates; () for the tasks that all submissions have.
 
     Raises:
-        ValueError: two have the same name, no task is common, runs of a task have different numbers of steps, a task is
-            unknown, or a submission has no seed in all of them.
+        ValueError: two have the same name, no task is common, runs of a task have different numbers
+            of steps, a task is unknown, or a submission has no seed in all of them.
     """
     names = [submission.name for submission in submissions]
     if not names:
@@ -108,7 +112,9 @@ def compare_submissions(
 
 
 def _choose_tasks(submissions: Sequence[SubmissionScores], names: Sequence[str]) -> list[str]:
-    """Return the tasks of aggregates: those with these names, or without any those that all submissions have."""
+    """Return the tasks of aggregates: those with these names, or without any those that all
+    submissions have.
+    """
     steps: dict[str, int] = {}
     for submission in submissions:
         for run in submission.runs:
@@ -116,15 +122,18 @@ def _choose_tasks(submissions: Sequence[SubmissionScores], names: Sequence[str])
                 run.task, run.steps
             ):  # more steps alone would give a better rank
                 raise Refusal(
-                    f"a run of the task {run.task} has {run.steps:,} steps in {submission.name} and "
-                    f"{steps[run.task]:,} in others: compare runs of the same length only, such as quick ones"
+                    f"a run of the task {run.task} has {run.steps:,} steps in {submission.name} "
+                    "and "
+                    f"{steps[run.task]:,} in others: compare runs of the same length only, such as "
+                    "quick ones"
                 )
     common = set.intersection(
         *({run.task for run in submission.runs} for submission in submissions)
     )
     if not common and not names:
         raise Refusal(
-            "the submissions have no task in common: run each of them on the same tasks, or choose some"
+            "the submissions have no task in common: run each of them on the same tasks, or choose "
+            "some"
         )
     return [task.name for task in find_tasks(names or sorted(common))]
 
@@ -142,7 +151,8 @@ def _scores_of_runs(submission: SubmissionScores, tasks: Sequence[str]) -> Float
     seeds = sorted(set.intersection(*map(set, columns)))
     if not seeds:
         raise Refusal(
-            f"{submission.name} has no seed in all of the tasks {', '.join(tasks)}: choose fewer, or leave it out"
+            f"{submission.name} has no seed in all of the tasks {', '.join(tasks)}: choose fewer, "
+            "or leave it out"
         )
     return np.array([[column[seed] for column in columns] for seed in seeds])
 
@@ -198,7 +208,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
     return {"format": 1, "kind": "benchmark-comparison", **to_builtins(comparison)}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Aggregates
 
 
@@ -208,7 +218,8 @@ def mean(scores: Float64Array) -> Float64Array:
 
 
 def interquartile_mean(scores: Float64Array) -> Float64Array:
-    """Return the mean of the middle half of all runs of all tasks, float64[...] of float64[..., runs, tasks].
+    """Return the mean of the middle half of all runs of all tasks, float64[...] of float64[...,
+    runs, tasks].
 
     Of each end a quarter of the values is left out, rounded down.
     """
@@ -223,7 +234,8 @@ def _difference(scores: Float64Array, others: Float64Array) -> Float64Array:
 
 
 def probability_of_improvement(scores: Float64Array, others: Float64Array) -> Float64Array:
-    """Return the probability that a run of ``scores`` beats one of ``others`` on a random task; ties count half.
+    """Return the probability that a run of ``scores`` beats one of ``others`` on a random task;
+    ties count half.
 
     Args:
         scores, others: float64[..., runs, tasks]; the numbers of runs may differ.
@@ -242,21 +254,24 @@ def bootstrap_interval(
     least_error: float = 0.0,
     bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Interval:
-    """Return a measure with its 95% interval: Student's t, with the standard error of a stratified bootstrap over runs.
+    """Return a measure with its 95% interval: Student's t, with the standard error of a stratified
+    bootstrap over runs.
 
-    Each sample has one run less than there are, so that it varies as the runs do (Rao and Wu, Resampling inference with
-    complex survey data, Journal of the American Statistical Association, 1988). Degrees of freedom are those of all
-    runs about the means of their tasks. The interval of a single run is a point: its error is unknown.
-    docs/benchmark/index.md has the coverage.
+    Each sample has one run less than there are, so that it varies as the runs do (Rao and Wu,
+    Resampling inference with complex survey data, Journal of the American Statistical Association,
+    1988). Degrees of freedom are those of all runs about the means of their tasks. The interval of
+    a single run is a point: its error is unknown. docs/benchmark/index.md has the coverage.
 
     Args:
-        measure: takes as many float64[..., runs, tasks] as there are scores, and returns float64[...].
+        measure: takes as many float64[..., runs, tasks] as there are scores, and returns
+            float64[...].
         scores: float64[runs, tasks] for each argument of the measure.
-        trained: for each task the task that its runs were trained on: tasks with the same runs are resampled together;
-            () if all differ.
+        trained: for each task the task that its runs were trained on: tasks with the same runs are
+            resampled together; () if all differ.
         seed: of the bootstrap.
         count: number of bootstrap samples.
-        statements: number of intervals that all contain their true values in 95% of cases (Bonferroni).
+        statements: number of intervals that all contain their true values in 95% of cases
+            (Bonferroni).
         least_error: minimum standard error.
         bounds: range of the measure, to which the interval is clipped.
     """
@@ -286,11 +301,13 @@ def improvement_interval(
     seed: int = 0,
     statements: int = 1,
 ) -> Interval:
-    """Return the probability of improvement and its interval, which is 0 to 1 with fewer than ``MIN_SEEDS`` runs.
+    """Return the probability of improvement and its interval, which is 0 to 1 with fewer than
+    ``MIN_SEEDS`` runs.
 
-    Its standard error is at least that of equal submissions (Mann and Whitney, On a test of whether one of two random
-    variables is stochastically larger than the other, Annals of Mathematical Statistics, 1947), because that of the
-    bootstrap is 0 where the runs of each task happen to lie apart.
+    Its standard error is at least that of equal submissions (Mann and Whitney, On a test of whether
+    one of two random variables is stochastically larger than the other, Annals of Mathematical
+    Statistics, 1947), because that of the bootstrap is 0 where the runs of each task happen to lie
+    apart.
 
     Args:
         scores, others: float64[runs, tasks]; the numbers of runs may differ.

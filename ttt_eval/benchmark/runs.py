@@ -30,7 +30,9 @@ from ttt_eval.cost import Meter, cpu_seconds
 from ttt_eval.result_store import Unit, collect_results
 
 MIN_STEPS, MAX_SEEDS = 200, 100
-"""Minimum steps of a run, which has its first checkpoint after one step or more, and maximum number of seeds."""
+"""Minimum steps of a run, which has its first checkpoint after one step or more, and maximum number
+of seeds.
+"""
 
 
 def shorten(task: Task, max_steps: int) -> Task:
@@ -110,22 +112,24 @@ def run_benchmark(
     jobs: Jobs = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Do the runs that are not done yet, and write the submission. After a kill, the same call continues.
+    """Do the runs that are not done yet, and write the submission. After a kill, the same call
+    continues.
 
     Args:
         agent: its name, or ``"module:make"``.
         runs: those of :func:`list_runs`.
         submission: what the folder says of itself; its ``steps`` are the maximum number of a run.
         folder: of the submission, created if missing.
-        provenance: JSON-ready: versions and everything else that determines results; the same at every call.
+        provenance: JSON-ready: versions and everything else that determines results; the same at
+            every call.
         every: store the last checkpoint of a run, and every so many before it.
         jobs: the workers.
         progress: called with the number of runs done, and the total.
 
     Raises:
-        ValueError: a number of steps that is too small, another process works in the folder, it has the submission of
-            another agent or runs of other steps or provenance, a folder in it is a link, a finished run is missing, or
-            the agent fails to be one.
+        ValueError: a number of steps that is too small, another process works in the folder, it has
+            the submission of another agent or runs of other steps or provenance, a folder in it is
+            a link, a finished run is missing, or the agent fails to be one.
     """
     check_range(
         "steps", submission.steps or None, MIN_STEPS, problem="is no number of steps of a run"

@@ -45,7 +45,9 @@ class CheckpointScore(Struct, frozen=True):
 
 
 class RunScore(Struct, frozen=True):
-    """Score of a run on a task: of its last checkpoint, or where the opponent changes the mean over its checkpoints."""
+    """Score of a run on a task: of its last checkpoint, or where the opponent changes the mean over
+    its checkpoints.
+    """
 
     task: str
     seed: Annotated[int, Meta(ge=0, le=99)]
@@ -108,13 +110,14 @@ def score_submission(
     *,
     last: bool = False,
 ) -> SubmissionScores:
-    """Score the tables of a submission. No code of the submission is run, and no more is read than its file.
+    """Score the tables of a submission. No code of the submission is run, and no more is read than
+    its file.
 
     Args:
         path: of the submission.
         progress: called with the number of runs done, and the total.
-        last: whether to score those tables alone that determine the score of a run: the last, or where the opponent
-            changes all.
+        last: whether to score those tables alone that determine the score of a run: the last, or
+            where the opponent changes all.
 
     Raises:
         OSError: the file cannot be opened.
@@ -146,7 +149,9 @@ def score_submission(
 def _score_checkpoint(
     stored: SubmissionFile, task: Task, run: Run, steps: int
 ) -> CheckpointScore | None:
-    """Score a run on a task at a checkpoint; None in the task ``critic`` where there are no values."""
+    """Score a run on a task at a checkpoint; None in the task ``critic`` where there are no
+    values.
+    """
     tables = stored.read_tables(run, steps)
     if task.measure == "critic-error" and tables[0].values is None:
         return None
@@ -171,6 +176,7 @@ def read_scores(path: Path) -> tuple[SubmissionScores, ...]:
     """
     content = read_bounded(path, MAX_BYTES)
     with name_place(
-        f"{path} cannot be read as scores of the benchmark, which evaluate.py bench score --out writes"
+        f"{path} cannot be read as scores of the benchmark, which evaluate.py bench score --out "
+        "writes"
     ):
         return json.decode(content, type=Scores).submissions

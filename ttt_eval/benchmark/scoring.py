@@ -1,7 +1,9 @@
-"""Exact scores of policies on the tasks of the benchmark: 0 is uniformly random play, 1 the best possible.
+"""Exact scores of policies on the tasks of the benchmark: 0 is uniformly random play, 1 the best
+possible.
 
-A score is (value - random) / (best - random), where all three are computed by the same exact measure. Policies may come
-from anywhere, also from tables that somebody has submitted: nothing is sampled and no game is played.
+A score is (value - random) / (best - random), where all three are computed by the same exact
+measure. Policies may come from anywhere, also from tables that somebody has submitted: nothing is
+sampled and no game is played.
 """
 
 from __future__ import annotations
@@ -61,15 +63,16 @@ def score_policies(task: Task, policies: Sequence[Policy], steps: int | None = N
 
     Args:
         task: the task.
-        policies: for each of ``task.games`` the agent's pure policy. In the measure ``illegal-moves`` it reports
-            ``illegal_mass``, as those of ``as_policy`` do, or its probabilities are those before masking, over all
-            cells; in ``critic-error`` it has ``values``.
-        steps: environment steps after which it was stored, by default all; they determine the opponent where it
-            changes.
+        policies: for each of ``task.games`` the agent's pure policy. In the measure
+            ``illegal-moves`` it reports ``illegal_mass``, as those of ``as_policy`` do, or its
+            probabilities are those before masking, over all cells; in ``critic-error`` it has
+            ``values``.
+        steps: environment steps after which it was stored, by default all; they determine the
+            opponent where it changes.
 
     Raises:
-        TypeError, ValueError: a wrong number of policies, one that is not pure, or that does not play by the rules, or
-            has no values.
+        TypeError, ValueError: a wrong number of policies, one that is not pure, or that does not
+            play by the rules, or has no values.
     """
     if len(policies) != len(task.games):
         raise Refusal(
@@ -82,14 +85,16 @@ def score_policies(task: Task, policies: Sequence[Policy], steps: int | None = N
 
 
 def combine_scores(task: Task, scores: Sequence[float]) -> float:
-    """Return the score of a run from those of its checkpoints: the last, or the mean if the opponent changes."""
+    """Return the score of a run from those of its checkpoints: the last, or the mean if the
+    opponent changes.
+    """
     return float(np.mean(scores)) if len(task.stages) > 1 else scores[-1]
 
 
 @cache
 def references(task: Task, stage: int = 0) -> tuple[float, float]:
-    """Return the measures of random and of best play, computed once and cached on disk; not those of ``critic-error``,
-    which depend on the policy.
+    """Return the measures of random and of best play, computed once and cached on disk; not those
+    of ``critic-error``, which depend on the policy.
     """
     content = {"version": VERSION, "results": RESULT_VERSION, "task": asdict(task), "stage": stage}
     name = f"benchmark-{VERSION}-{task.name}-{stage}"
@@ -107,7 +112,7 @@ def references(task: Task, stage: int = 0) -> tuple[float, float]:
     return random, best
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Measures
 
 
@@ -144,7 +149,9 @@ def _best(task: Task, stage: int) -> float:
 
 
 def large_queries(game: Game) -> Work:
-    """Return the limits of exact results: large queries read a large table in the order of its positions."""
+    """Return the limits of exact results: large queries read a large table in the order of its
+    positions.
+    """
     return DEFAULT_WORK if game.cells <= MAX_CELLS_OF_CHECKPOINTS else Work(chunk=1 << 17)
 
 
@@ -163,13 +170,14 @@ def probability_of_illegal_move(
 
     Args:
         game: the game.
-        policy: a pure policy that reports ``illegal_mass``, or whose ``probabilities`` over all cells are those before
-            masking.
+        policy: a pure policy that reports ``illegal_mass``, or whose ``probabilities`` over all
+            cells are those before masking.
         opponent: a spec string or a pure policy, which plays by the rules.
         seat: of the policy: 0 moves first, 1 second.
 
     Raises:
-        ValueError: a policy that is not pure, or probabilities that are negative or do not sum to 1.
+        ValueError: a policy that is not pure, or probabilities that are negative or do not sum to
+            1.
     """
     own, other = Unmasked(make_pure(policy, game)), make_pure(opponent, game)
     results = np.zeros(4)
@@ -179,7 +187,9 @@ def probability_of_illegal_move(
 
 
 def _opening_regret(game: Game, policy: Policy) -> float:
-    """Return the mean loss of value by the move in the held-out openings, the mean over their symmetry classes."""
+    """Return the mean loss of value by the move in the held-out openings, the mean over their
+    symmetry classes.
+    """
     _, boards, weights = split_openings(game)
     return float(
         expected_losses(solve(game).action_values(boards), policy.probabilities(boards)) @ weights
@@ -190,7 +200,8 @@ def _score_critic(task: Task, policy: Policy) -> TaskScore:
     """Return the score of a policy's values; values that are all 0 score 0."""
     if policy.values is None:
         raise TypeRefusal(
-            f"{policy} has no values to measure: the task {task.name} needs a policy with values(boards)"
+            f"{policy} has no values to measure: the task {task.name} needs a policy with "
+            "values(boards)"
         )
     [game] = task.games
     error = critic_error(game, policy, task.stages[0][0], policy)
@@ -211,7 +222,8 @@ class Unmasked(Policy):
     Which occupied cell is chosen makes no difference, for any of them ends the game.
 
     Args:
-        policy: a policy that reports ``illegal_mass``, such as those of ``as_policy``; any other never moves illegally.
+        policy: a policy that reports ``illegal_mass``, such as those of ``as_policy``; any other
+            never moves illegally.
     """
 
     def __init__(self, policy: Policy) -> None:

@@ -1,17 +1,19 @@
 """Submissions to the benchmark: a file of policies as tables, which anybody can score again.
 
-A submission is a file ``NAME.npz`` of ``numpy.savez_compressed``, or a folder with one named ``submission.npz``::
+A submission is a file ``NAME.npz`` of ``numpy.savez_compressed``, or a folder with one named
+``submission.npz``::
 
     submission                                 uint8: JSON text, who learned, and how: see Head
     TASK/seed-S/run                            uint8: JSON text, the cost of a run: see RunRecord
-    TASK/seed-S/steps-NNNNNN/probabilities     [N, cells]: the policy after so many environment steps
+    TASK/seed-S/steps-NNNNNN/probabilities     [N, cells]: the policy after so many steps
     TASK/seed-S/steps-NNNNNN/values            float[N]: its values for the mover, if it has them
 
-A table has a row for each position of :func:`list_positions`, and probabilities are
-float[N, cells], or unsigned numbers in proportion to them. Where a task shows the skip chance, there is a table for
-each skip chance that is scored: ``TASK/seed-S/steps-NNNNNN/skip-0.1/probabilities``. What is read here is not trusted:
-nothing is executed, links are refused, and sizes are bounded. msgspec checks records: a damaged one is one sentence
-with the place in it, as in ``Expected float >= 0.0 - at $.cost.cpu_s``.
+A table has a row for each position of :func:`list_positions`, and probabilities are float[N,
+cells], or unsigned numbers in proportion to them. Where a task shows the skip chance, there is a
+table for each skip chance that is scored: ``TASK/seed-S/steps-NNNNNN/skip-0.1/probabilities``. What
+is read here is not trusted: nothing is executed, links are refused, and sizes are bounded. msgspec
+checks records: a damaged one is one sentence with the place in it, as in ``Expected float >= 0.0 -
+at $.cost.cpu_s``.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ STORED = np.float16
 MAX_SHARE = 255
 """Share of the most probable move, of type uint8, on large boards."""
 SUM_TOLERANCE = 0.02
-"""Maximum deviation of a sum of stored probabilities from 1: float16 rounds each of up to 40 to 11 bits."""
+"""Maximum deviation of a sum of stored probabilities from 1: float16 rounds each of up to 40 to 11
+bits.
+"""
 ROWS_PER_CHECK = 1 << 18
 FILE = "submission.npz"
 """The submission in a folder."""
@@ -108,7 +112,7 @@ class Head(Struct, frozen=True):
     version: Literal["v1"] = "v1"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Tables
 
 
@@ -189,7 +193,8 @@ def _check_rows(weights: NDArray[Any], allowed: BoolArray | bool) -> None:
     sums = np.abs(total - 1) <= SUM_TOLERANCE if weights.dtype.kind == "f" else total > 0
     if not ((weights >= 0).all() and sums.all()):  # also rejects NaN and infinity
         raise Refusal(
-            "a table has a row that is no distribution: probabilities must be 0 or more, and sum to 1"
+            "a table has a row that is no distribution: probabilities must be 0 or more, and sum "
+            "to 1"
         )
     if ((weights > 0) & np.logical_not(allowed)).any():
         raise Refusal(
@@ -199,10 +204,11 @@ def _check_rows(weights: NDArray[Any], allowed: BoolArray | bool) -> None:
 
 @cache
 def list_positions(game: Game, seats: tuple[int, ...] = (0, 1)) -> Boards:
-    """Return all unfinished positions in which a player in one of these seats may have to move, by their codes.
+    """Return all unfinished positions in which a player in one of these seats may have to move, by
+    their codes.
 
-    A code is ``keys(boards.own_first())``. Positions that their mover sees alike are one: of the two colourings, the
-    one that games reach.
+    A code is ``keys(boards.own_first())``. Positions that their mover sees alike are one: of the
+    two colourings, the one that games reach.
     """
     boards = all_positions(game)
     boards = boards.take(np.isin(boards.mover, seats))
@@ -222,8 +228,9 @@ def tabulate(
         dtype: of probabilities and values.
 
     Returns:
-        ``probabilities`` [N, cells] of :func:`list_positions`, and ``values`` [N], clipped to [-1, 1], if the policy
-        has them. On large boards there are no values, and probabilities are uint8: 255ths of the highest one, rounded.
+        ``probabilities`` [N, cells] of :func:`list_positions`, and ``values`` [N], clipped to [-1,
+        1], if the policy has them. On large boards there are no values, and probabilities are
+        uint8: 255ths of the highest one, rounded.
 
     Raises:
         ValueError: a policy that is not pure, or whose probabilities have another shape.
@@ -241,7 +248,7 @@ def tabulate(
     return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Reading
 
 
@@ -259,7 +266,9 @@ class Run(NamedTuple):
         return f"{self.task.name}/seed-{self.seed}/run"
 
     def tables(self, steps: int) -> dict[str, Game]:
-        """Return the tables after so many steps: for each game that is scored if it is shown, else for the first."""
+        """Return the tables after so many steps: for each game that is scored if it is shown, else
+        for the first.
+        """
         name = f"{self.task.name}/seed-{self.seed}/steps-{steps:06d}"
         if not self.task.observe_skip_chance:
             return {name: self.task.games[0]}
@@ -313,16 +322,19 @@ class SubmissionFile:
         """Return the names of arrays that a run may have.
 
         Raises:
-            ValueError: it has no checkpoint, too many, later ones than its task, or lacks a table of one.
+            ValueError: it has no checkpoint, too many, later ones than its task, or lacks a table
+                of one.
         """
         task, marks = run.task, run.checkpoints
         if task.uses_runs_of is not None:
             raise Refusal(
-                f"it has runs of {task.name}, which is scored from those of {task.uses_runs_of}: remove them"
+                f"it has runs of {task.name}, which is scored from those of {task.uses_runs_of}: "
+                "remove them"
             )
         if not 1 <= len(marks) <= len(task.checkpoints) or marks[0] < 1 or marks[-1] > task.steps:
             raise Refusal(
-                f"it has {len(marks)} checkpoints of {run.record}, and the task has {len(task.checkpoints)} within "
+                f"it has {len(marks)} checkpoints of {run.record}, and the task has "
+                f"{len(task.checkpoints)} within "
                 f"{task.steps:,} steps: store policies at those"
             )
         tables = [name for steps in marks for name in run.tables(steps)]
@@ -376,7 +388,8 @@ class SubmissionFile:
 
 @contextmanager
 def open_submission(path: Path) -> Iterator[SubmissionFile]:
-    """Open a submission, a file or a folder that has one. Refusals name its path, also those of what is read of it.
+    """Open a submission, a file or a folder that has one. Refusals name its path, also those of
+    what is read of it.
 
     Raises:
         OSError: it cannot be opened.
@@ -392,7 +405,9 @@ def open_submission(path: Path) -> Iterator[SubmissionFile]:
 
 @contextmanager
 def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Open a file of arrays, a submission or a run of one; refusals name it, also those of what is read of it."""
+    """Open a file of arrays, a submission or a run of one; refusals name it, also those of what is
+    read of it.
+    """
     problems = (
         ValueError,
         RecursionError,
@@ -408,15 +423,17 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
         yield zipfile.ZipFile(file)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Writing
 
 
 def encode_record(record: Submission | Cost) -> NDArray[np.uint8]:
-    """Return the array of what a submission says of itself, or of a run. What is no JSON is written as text.
+    """Return the array of what a submission says of itself, or of a run. What is no JSON is written
+    as text.
 
     Raises:
-        ValueError: it cannot be read again: a value is out of range, is no line of text, or is too long.
+        ValueError: it cannot be read again: a value is out of range, is no line of text, or is too
+            long.
     """
     content = Head(record) if isinstance(record, Submission) else RunRecord(record)
     with name_place("the submission cannot be written"):  # such as for a key that is no text

@@ -1,7 +1,7 @@
 """The tasks of the benchmark ``ttt-exact v1``, as data.
 
-A task is an environment, a number of steps to learn in it, and an exact measure of what was learned. Released tasks
-never change: a change makes a new version.
+A task is an environment, a number of steps to learn in it, and an exact measure of what was
+learned. Released tasks never change: a change makes a new version.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ SEEDS = tuple(range(5))
 NUM_CHECKPOINTS = 20
 STEPS = 100_000
 MAX_CELLS_OF_CHECKPOINTS = 12
-"""Maximum number of cells of boards whose policies are stored at every checkpoint; on larger ones only the last is."""
+"""Maximum number of cells of boards whose policies are stored at every checkpoint; on larger ones
+only the last is.
+"""
 FIRST_CHECKPOINT_SHARE = 1 / 200
 """share of the steps at the first checkpoint"""
 OPENING_STONES = 3
@@ -56,18 +58,18 @@ Measure = Literal[
 class Task:
     """One task: what is learned, and what is measured.
 
-    A run submits one policy for each of :attr:`games`. An agent that sees the skip chance has a different policy for
-    each; any other submits the same policy for all.
+    A run submits one policy for each of :attr:`games`. An agent that sees the skip chance has a
+    different policy for each; any other submits the same policy for all.
     """
 
     name: str
     axes: tuple[Axis, ...]
     """the axes of the benchmark to which the score counts"""
     measure: Measure
-    """``value`` expected result against the opponent; ``exploitability`` NashConv / 2; ``regret`` mean loss of value
-    per move in self-play; ``opening-regret`` mean loss of value by the move in the held-out openings; ``critic-error``
-    root mean square error of the values, weighted by occupancy; ``illegal-moves`` probability of an illegal action in a
-    game"""
+    """``value`` expected result against the opponent; ``exploitability`` NashConv / 2; ``regret``
+    mean loss of value per move in self-play; ``opening-regret`` mean loss of value by the move in
+    the held-out openings; ``critic-error`` root mean square error of the values, weighted by
+    occupancy; ``illegal-moves`` probability of an illegal action in a game"""
     opponent: str | tuple[tuple[str, int], ...]
     """a spec string, ``"self"``, or a schedule of spec strings and their starts"""
     size: tuple[int, int] = (3, 3)
@@ -76,7 +78,8 @@ class Task:
     seat: SeatChoice = "alternate"
     observe_skip_chance: bool = False
     scored_skip_chances: tuple[float, ...] = ()
-    """skip chances of the games in which policies are measured; empty for those of the environment"""
+    """skip chances of the games in which policies are measured; empty for those of the environment
+    """
     holds_out_openings: bool = False
     """whether episodes begin with one half of the openings, and the other half is held out"""
     hides_masks: bool = False
@@ -130,7 +133,9 @@ class Task:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Arguments of the environment ``ttt/MNK-v0``, except those that an agent chooses (observation, dtype)."""
+        """Arguments of the environment ``ttt/MNK-v0``, except those that an agent chooses
+        (observation, dtype).
+        """
         names = ("size", "win_length", "skip_chance", "opponent", "observe_skip_chance")
         settings = {name: getattr(self, name) for name in names}
         settings["seat"] = "first" if self.opponent == SELF else self.seat
@@ -146,7 +151,8 @@ class Task:
 
         Args:
             seed: of the environment.
-            choices: arguments that an agent chooses: ``observation``, ``dtype``, ``illegal_action``, ``symmetry``.
+            choices: arguments that an agent chooses: ``observation``, ``dtype``,
+                ``illegal_action``, ``symmetry``.
 
         Raises:
             TypeError: another argument, which the task determines.
@@ -154,7 +160,8 @@ class Task:
         for name in choices:
             if name not in AGENT_CHOICES or (self.hides_masks and name == "illegal_action"):
                 raise TypeRefusal(
-                    f"the task {self.name} determines {name}: an agent chooses {', '.join(AGENT_CHOICES)} alone"
+                    f"the task {self.name} determines {name}: an agent chooses "
+                    f"{', '.join(AGENT_CHOICES)} alone"
                 )
         arguments: dict[str, Any] = {"illegal_action": "lose", **self.settings, **choices}
         env = SingleEnv(**arguments)
@@ -171,16 +178,18 @@ class BudgetSpent(Exception):  # noqa: N818  # what happened
 
 
 class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Counts steps, stores policies between two of them, and hides which actions are legal if the task does.
+    """Counts steps, stores policies between two of them, and hides which actions are legal if the
+    task does.
 
-    A policy is stored when the step after a checkpoint begins, so that the agent has learned from all steps before.
-    Seeds of ``reset`` are ignored: the task has seeded the environment.
+    A policy is stored when the step after a checkpoint begins, so that the agent has learned from
+    all steps before. Seeds of ``reset`` are ignored: the task has seeded the environment.
 
     Attributes:
         steps: those taken.
-        discount: float32[1], of the last step: 0 if the game is over, +1 if the same player moves again, -1 if the
-            other one does.
-        checkpoints: numbers of steps after which to store, ascending; those that are reached are removed.
+        discount: float32[1], of the last step: 0 if the game is over, +1 if the same player moves
+            again, -1 if the other one does.
+        checkpoints: numbers of steps after which to store, ascending; those that are reached are
+            removed.
         budget: maximum number of steps; None for any.
         store: called with each checkpoint.
     """
@@ -239,11 +248,12 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 @cache
 def split_openings(game: Game) -> tuple[Boards, Boards, Float64Array]:
-    """Return the openings to learn from, those that are held out, and the weights float64[B] of these.
+    """Return the openings to learn from, those that are held out, and the weights float64[B] of
+    these.
 
-    Openings are all unfinished positions with ``OPENING_STONES`` stones that a game without skips reaches. Their
-    symmetry classes, in ascending order of canonical keys, belong to the two halves in turn. Weights sum to 1: each
-    class weighs the same, and so does each board of a class.
+    Openings are all unfinished positions with ``OPENING_STONES`` stones that a game without skips
+    reaches. Their symmetry classes, in ascending order of canonical keys, belong to the two halves
+    in turn. Weights sum to 1: each class weighs the same, and so does each board of a class.
     """
     boards = Openings.from_text(f"all:{OPENING_STONES}", replace(game, skip_chance=0.0)).boards
     assert boards is not None
@@ -327,6 +337,8 @@ def find_task(name: str) -> Task:
 
 
 def find_tasks(names: Sequence[str] = ()) -> list[Task]:
-    """Return the tasks with these names, in the order of :data:`TASKS`; all of them without names."""
+    """Return the tasks with these names, in the order of :data:`TASKS`; all of them without
+    names.
+    """
     chosen = {find_task(name) for name in names}
     return [task for task in TASKS if not names or task in chosen]

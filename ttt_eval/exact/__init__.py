@@ -1,4 +1,6 @@
-"""Exact evaluation: outcome, best response, exploitability, regret and values of policies, without sampling."""
+"""Exact evaluation: outcome, best response, exploitability, regret and values of policies, without
+sampling.
+"""
 
 import lazy_loader
 

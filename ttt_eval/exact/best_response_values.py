@@ -22,7 +22,8 @@ from ttt_eval.exact.results import in_seats, make_pure
 class BestResponseValues:
     """Expected results of the best response to a pure policy, in all positions that they can reach.
 
-    A position of the responder has the value of its best move, and one of the policy the mean over its moves.
+    A position of the responder has the value of its best move, and one of the policy the mean over
+    its moves.
 
     Args:
         game: the game.
@@ -45,7 +46,8 @@ class BestResponseValues:
 
     @cached_property
     def _table(self) -> tuple[UInt64Array, Float64Array]:
-        """The sorted keys of boards, and float64[N, 2]: values for the responder by mover, NaN where not reached.
+        """The sorted keys of boards, and float64[N, 2]: values for the responder by mover, NaN
+        where not reached.
 
         The responder's moves beside a win are followed, too.
         """
@@ -68,7 +70,9 @@ class BestResponseValues:
         return keys[order], values[order]
 
     def values(self, boards: Boards) -> Float64Array:
-        """Return values for the mover, float64[B]; NaN in a position that the two players cannot reach."""
+        """Return values for the mover, float64[B]; NaN in a position that the two players cannot
+        reach.
+        """
         keys, values = self._table
         places = find_sorted(keys, to_keys(boards.cells))
         out = np.where(places >= 0, values[places, boards.mover], np.nan)
@@ -79,6 +83,7 @@ class BestResponseValues:
         lost = np.flatnonzero(np.isnan(self.values(boards)))
         if len(lost):
             raise Refusal(
-                f"{to_text(boards.position(int(lost[0])), self.game)!r} is not reached against {self.policy}: the game "
+                f"{to_text(boards.position(int(lost[0])), self.game)!r} is not reached against "
+                f"{self.policy}: the game "
                 f"was played against another opponent, or from another start"
             )

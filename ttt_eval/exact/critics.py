@@ -19,7 +19,9 @@ from ttt_eval.exact.policy_evaluation import PolicyEvaluation, evaluate_policy, 
 
 @dataclass(frozen=True)
 class CriticError:
-    """Error of a critic: see :func:`critic_error`. All means are weighted by occupancy; docs/exact.md splits them."""
+    """Error of a critic: see :func:`critic_error`. All means are weighted by occupancy;
+    docs/exact.md splits them.
+    """
 
     evaluation: PolicyEvaluation
     """exact values of the policy"""
@@ -48,7 +50,9 @@ class CriticError:
 
     @property
     def explained_variance(self) -> float:
-        """1 - variance of the error / variance of the exact values; NaN where these are all equal."""
+        """1 - variance of the error / variance of the exact values; NaN where these are all
+        equal.
+        """
         exact = self.evaluation.values
         variance = self.weights @ (exact - self.weights @ exact) ** 2
         if variance <= 0:
@@ -81,14 +85,16 @@ def critic_error(
         game: the game.
         policy: a spec string or a pure policy, whose values the critic estimates.
         opponent: the same, in the other seat; None for self-play.
-        value_function: a function of ``Boards``, a learner, a torch module, a Keras model, or a model of
-            Stable-Baselines3: see ``as_value_function``. Its values are expected results for the mover.
+        value_function: a function of ``Boards``, a learner, a torch module, a Keras model, or a
+            model of Stable-Baselines3: see ``as_value_function``. Its values are expected results
+            for the mover.
         seat, discount, work: as for :func:`evaluate_policy`.
         observation: the critic's observation, as for ``as_policy``.
 
     Raises:
         TypeError: no critic.
-        ValueError, MemoryError: as :func:`evaluate_policy`; values of another shape or that are not finite.
+        ValueError, MemoryError: as :func:`evaluate_policy`; values of another shape or that are not
+            finite.
     """
     critic = as_value_function(value_function, game, observation)
     evaluation = evaluate_policy(game, policy, opponent, seat=seat, discount=discount, work=work)

@@ -1,7 +1,9 @@
-"""Exact results of policies, by dynamic programming over the nodes that games reach; nothing is sampled.
+"""Exact results of policies, by dynamic programming over the nodes that games reach; nothing is
+sampled.
 
-Probabilities flow forward and values back over the layers of :mod:`ttt_envs.graph`. A policy is asked only about
-positions that games reach, in a phantom game about views, by which it plays; best responders there remember everything.
+Probabilities flow forward and values back over the layers of :mod:`ttt_envs.graph`. A policy is
+asked only about positions that games reach, in a phantom game about views, by which it plays; best
+responders there remember everything.
 """
 
 from __future__ import annotations
@@ -108,8 +110,8 @@ def match_outcome(
 def perfect_value(game: Game, *, work: Work = DEFAULT_WORK) -> float:
     """Return the value of perfect play by both, for player_0.
 
-    Only positions that two players reach who never miss a win are visited; with gravity, all that stones can fall into,
-    layer by layer (:func:`baselines.exact.layers.start_value`).
+    Only positions that two players reach who never miss a win are visited; with gravity, all that
+    stones can fall into, layer by layer (:func:`baselines.exact.layers.start_value`).
 
     Raises:
         MemoryError: too many cells or positions.
@@ -125,7 +127,8 @@ def best_response(
 ) -> OutcomeProbabilities:
     """Return the exact result of a best responder to ``policy``, from the responder's view.
 
-    The responder chooses uniformly among moves of equal value: they may differ in wins and losses, not in ``value``.
+    The responder chooses uniformly among moves of equal value: they may differ in wins and losses,
+    not in ``value``.
 
     Args:
         game: the game.
@@ -134,7 +137,8 @@ def best_response(
         work: see :class:`Work`.
 
     Raises:
-        ValueError: another seat; a policy that is unknown, is not pure, or does not play by the rules.
+        ValueError: another seat; a policy that is unknown, is not pure, or does not play by the
+            rules.
         MemoryError: too many cells or positions.
     """
     check_choice("seat", seat, (0, 1))
@@ -142,7 +146,9 @@ def best_response(
 
 
 def exploitation(game: AnyGame, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> Exploitation:
-    """Return the results of best responders to a policy in both seats; see :func:`best_response`."""
+    """Return the results of best responders to a policy in both seats; see
+    :func:`best_response`.
+    """
     pure = make_pure(policy, game)  # reject an impure policy before the game is solved
     value = solve(game).value if has_regret(game) else None
     first, second = _best_responses(game, pure, (0, 1), work)
@@ -150,8 +156,8 @@ def exploitation(game: AnyGame, policy: str | Policy, *, work: Work = DEFAULT_WO
 
 
 def exploitability(game: AnyGame, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> float:
-    """Return NashConv / 2 of a policy that plays both seats (Lanctot et al., 2017): 0 only for perfect play, skips or
-    not.
+    """Return NashConv / 2 of a policy that plays both seats (Lanctot et al., 2017): 0 only for
+    perfect play, skips or not.
 
     It is (best response value as first + as second) / 2; see :func:`best_response`.
     """
@@ -185,7 +191,9 @@ def _result(win: float, loss: float) -> OutcomeProbabilities:
 
 
 def _start_values(traversal: Traversal, work: Work) -> Float64Array:
-    """Return the chances that player_0 and player_1 win on the empty board, float64[2, 2] by the player to move."""
+    """Return the chances that player_0 and player_1 win on the empty board, float64[2, 2] by the
+    player to move.
+    """
     keep_layers(traversal, work.part(0, 2))
     *_, (_, _, values, _) = watch(work.part(1, 2), traversal.game, backward(traversal))
     return np.asarray(values[0])
@@ -208,7 +216,9 @@ def regret(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> fl
 
 
 def has_regret(game: AnyGame) -> TypeGuard[Game]:
-    """Return whether the values of all positions can be had, of which regret is a loss: not where stones are hidden."""
+    """Return whether the values of all positions can be had, of which regret is a loss: not where
+    stones are hidden.
+    """
     return game.cells <= MAX_SOLVER_CELLS and isinstance(game, Game)
 
 
@@ -233,14 +243,18 @@ def regret_table(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK)
 
 
 def played_losses(action_values: Float64Array, actions: Int64Array) -> Float64Array:
-    """Return the loss of value by a played move, float64[B]; action values are NaN where illegal."""
+    """Return the loss of value by a played move, float64[B]; action values are NaN where
+    illegal.
+    """
     return np.asarray(
         np.nanmax(action_values, axis=1) - action_values[np.arange(len(actions)), actions]
     )
 
 
 def expected_losses(action_values: Float64Array, probabilities: Float64Array) -> Float64Array:
-    """Return the expected loss of value by a move, float64[B]; action values are NaN where illegal."""
+    """Return the expected loss of value by a move, float64[B]; action values are NaN where
+    illegal.
+    """
     values, expected = np.nan_to_num(action_values), np.zeros(len(probabilities))
     for cell in range(values.shape[1]):
         expected += probabilities[:, cell] * values[:, cell]

@@ -1,4 +1,6 @@
-"""Numbers of positions, and what an exact computation may take: memory, positions per query, and its progress."""
+"""Numbers of positions, and what an exact computation may take: memory, positions per query, and
+its progress.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,19 @@ from ttt_envs.graph.layers import KEPT_BYTES, MAX_PHANTOM_CELLS, Layer, check_ce
 MIN_BOARDS = 1 << 17
 """Number of boards from which a traversal is checked: fewer take seconds and some hundred MiB."""
 MAX_BOARDS_AT_ONCE = 20_000
-"""Total number of boards up to which exact results take a moment: includes 3 x 3 with or without skips."""
+"""Total number of boards up to which exact results take a moment: includes 3 x 3 with or without
+skips.
+"""
 MAX_BOARDS_WITHOUT_ESTIMATE = 1 << 21
 """Total number of boards up to which exact results take seconds."""
 BYTES_PER_BOARD, KEPT_BYTES_PER_BOARD = 176, 10
-"""Size of a board in the layers that are computed, and in those that are kept for the backward pass."""
+"""Size of a board in the layers that are computed, and in those that are kept for the backward
+pass.
+"""
 POSITION_SECONDS, AFFORDABLE_SECONDS = 5e-6, 5.0
-"""Assumed cost of a position of a trained policy, and the maximum cost of strength that is computed unasked."""
+"""Assumed cost of a position of a trained policy, and the maximum cost of strength that is computed
+unasked.
+"""
 
 Item = TypeVar("Item", bound=tuple[Any, ...])
 
@@ -59,7 +67,9 @@ def watch(work: Work, game: AnyGame, items: Iterator[Item], *, kept: float = 0) 
 def _check(
     work: Work, game: AnyGame, sizes: Sequence[float], bound: Sequence[int], kept: float
 ) -> None:
-    """Raise MemoryError if layers and what is ``kept`` of a board do not fit, if the first layers have these sizes."""
+    """Raise MemoryError if layers and what is ``kept`` of a board do not fit, if the first layers
+    have these sizes.
+    """
     shares = [math.log(size / limit) for size, limit in zip(sizes, bound, strict=False)]
     slope = min(0.0, (shares[-1] - shares[-3]) / 2)
     later = enumerate(bound[len(sizes) :], 1)
@@ -68,14 +78,18 @@ def _check(
     allowed = int(psutil.virtual_memory().available) if work.memory is None else work.memory
     if needed > allowed:
         raise MemoryError(
-            f"exact numbers of {game} would take {sum(sizes):.2g} boards and {gib(needed)}, and {gib(allowed)} "
-            f"may be used: sample them with evaluate.py match, take a smaller board or players with fewer moves, "
+            f"exact numbers of {game} would take {sum(sizes):.2g} boards and {gib(needed)}, and "
+            f"{gib(allowed)} "
+            "may be used: sample them with evaluate.py match, take a smaller board or players "
+            "with fewer moves, "
             f"or allow more with --memory, in Python memory="
         )
 
 
 def check_measurable(game: AnyGame) -> None:
-    """Raise MemoryError if exploitability cannot be computed, even if a board stands for its symmetry class."""
+    """Raise MemoryError if exploitability cannot be computed, even if a board stands for its
+    symmetry class.
+    """
     check_cells(game)
     classes = [1, 1, 1, *(count // 16 for count in boards_by_stones(game)[3:])]
     _check(DEFAULT_WORK, game, classes[:3], classes, KEPT_BYTES_PER_BOARD)
@@ -84,8 +98,8 @@ def check_measurable(game: AnyGame) -> None:
 def boards_by_stones(game: AnyGame) -> list[int]:
     """Return the numbers of arrangements of 0, 1, ... stones, up to a board with one empty cell.
 
-    Without skips the players have equally many stones, or player_0 one more. With gravity no stone is above an empty
-    cell.
+    Without skips the players have equally many stones, or player_0 one more. With gravity no stone
+    is above an empty cell.
     """
     counts = [math.comb(game.cells, stones) for stones in range(game.cells + 1)]
     if game.gravity:
@@ -102,14 +116,18 @@ def boards_by_stones(game: AnyGame) -> list[int]:
 
 
 def is_measured_at_once(game: AnyGame) -> bool:
-    """Return whether exact results of a game take a moment: by a count, so that every machine decides alike."""
+    """Return whether exact results of a game take a moment: by a count, so that every machine
+    decides alike.
+    """
     return sum(boards_by_stones(game)) <= MAX_BOARDS_AT_ONCE
 
 
 def affordable(game: AnyGame, policy: Policy) -> bool:
-    """Return whether exploitability, regret and exact results of a trained policy take some seconds.
+    """Return whether exploitability, regret and exact results of a trained policy take some
+    seconds.
 
-    The decision is a count with a fixed cost for each position, so that every machine decides alike, busy or idle.
+    The decision is a count with a fixed cost for each position, so that every machine decides
+    alike, busy or idle.
     """
     if isinstance(game, PhantomGame):
         return policy.pure and game.cells <= MAX_PHANTOM_CELLS

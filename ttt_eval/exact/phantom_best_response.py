@@ -1,12 +1,14 @@
-"""Best responders with perfect recall in phantom games: the one exact result that is no pass over nodes.
+"""Best responders with perfect recall in phantom games: the one exact result that is no pass over
+nodes.
 
-An information set of the responder is the sequence of its attempts with what it was told. Its *belief* is a weight for
-each node: the probability that chance and the policy lead there. The policy plays by its views alone; the responder
-remembers everything.
+An information set of the responder is the sequence of its attempts with what it was told. Its
+*belief* is a weight for each node: the probability that chance and the policy lead there. The
+policy plays by its views alone; the responder remembers everything.
 
-The value of a responder who sees all stones, from one backward pass, bounds the value of an attempt from above (QMDP:
-Littman, Cassandra and Kaelbling, 1995). Attempts are searched in the order of their bounds, and those whose bound does
-not exceed the best value are not searched (branch and bound: Land and Doig, 1960). The result is exact.
+The value of a responder who sees all stones, from one backward pass, bounds the value of an attempt
+from above (QMDP: Littman, Cassandra and Kaelbling, 1995). Attempts are searched in the order of
+their bounds, and those whose bound does not exceed the best value are not searched (branch and
+bound: Land and Doig, 1960). The result is exact.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from ttt_envs.graph.passes import backward
 from ttt_eval.exact.results import OutcomeProbabilities
 
 FAILED, SUCCEEDED, SKIPPED = range(3)
-"""What a responder is told after an attempt: it failed; it put a stone and the other player moved; it moves again."""
+"""What a responder is told after an attempt: it failed; it put a stone and the other player moved;
+it moves again.
+"""
 
 
 class Flat(NamedTuple):
@@ -50,7 +54,9 @@ class Flat(NamedTuple):
 
 
 class Beliefs(NamedTuple):
-    """Lists of weighted nodes, one after another, and the place of each node in the list that is being written."""
+    """Lists of weighted nodes, one after another, and the place of each node in the list that is
+    being written.
+    """
 
     nodes: Int64Array
     weights: Float64Array
@@ -139,7 +145,7 @@ def _flatten(game: PhantomGame, layers: list[Layer], bounds: list[Float64Array])
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Kernels
 
 
@@ -213,7 +219,9 @@ def _reply(
 def _attempt(
     j: int, begin: int, stop: int, top: int, limits: Int64Array, flat: Flat, beliefs: Beliefs
 ) -> tuple[float, float]:
-    """Write the beliefs after attempt ``j`` from ``top`` on; return value and wins of games that end."""
+    """Write the beliefs after attempt ``j`` from ``top`` on; return value and wins of games that
+    end.
+    """
     value, wins, end = 0.0, 0.0, top
     nodes, weights, frontier, frontier_weights, slots = beliefs
     for told in range(3):
@@ -245,7 +253,9 @@ def _attempt(
 
 @inlined
 def _write_bounds(begin: int, end: int, flat: Flat, beliefs: Beliefs, out: Float64Array) -> float:
-    """Write upper bounds of the values of all attempts in a belief to float64[cells]; return their maximum."""
+    """Write upper bounds of the values of all attempts in a belief to float64[cells]; return their
+    maximum.
+    """
     node = beliefs.nodes[begin]
     size = flat.begin[node + 1] - flat.begin[node]
     out[:] = -np.inf
@@ -268,7 +278,8 @@ def _search(
     beliefs: Beliefs,
     levels: Levels,
 ) -> tuple[float, float]:
-    """Return value and wins of the best attempt in a belief; a value up to ``need`` may be too small.
+    """Return value and wins of the best attempt in a belief; a value up to ``need`` may be too
+    small.
 
     ``belief`` has its begin and end on the stack, and the end of the used stack.
     """

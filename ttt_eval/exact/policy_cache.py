@@ -1,4 +1,6 @@
-"""Cache of a pure policy's answers, shared between symmetric positions and between seats where the policy allows."""
+"""Cache of a pure policy's answers, shared between symmetric positions and between seats where the
+policy allows.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,15 @@ from ttt_eval.policy_identity import policy_identity
 Made = TypeVar("Made")
 
 MAX_CACHE_BYTES = 1 << 28
-"""Maximum size of the cached answers of a policy in bytes; beyond it the policy is queried again."""
+"""Maximum size of the cached answers of a policy in bytes; beyond it the policy is queried again.
+"""
 
 
 class CachedPolicy(Policy):
     """A pure policy with a cache of its answers.
 
-    One entry serves all positions that the policy declares to answer alike: symmetric positions, if it is symmetric,
-    and positions with colours and mover exchanged, if it is colour-blind.
+    One entry serves all positions that the policy declares to answer alike: symmetric positions, if
+    it is symmetric, and positions with colours and mover exchanged, if it is colour-blind.
 
     Args:
         policy: a pure policy; it must not change in the meantime.
@@ -83,14 +86,16 @@ class CachedPolicy(Policy):
 
 
 def cached(policy: Policy, game: AnyGame) -> Policy:
-    """Return a pure policy with a cache, see :class:`CachedPolicy`; return any other, and a quick one, unchanged."""
+    """Return a pure policy with a cache, see :class:`CachedPolicy`; return any other, and a quick
+    one, unchanged.
+    """
     useless = isinstance(policy, CachedPolicy) or not policy.pure or policy.quick
     return policy if useless else CachedPolicy(policy, game)
 
 
 def make_policy_once(game: AnyGame, policy: str | Policy) -> Policy:
-    """Return a policy; that of a spec string is made once per process and identity (:func:`policy_identity`), because
-    making it may take longer than its use.
+    """Return a policy; that of a spec string is made once per process and identity
+    (:func:`policy_identity`), because making it may take longer than its use.
 
     Raises:
         ValueError: an unknown policy.
@@ -103,7 +108,8 @@ def make_policy_once(game: AnyGame, policy: str | Policy) -> Policy:
 
 
 def make_once(make: Callable[[str, Any], Made], spec: str, game: AnyGame) -> Made:
-    """Return ``make(spec, game)``, made once per process as long as the files on which the policy depends stay.
+    """Return ``make(spec, game)``, made once per process as long as the files on which the policy
+    depends stay.
 
     Args:
         make: a module-level function.

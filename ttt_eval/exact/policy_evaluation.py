@@ -1,14 +1,16 @@
 """Exact values, advantages and occupancy of a policy in every position that it reaches.
 
-One pass forward over the nodes of a game (:mod:`ttt_envs.graph`) computes how often games visit each position; one pass
-back computes the values. Nothing is sampled.
+One pass forward over the nodes of a game (:mod:`ttt_envs.graph`) computes how often games visit
+each position; one pass back computes the values. Nothing is sampled.
 
-Time steps of a discount are the player's own decisions, as in a Gymnasium environment with an opponent inside: the
-opponent's moves and skipped turns take no time. With discount g, the return of a decision is g**n times the result of
-the game for its player (1, 0 or -1), where n is the number of the player's later decisions. Values are those of the
-mover. Without a discount this is the expected result (Sutton and Barto, 2018, chapter 3).
+Time steps of a discount are the player's own decisions, as in a Gymnasium environment with an
+opponent inside: the opponent's moves and skipped turns take no time. With discount g, the return of
+a decision is g**n times the result of the game for its player (1, 0 or -1), where n is the number
+of the player's later decisions. Values are those of the mover. Without a discount this is the
+expected result (Sutton and Barto, 2018, chapter 3).
 
-In a phantom game positions are *views*: what a view is worth is the mean over its nodes, weighed by their visits.
+In a phantom game positions are *views*: what a view is worth is the mean over its nodes, weighed by
+their visits.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ from ttt_eval.exact.estimate import KEPT_BYTES_PER_BOARD, watch
 from ttt_eval.exact.results import in_seats
 
 Critic = Callable[[Boards], Float64Array]
-"""A function of positions, such as the method ``values`` of a learner; returns float64[B]: expected results for the
-mover."""
+"""A function of positions, such as the method ``values`` of a learner; returns float64[B]: expected
+results for the mover."""
 
 
 class SeatEvaluation(NamedTuple):
@@ -60,8 +62,8 @@ class SeatEvaluation(NamedTuple):
 class PolicyEvaluation:
     """Exact evaluation of a policy: see :func:`evaluate_policy`.
 
-    Rows are the N positions that the evaluated policy reaches and in which it is to move, in ascending order of seat
-    (against an opponent) and of stones. Arrays are read-only.
+    Rows are the N positions that the evaluated policy reaches and in which it is to move, in
+    ascending order of seat (against an opponent) and of stones. Arrays are read-only.
     """
 
     game: AnyGame
@@ -75,11 +77,17 @@ class PolicyEvaluation:
     values: Float64Array
     """float64[N]: expected discounted result for the mover"""
     action_values: Float64Array
-    """float64[N, cells]: the same after each move, also after moves of probability 0; NaN where illegal"""
+    """float64[N, cells]: the same after each move, also after moves of probability 0; NaN where
+    illegal
+    """
     occupancy: Float64Array
-    """float64[N]: expected visits per game. A game visits a position once at most: it is the probability of a visit."""
+    """float64[N]: expected visits per game. A game visits a position once at most: it is the
+    probability of a visit.
+    """
     discounted_occupancy: Float64Array
-    """float64[N]: each visit weighs discount**n, where n is the number of the mover's earlier decisions"""
+    """float64[N]: each visit weighs discount**n, where n is the number of the mover's earlier
+    decisions
+    """
     seats: tuple[SeatEvaluation, ...]
     """results in each evaluated seat"""
     merged: bool
@@ -87,7 +95,9 @@ class PolicyEvaluation:
 
     @property
     def advantages(self) -> Float64Array:
-        """float64[N, cells]: action values minus values, NaN where illegal; a new array at every access."""
+        """float64[N, cells]: action values minus values, NaN where illegal; a new array at every
+        access.
+        """
         return self.action_values - self.values[:, None]
 
     @property
@@ -114,19 +124,23 @@ class PolicyEvaluation:
         """
         if self.merged:
             raise Refusal(
-                "rows of merged symmetries cannot be looked up: evaluate with merge_symmetries=False"
+                "rows of merged symmetries cannot be looked up: evaluate with "
+                "merge_symmetries=False"
             )
         return self._index.find(boards)
 
 
 def policy_gradient(evaluation: PolicyEvaluation) -> Float64Array:
-    """Return the gradient of ``evaluation.value`` in the logits of a softmax policy, float64[N, cells].
+    """Return the gradient of ``evaluation.value`` in the logits of a softmax policy, float64[N,
+    cells].
 
-    Row and column are position and move: discounted occupancy * probability * advantage, the policy gradient theorem
-    (Sutton et al., 2000, Theorem 1) for a softmax, divided by the number of evaluated seats. Illegal moves have 0.
+    Row and column are position and move: discounted occupancy * probability * advantage, the policy
+    gradient theorem (Sutton et al., 2000, Theorem 1) for a softmax, divided by the number of
+    evaluated seats. Illegal moves have 0.
 
-    In self-play each player's decisions are differentiated for that player, while the other player's policy is held
-    fixed: the simultaneous gradient of a game. The gradient in the parameters of a net follows by the chain rule.
+    In self-play each player's decisions are differentiated for that player, while the other
+    player's policy is held fixed: the simultaneous gradient of a game. The gradient in the
+    parameters of a net follows by the chain rule.
     """
     weights = (
         evaluation.discounted_occupancy[:, None] * evaluation.probabilities / len(evaluation.seats)
@@ -144,36 +158,41 @@ def evaluate_policy(
     merge_symmetries: bool = False,
     work: Work = DEFAULT_WORK,
 ) -> PolicyEvaluation:
-    """Return the exact values, action values and occupancy of a policy in all positions that it reaches.
+    """Return the exact values, action values and occupancy of a policy in all positions that it
+    reaches.
 
-    The action value of a move that the policy never makes is also exact: it makes the move once and follows the policy
-    from there. Probabilities are normalised to a sum of 1 within rounding.
+    The action value of a move that the policy never makes is also exact: it makes the move once and
+    follows the policy from there. Probabilities are normalised to a sum of 1 within rounding.
 
     Args:
         game: the game.
         policy: a spec string or a pure policy.
         opponent: the same, in the other seat; None for self-play.
-        seat: the policy's, 0 moves first, 1 second; None for both. Against an opponent, both seats are two games.
-        discount: weight of a later time step, 0 to 1; a time step is an own decision, see this module. In phantom games
-            it is 1.
-        merge_symmetries: evaluate one position of each symmetry class. Occupancy is that of the class. Both policies
-            must declare themselves symmetric.
+        seat: the policy's, 0 moves first, 1 second; None for both. Against an opponent, both seats
+            are two games.
+        discount: weight of a later time step, 0 to 1; a time step is an own decision, see this
+            module. In phantom games it is 1.
+        merge_symmetries: evaluate one position of each symmetry class. Occupancy is that of the
+            class. Both policies must declare themselves symmetric.
         work: see :class:`Work`.
 
     Raises:
-        ValueError: a policy that is unknown, is not pure, or does not play by the rules; an invalid option.
+        ValueError: a policy that is unknown, is not pure, or does not play by the rules; an invalid
+            option.
         MemoryError: too many cells or positions.
     """
     check_choice("seat", seat, (0, 1, None))
     if not 0 <= discount <= 1 or (discount < 1 and isinstance(game, PhantomGame)):
         raise Refusal(
-            f"discount={discount!r} is no weight of later decisions: choose a number from 0 to 1, in a phantom game 1"
+            f"discount={discount!r} is no weight of later decisions: choose a number from 0 to 1, "
+            "in a phantom game 1"
         )
     own = make_pure(policy, game)
     other = own if opponent is None else make_pure(opponent, game)
     if merge_symmetries and not (own.symmetric and other.symmetric and isinstance(game, Game)):
         raise Refusal(
-            f"symmetries of {own} against {other} cannot be merged: both must declare themselves symmetric, in a game "
+            f"symmetries of {own} against {other} cannot be merged: both must declare themselves "
+            "symmetric, in a game "
             f"with visible stones"
         )
     seats = (0, 1) if seat is None else (seat,)
@@ -208,7 +227,8 @@ def query_values(value_function: Critic, boards: Boards) -> Float64Array:
     answer = np.asarray(value_function(boards), np.float64)
     if answer.shape != boards.mover.shape:
         raise Refusal(
-            f"the value function gave values of shape {list(answer.shape)} for {len(boards.mover)} positions: "
+            f"the value function gave values of shape {list(answer.shape)} for {len(boards.mover)} "
+            "positions: "
             f"it must give one value for each position"
         )
     if not np.isfinite(answer).all():
@@ -219,7 +239,9 @@ def query_values(value_function: Critic, boards: Boards) -> Float64Array:
 
 
 Columns = tuple[Any, ...]
-"""arrays: cells and mover of rows, then the other columns in the order of the fields of :class:`PolicyEvaluation`"""
+"""arrays: cells and mover of rows, then the other columns in the order of the fields of
+:class:`PolicyEvaluation`
+"""
 
 
 def _evaluate(
@@ -227,7 +249,8 @@ def _evaluate(
 ) -> tuple[Columns, list[SeatEvaluation]]:
     """Return the rows of the evaluated seats of a game, and their results.
 
-    The forward pass counts the rows, so that the backward pass writes each to its place: no column is made twice.
+    The forward pass counts the rows, so that the backward pass writes each to its place: no column
+    is made twice.
     """
     game, passes = traversal.game, 1 + len(seats)
     wins, decisions, ends = np.zeros(4), [0.0, 0.0], [0]

@@ -1,8 +1,10 @@
-"""Positions of boards too large to solve, with the proved result of every move, and tests of policies on them.
+"""Positions of boards too large to solve, with the proved result of every move, and tests of
+policies on them.
 
-The positions come from seeded games between players of mixed strength. ``ttt_eval/data/proved_positions/GAME.json``
-stores them with the result of each move under perfect play (:class:`~baselines.proof_number.Prover`). In each of them
-some move keeps the result, a win or a draw, and some move gives it away.
+The positions come from seeded games between players of mixed strength.
+``ttt_eval/data/proved_positions/GAME.json`` stores them with the result of each move under perfect
+play (:class:`~baselines.proof_number.Prover`). In each of them some move keeps the result, a win or
+a draw, and some move gives it away.
 """
 
 from __future__ import annotations
@@ -52,9 +54,13 @@ class ProvedPosition(NamedTuple):
     text: str
     """the position, in the format of boards.from_text"""
     moves: str
-    """result of a move in every cell for the mover under perfect play: w, d or l; . where no stone may be put"""
+    """result of a move in every cell for the mover under perfect play: w, d or l; . where no stone
+    may be put
+    """
     plies: int
-    """plies to the end of the quickest win, or in a drawn position of the slowest loss; 0 beyond ``SEARCH_DEPTH``"""
+    """plies to the end of the quickest win, or in a drawn position of the slowest loss; 0 beyond
+    ``SEARCH_DEPTH``
+    """
 
     @property
     def result(self) -> str:
@@ -125,7 +131,9 @@ class KeepRate(NamedTuple):
 
     positions: int
     share: Interval
-    """share of positions in which the result is kept; a position counts by the probability of moves that keep it"""
+    """share of positions in which the result is kept; a position counts by the probability of moves
+    that keep it
+    """
 
 
 def keep_probabilities(
@@ -167,7 +175,8 @@ def _block_probabilities(
 
 
 def summarize(positions: Positions, shares: Float64Array) -> dict[str, dict[str, KeepRate]]:
-    """Summarize how often the result is kept: in total, by proved result, by stones, and by plies to the end.
+    """Summarize how often the result is kept: in total, by proved result, by stones, and by plies
+    to the end.
 
     Args:
         positions: a set of them.

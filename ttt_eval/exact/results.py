@@ -1,4 +1,6 @@
-"""Results of exact evaluation, and the policies that have them: for positions and for phantom games."""
+"""Results of exact evaluation, and the policies that have them: for positions and for phantom
+games.
+"""
 
 from __future__ import annotations
 
@@ -50,14 +52,18 @@ class Exploitation(NamedTuple):
 
     @property
     def exploitability(self) -> float:
-        """(value as first + value as second) / 2, which is NashConv / 2: the value of the game cancels."""
+        """(value as first + value as second) / 2, which is NashConv / 2: the value of the game
+        cancels.
+        """
         return max(
             0.0, (self.first.value + self.second.value) / 2
         )  # rounding may give -1e-17 for perfect play
 
     @property
     def gains(self) -> tuple[float, float] | None:
-        """Each responder's gain over perfect play against perfect play: moving first, and moving second."""
+        """Each responder's gain over perfect play against perfect play: moving first, and moving
+        second.
+        """
         if self.game_value is None:
             return None
         return self.first.value - self.game_value, self.second.value + self.game_value
@@ -81,7 +87,8 @@ def make_pure(spec: str | Policy, game: AnyGame) -> Policy:
     policy = make_policy(spec, game)
     if not policy.pure:
         raise Refusal(
-            f"{policy} is not pure: its moves depend on more than the board, so it has no exact result. "
+            f"{policy} is not pure: its moves depend on more than the board, so it has no exact "
+            "result. "
             f"Sample it with evaluate.py match"
         )
     return policy

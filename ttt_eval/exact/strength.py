@@ -40,7 +40,9 @@ class Strength(NamedTuple):
     exploitability: float
     """a best responder's gain over the value of the game, the mean of both seats: 0 is perfect"""
     regret: float | None
-    """mean loss of value per move in self-play; None where the board is too large to solve, or stones are hidden"""
+    """mean loss of value per move in self-play; None where the board is too large to solve, or
+    stones are hidden
+    """
     seats: Mapping[str, tuple[OutcomeProbabilities, OutcomeProbabilities]]
     """by opponent: its results moving first, and moving second"""
     gains: tuple[float, float] | None = None
@@ -75,7 +77,9 @@ class Choice(NamedTuple):
     probabilities: Float64Array
     """float64[cells]: probabilities of its moves"""
     own: Float64Array | None
-    """float64[cells]: the policy's own action values for the mover, NaN where illegal; None if it has none"""
+    """float64[cells]: the policy's own action values for the mover, NaN where illegal; None if it
+    has none
+    """
     exact: Float64Array | None
     """float64[cells]: exact action values, NaN where illegal; None where the game is not solved"""
 
@@ -100,7 +104,9 @@ class Choice(NamedTuple):
         return cells[np.argsort(-self.probabilities[cells], kind="stable")]
 
     def to_dict(self, game: AnyGame) -> dict[str, Any]:
-        """Return JSON-ready data: the position, the probabilities of moves by cell, the best cells, and the loss."""
+        """Return JSON-ready data: the position, the probabilities of moves by cell, the best cells,
+        and the loss.
+        """
         return {
             "position": to_text(self.position, game),
             "moves": {str(cell): float(self.probabilities[cell]) for cell in self.played},
@@ -130,7 +136,8 @@ class Difference(NamedTuple):
     a: Choice
     b: Choice
     difference: float
-    """total variation distance: half the sum over moves of the differences of their probabilities"""
+    """total variation distance: half the sum over moves of the differences of their probabilities
+    """
     likely: float
     """the probability that a game between the two reaches the position, the mean over both seats"""
 
@@ -201,20 +208,22 @@ def training_callback(
     seat: int | None = None,
     start: int = 0,
 ) -> Callable[[int, Policy], dict[str, float]]:
-    """Return a callback for a training's ``run`` that measures the greedy policy exactly and draws nothing.
+    """Return a callback for a training's ``run`` that measures the greedy policy exactly and draws
+    nothing.
 
     Args:
         game: the game.
         opponent: opponent of the exact result; None for none.
-        every: number of games between measurements: made at the first mark of the training at or after each multiple.
+        every: number of games between measurements: made at the first mark of the training at or
+            after each multiple.
         games: of the whole training; a measurement at its end is always made.
         seat: the learner's against the opponent, 0 or 1; None for the mean of both.
         start: number of games at the last mark, for a resumed training.
 
     Returns:
-        A callback of the number of finished games and the learner. It returns ``exploitability``, and ``regret`` where
-        the board can be solved; against an opponent ``exact_win``, ``exact_draw``, ``exact_loss``; and nothing between
-        two measurements.
+        A callback of the number of finished games and the learner. It returns ``exploitability``,
+        and ``regret`` where the board can be solved; against an opponent ``exact_win``,
+        ``exact_draw``, ``exact_loss``; and nothing between two measurements.
 
     Raises:
         ValueError: ``every`` is not positive, or the opponent is unknown or not pure.
@@ -265,13 +274,14 @@ def worst_positions(
     *,
     work: Work = DEFAULT_WORK,
 ) -> list[Mistake]:
-    """Return the positions in which a policy loses most value, by loss times the probability of reaching them.
+    """Return the positions in which a policy loses most value, by loss times the probability of
+    reaching them.
 
     Args:
         game: the game, up to 16 cells.
         policy: a spec string or a pure policy.
-        opponent: its opponent, the mean over both seats; None for itself. Against ``random`` it meets every position
-            that any opponent could reach.
+        opponent: its opponent, the mean over both seats; None for itself. Against ``random`` it
+            meets every position that any opponent could reach.
         count: maximum number of positions. Of symmetric positions, the worst is taken.
         work: see :class:`Work`.
 
@@ -279,7 +289,8 @@ def worst_positions(
         The worst first; empty if it loses nothing.
 
     Raises:
-        ValueError: a board too large to solve; a policy that is unknown, is not pure, or does not play by the rules.
+        ValueError: a board too large to solve; a policy that is unknown, is not pure, or does not
+            play by the rules.
         MemoryError: too many reachable positions.
     """
     solution, own = solve(game), make_pure(policy, game)
@@ -329,7 +340,8 @@ def _distinct_rows(game: Game, boards: Boards, count: int) -> list[int]:
 def differences(
     game: Game, a: str | Policy, b: str | Policy, count: int = 5, *, work: Work = DEFAULT_WORK
 ) -> list[Difference]:
-    """Return the positions in which two policies differ most, by distance times the probability of reaching them.
+    """Return the positions in which two policies differ most, by distance times the probability of
+    reaching them.
 
     Args:
         game: the game.
@@ -338,8 +350,8 @@ def differences(
         work: see :class:`Work`.
 
     Returns:
-        In descending order of weight; empty if the two play alike in all positions that they reach. Exact values are
-        included on boards of up to 16 cells.
+        In descending order of weight; empty if the two play alike in all positions that they reach.
+        Exact values are included on boards of up to 16 cells.
 
     Raises:
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.

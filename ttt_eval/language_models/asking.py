@@ -1,7 +1,9 @@
-"""Conversations with a model: the requests of its turns, a file of their answers, and a client that fills it.
+"""Conversations with a model: the requests of its turns, a file of their answers, and a client that
+fills it.
 
-Each turn is a conversation of its own, which begins with the rules and the position. So a turn is a function of the
-position alone for a model without temperature, and games, positions and exact results are of one and the same player.
+Each turn is a conversation of its own, which begins with the rules and the position. So a turn is a
+function of the position alone for a model without temperature, and games, positions and exact
+results are of one and the same player.
 """
 
 from __future__ import annotations
@@ -28,13 +30,17 @@ from ttt_envs.text import MAX_ANSWER_LENGTH, TextGame, present
 MAX_SEED = 2**31
 """Seeds are sent modulo this: some endpoints read 32 bits."""
 RETRIES = 6
-"""Maximum number of further attempts after a failure that may pass; the client waits longer before each."""
+"""Maximum number of further attempts after a failure that may pass; the client waits longer before
+each.
+"""
 MAX_REPLY_BYTES = 1 << 23
 """Maximum size of a reply in bytes: it is asked for uncompressed, and read no further."""
 TIMEOUT_S = 600
 """Default maximum time of a reply, to its end, in seconds."""
 MAX_QUOTED_LENGTH = 4_000
-"""Maximum number of characters of an illegal answer that are shown to the model again: the last ones."""
+"""Maximum number of characters of an illegal answer that are shown to the model again: the last
+ones.
+"""
 
 
 class Answer(NamedTuple):
@@ -93,12 +99,14 @@ class Sampling:
         return hashlib.sha256(json.dumps([body, source], sort_keys=True).encode()).hexdigest(), body
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The file of answers
 
 
 class Answers(dict[str, Answer]):
-    """Answers by the id of their request, as read from a file; :meth:`add` appends one. See :func:`open_answers`."""
+    """Answers by the id of their request, as read from a file; :meth:`add` appends one. See
+    :func:`open_answers`.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         lines = file.read().split(b"\n")
@@ -118,8 +126,9 @@ class Answers(dict[str, Answer]):
 def open_answers(path: Path) -> Iterator[Answers]:
     """Open a file of answers for this process alone; it is created if missing, with its folder.
 
-    Each line is JSON, with ``custom_id`` and either ``text``, the answer, or ``response`` with a chat completion as
-    ``body``, as batch services write it. Other lines, such as those of failed requests, answer nothing.
+    Each line is JSON, with ``custom_id`` and either ``text``, the answer, or ``response`` with a
+    chat completion as ``body``, as batch services write it. Other lines, such as those of failed
+    requests, answer nothing.
 
     Raises:
         OSError: the file cannot be opened.
@@ -171,15 +180,16 @@ def _make_answer(text: object, usage: object, truncated: bool) -> Answer:
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Asking
 
 
 def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
-    """Return what sends requests to an endpoint with OpenAI's chat completions, through the client ``openai``.
+    """Return what sends requests to an endpoint with OpenAI's chat completions, through the client
+    ``openai``.
 
-    The key is that in the environment variable ``OPENAI_API_KEY``. The client repeats requests after failures that may
-    pass, such as a reply that takes too long.
+    The key is that in the environment variable ``OPENAI_API_KEY``. The client repeats requests
+    after failures that may pass, such as a reply that takes too long.
 
     Args:
         url: address of the endpoint, with or without ``/chat/completions``.
@@ -187,8 +197,8 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
         timeout_s: maximum time of a reply, to its end, in seconds.
 
     Raises:
-        ValueError: ``openai`` is not installed, an address that is none or holds a password, a key that is none, or
-            nothing listens there.
+        ValueError: ``openai`` is not installed, an address that is none or holds a password, a key
+            that is none, or nothing listens there.
     """
     try:
         import openai
@@ -202,15 +212,18 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
             0
         ]  # no user, and no query, which may be secret
         raise Refusal(
-            f"endpoint {public} is no plain address: write one such as http://127.0.0.1:8000/v1, with http:// or "
-            "https://, without a user or a query, and put a key into the environment variable OPENAI_API_KEY"
+            f"endpoint {public} is no plain address: write one such as http://127.0.0.1:8000/v1, "
+            "with http:// or "
+            "https://, without a user or a query, and put a key into the environment variable "
+            "OPENAI_API_KEY"
         )
     key = os.environ.get("OPENAI_API_KEY", "").strip() or "EMPTY"
     if not re.fullmatch(
         "[!-~]+", key
     ):  # in a header it would fail late, with a message that quotes it
         raise Refusal(
-            "the environment variable OPENAI_API_KEY holds no key: a key is one word of ASCII characters"
+            "the environment variable OPENAI_API_KEY holds no key: a key is one word of ASCII "
+            "characters"
         )
     with suppress(http.HTTPError):  # of another kind
         try:
@@ -224,7 +237,9 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
             ) from None
 
     def read_reply(response: Any) -> None:
-        """Read a reply within the limits of size and time; one beyond the former becomes a refusal."""
+        """Read a reply within the limits of size and time; one beyond the former becomes a
+        refusal.
+        """
         reply = bytearray()
         is_plain = response.headers.get("content-encoding", "identity") == "identity"
         try:
@@ -269,10 +284,16 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
                 reason = truncate(
                     " ".join(str(problem.__cause__ or problem).replace(key, "[key]").split()), 300
                 )
-                advice = "correct its address, --model or the key in OPENAI_API_KEY, and run the same command again"
+                advice = (
+                    "correct its address, --model or the key in OPENAI_API_KEY, and run the same "
+                    "command again"
+                )
                 if isinstance(problem, openai.APITimeoutError):
                     reason = f"no reply within {timeout_s:g} s"
-                    advice = "run the same command again, with a longer --timeout or a smaller --max-tokens"
+                    advice = (
+                        "run the same command again, with a longer --timeout or a smaller "
+                        "--max-tokens"
+                    )
                 failures.append(
                     f"the endpoint {url} has failed for good ({ascii(reason)[1:-1]}): {advice}"
                 )
@@ -287,14 +308,16 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
     return ask
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Conversations
 
 
 def converse(text: TextGame, *, single: bool) -> Generator[list[dict[str, str]], str, None]:
-    """Hold the conversations of a game's turns: yield the messages of each request, and be sent its answer.
+    """Hold the conversations of a game's turns: yield the messages of each request, and be sent its
+    answer.
 
-    The messages are the prompt of the turn, and each refused answer with the reason. The end is a request without any.
+    The messages are the prompt of the turn, and each refused answer with the reason. The end is a
+    request without any.
 
     Args:
         text: the game.
@@ -317,7 +340,9 @@ def converse(text: TextGame, *, single: bool) -> Generator[list[dict[str, str]],
 
 @dataclass
 class Interview:
-    """Holds conversations: looks up the answers to their requests, and asks for those that are missing."""
+    """Holds conversations: looks up the answers to their requests, and asks for those that are
+    missing.
+    """
 
     sampling: Sampling
     answers: Answers

@@ -1,7 +1,7 @@
 """A data set of single turns: a prompt, its legal moves, and the exact value of each of them.
 
-Train and held-out positions are split by class: board symmetries and an exchange of both players map positions of one
-class to each other, and all of them are in the same part.
+Train and held-out positions are split by class: board symmetries and an exchange of both players
+map positions of one class to each other, and all of them are in the same part.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def make_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a data set, JSON-ready; docs/language-models.md documents the keys.
 
-    The part of a class is a function of its name and the seed alone, so that it is the same in every presentation and
-    selection of positions.
+    The part of a class is a function of its name and the seed alone, so that it is the same in
+    every presentation and selection of positions.
 
     Args:
         game: the game.

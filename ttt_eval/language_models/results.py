@@ -1,4 +1,6 @@
-"""Results of a model: the score of its games without luck, regret by ply, illegal answers, blunders, exact strength."""
+"""Results of a model: the score of its games without luck, regret by ply, illegal answers,
+blunders, exact strength.
+"""
 
 from __future__ import annotations
 
@@ -100,11 +102,11 @@ def evaluate_model(
 def estimate_usage(
     sampling: Sampling, settings: TextGameConfig, games: int, positions: bool
 ) -> dict[str, int]:
-    """Return how many ``prompts`` an evaluation without stored and without illegal answers has, about how many
-    ``prompt_tokens``, and at most how many ``completion_tokens``.
+    """Return how many ``prompts`` an evaluation without stored and without illegal answers has,
+    about how many ``prompt_tokens``, and at most how many ``completion_tokens``.
 
-    The players of a pair of games place a stone on each cell at most, so that the model moves as often in a pair as a
-    board has cells, with skips on average.
+    The players of a pair of games place a stone on each cell at most, so that the model moves as
+    often in a pair as a board has cells, with skips on average.
     """
     boards = reachable_positions(settings.game) if positions else Boards.start(settings.game)
     prompts = games // 2 * settings.game.cells + positions * len(boards.mover)
@@ -126,15 +128,15 @@ def count_tokens(answers: Iterable[Answer]) -> dict[str, int]:
     }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # What a model is asked
 
 
 def make_games(settings: TextGameConfig, games: int) -> list[TextGame]:
     """Return games against the opponent of the settings.
 
-    Games 2 i and 2 i + 1 are pair i: both have the skips and the opponent's random numbers of the seed
-    ``settings.seed + i``, as ``ttt/MNK-v0`` has them, and the model moves first in the former.
+    Games 2 i and 2 i + 1 are pair i: both have the skips and the opponent's random numbers of the
+    seed ``settings.seed + i``, as ``ttt/MNK-v0`` has them, and the model moves first in the former.
     """
     seats = [{"seat": number % 2, "seed": settings.seed + number // 2} for number in range(games)]
     return [TextGame(**vars(settings) | seat) for seat in seats]
@@ -150,21 +152,26 @@ def reachable_positions(game: Game) -> Boards:
     if few and len((boards := all_positions(game)).mover) <= MAX_POSITIONS:
         return boards
     raise Refusal(
-        f"{game} has too many positions for a question about each, more than {MAX_POSITIONS:,}: take a smaller board"
+        f"{game} has too many positions for a question about each, more than {MAX_POSITIONS:,}: "
+        "take a smaller board"
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Turns
 
 
 def named_cells(turns: Sequence[Turn]) -> Int64Array:
-    """Return the cells that the model named, int64[N], -1 where its last answer is no legal move."""
+    """Return the cells that the model named, int64[N], -1 where its last answer is no legal
+    move.
+    """
     return np.array([turn.action if turn.by == "answer" else -1 for turn in turns], np.int64)
 
 
 def describe_turns(game: Game, turns: Sequence[Turn]) -> dict[str, Any]:
-    """Return JSON-ready ``moves`` and ``blunders`` of turns; losses of value are known where the game is solved."""
+    """Return JSON-ready ``moves`` and ``blunders`` of turns; losses of value are known where the
+    game is solved.
+    """
     actions = named_cells(turns)
     named, illegal = np.flatnonzero(actions >= 0), sum(len(turn.problems) for turn in turns)
     regret, losing, blunders, answers = None, None, list[dict[str, Any]](), len(named) + illegal
@@ -215,16 +222,18 @@ def describe_blunders(
     return sorted(blunders, key=lambda blunder: -blunder["loss"] * blunder["times"])[:MAX_BLUNDERS]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Games
 
 
 def describe_games(
     settings: TextGameConfig, texts: Sequence[TextGame], luck_correction: str
 ) -> dict[str, Any]:
-    """Return JSON-ready results of pairs of games: the score, without luck if ``luck_correction`` says so, and moves.
+    """Return JSON-ready results of pairs of games: the score, without luck if ``luck_correction``
+    says so, and moves.
 
-    The luck is that of :mod:`ttt_eval.matches.luck`: of skips, and of the opponent's draws where they are known.
+    The luck is that of :mod:`ttt_eval.matches.luck`: of skips, and of the opponent's draws where
+    they are known.
     """
     game, correction = settings.game, make_correction(luck_correction, settings.game)
     results = (
@@ -249,7 +258,7 @@ def describe_games(
     return {**score.to_record(), **score.to_dict(), **describe_turns(game, turns)}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Positions
 
 
@@ -258,8 +267,8 @@ def describe_positions(
 ) -> dict[str, Any]:
     """Return JSON-ready results of a model's turns in the reachable positions.
 
-    Exact strength is included if the model is ``pure``: it answers a question always alike, so that it is a policy,
-    which makes a random move where it names none.
+    Exact strength is included if the model is ``pure``: it answers a question always alike, so that
+    it is a policy, which makes a random move where it names none.
     """
     actions, exact = named_cells(turns), None
     if pure:

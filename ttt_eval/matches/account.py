@@ -1,4 +1,6 @@
-"""The result of one game as a sum: the value of the start, the luck of skips, and what each player gave away."""
+"""The result of one game as a sum: the value of the start, the luck of skips, and what each player
+gave away.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class MoveAccount(NamedTuple):
     skipped: bool
     """whether the other player's turn was skipped after the move"""
     change: float
-    """change of the value by the move: for exact values at most 0 for a move of player_0, at least 0 for player_1"""
+    """change of the value by the move: for exact values at most 0 for a move of player_0, at least
+    0 for player_1
+    """
     luck: float
     """change of the value by the chance event after the move"""
 
@@ -34,7 +38,9 @@ class MoveAccount(NamedTuple):
 
 
 class GameAccount(NamedTuple):
-    """A game in values for player_0; ``start + luck + changes[0] + changes[1] + forfeit == result``."""
+    """A game in values for player_0; ``start + luck + changes[0] + changes[1] + forfeit ==
+    result``.
+    """
 
     start: float
     """value of the first position"""
@@ -42,7 +48,9 @@ class GameAccount(NamedTuple):
     forfeit: float
     """change of the value by a forfeit or a loss on time"""
     result: float
-    """1 if player_0 won, -1 if it lost, 0 for a draw; of an unfinished game the value of its last position"""
+    """1 if player_0 won, -1 if it lost, 0 for a draw; of an unfinished game the value of its last
+    position
+    """
 
     @property
     def luck(self) -> float:
@@ -88,7 +96,8 @@ def make_account(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
     game = played.game
     if game != correction.game:
         raise Refusal(
-            f"a game of {game} is not explained by values of {correction.game}: choose values of that game"
+            f"a game of {game} is not explained by values of {correction.game}: choose values of "
+            "that game"
         )
     steps = list(played.positions())
     start = last = float(correction.values(Boards.from_positions([played.start()]))[0])
@@ -108,7 +117,8 @@ def make_account(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
 def account_moves(
     steps: Sequence[Ply], correction: LuckCorrection
 ) -> tuple[float, tuple[MoveAccount, ...], float]:
-    """Return the value before the first move, the accounts of moves, and the value after the last move.
+    """Return the value before the first move, the accounts of moves, and the value after the last
+    move.
 
     Args:
         steps: at least one, in order.
@@ -144,7 +154,8 @@ def describe_account(
     Args:
         account: the account.
         seat: the player, 0 or 1.
-        names: the player, its moves and the other's moves, such as ``("you", "your moves", "its moves")``.
+        names: the player, its moves and the other's moves, such as ``("you", "your moves", "its
+            moves")``.
         skips: whether turns can be skipped in the game.
     """
     sign, (player, own_moves, other_moves) = 1 - 2 * seat, names

@@ -38,8 +38,8 @@ def book_from_games(
 ) -> Book:
     """Build a book from all games in some logs.
 
-    Games not played to the end of the board are ignored: an unfinished game has no winner, and a loss on time is not
-    caused by a move.
+    Games not played to the end of the board are ignored: an unfinished game has no winner, and a
+    loss on time is not caused by a move.
 
     Args:
         logs: files of games, see :func:`ttt_eval.matches.games.read_games`; all of one game.
@@ -69,14 +69,17 @@ def book_from_games(
 def _finished_games(
     logs: Sequence[str | Path], tell: Callable[[str], object]
 ) -> Iterator[PlayedGame]:
-    """Yield the games of some logs that were played to the end of the board; all games must be of one kind."""
+    """Yield the games of some logs that were played to the end of the board; all games must be of
+    one kind.
+    """
     game = None
     for log in logs:
         for played in read_games(log, tell=tell):
             game = game or played.game
             if played.game != game:
                 raise Refusal(
-                    f"{log} has a game of {played.game}, and others are of {game}: make a book for each"
+                    f"{log} has a game of {played.game}, and others are of {game}: make a book for "
+                    "each"
                 )
             if played.result is not None and played.forfeit is None:
                 yield played
@@ -109,10 +112,11 @@ def _played_moves(
 
 
 def early_positions(game: Game, plies: int) -> Iterator[Boards]:
-    """Yield all reachable positions with 0, 1, ... ``plies - 1`` stones up to symmetry, whichever player owns the
-    stones.
+    """Yield all reachable positions with 0, 1, ... ``plies - 1`` stones up to symmetry, whichever
+    player owns the stones.
 
-    Positions that differ only by exchanged colours are yielded once: from the mover's view they are the same.
+    Positions that differ only by exchanged colours are yielded once: from the mover's view they are
+    the same.
     """
     boards = Boards.start(game)
     for _ in range(min(plies, game.cells)):
@@ -135,7 +139,8 @@ def book_from_search(
     jobs: Jobs = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Book:
-    """Build a book of a policy's values for every move in all early positions, by a longer search than a game allows.
+    """Build a book of a policy's values for every move in all early positions, by a longer search
+    than a game allows.
 
     A value v counts as 1,000 games, of which (1 + v) / 2 are won and the others lost.
 
@@ -146,7 +151,8 @@ def book_from_search(
         provenance: as of :func:`ttt_eval.result_store.collect_results`.
         plies: number of stones on a board from which on the book is empty.
         jobs: the workers.
-        progress: called with the number of units of work done, of up to 16 positions each, and the total.
+        progress: called with the number of units of work done, of up to 16 positions each, and the
+            total.
 
     Raises:
         ValueError: a policy without values, an invalid number of plies.
@@ -176,7 +182,9 @@ def _boards(game: Game, keys: Any) -> Boards:
 
 
 def _search_positions(game: Game, policy: str, unit: Unit) -> list[list[float | None]]:
-    """Return the action values of some positions, from the mover's view, None where there is none."""
+    """Return the action values of some positions, from the mover's view, None where there is
+    none.
+    """
     return json_numbers(
         make_values("policy", policy, game).action_values(_boards(game, unit["keys"]))
     )

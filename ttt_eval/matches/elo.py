@@ -1,7 +1,7 @@
 """Comparison of two players: Elo, and the exact distribution of net scores.
 
-The independent sample is a pair of games with seats swapped, because its two games share the seat advantage and the
-skips. Its result is one of five: the pentanomial 0, 1/2, 1, 3/2 and 2 points.
+The independent sample is a pair of games with seats swapped, because its two games share the seat
+advantage and the skips. Its result is one of five: the pentanomial 0, 1/2, 1, 3/2 and 2 points.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from ttt_eval.statistics import NORMAL, Interval, two_sided_quantile
 
 __all__ = ["elo", "likelihood_of_superiority", "pair_probabilities", "pairs_needed"]
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Elo
 
 
 def elo_from_score(score: float) -> float:
-    """Return the Elo difference whose expected logistic score is ``score``, in [0, 1]; infinite at its ends."""
+    """Return the Elo difference whose expected logistic score is ``score``, in [0, 1]; infinite at
+    its ends.
+    """
     if score <= 0 or score >= 1:
         return math.copysign(math.inf, score - 0.5)
     return 400 * math.log10(score / (1 - score))
@@ -42,20 +44,23 @@ def score_from_elo(elo: float) -> float:
 
 
 def elo(score: Score, confidence: float = 0.95) -> Interval:
-    """Return a's Elo advantage over b: the confidence interval of the score, from pairs of games, on the logistic
-    curve.
+    """Return a's Elo advantage over b: the confidence interval of the score, from pairs of games,
+    on the logistic curve.
     """
     return elo_interval(score.rate("score", confidence))
 
 
 def likelihood_of_superiority(score: Score) -> float:
-    """Return the probability that a is better than b, by the normal approximation of :func:`guarded_mean`."""
+    """Return the probability that a is better than b, by the normal approximation of
+    :func:`guarded_mean`.
+    """
     centre, error = score.guarded_mean()
     return NORMAL.cdf((centre - 0.5) / error)
 
 
 def elo_to_dict(score: Score, rating: Interval | None = None) -> dict[str, Any]:
-    """Return the Elo interval and the likelihood of superiority, JSON-ready; docs/files.md documents the keys.
+    """Return the Elo interval and the likelihood of superiority, JSON-ready; docs/files.md
+    documents the keys.
 
     Args:
         score: the score.
@@ -67,16 +72,18 @@ def elo_to_dict(score: Score, rating: Interval | None = None) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # The exact distribution of net scores
 
 
 def pair_probabilities(win: float, draw: float) -> Float64Array:
-    """Return float64[5]: the probabilities that a pair between equal players ends -2, -1, 0, 1, 2 for one of them.
+    """Return float64[5]: the probabilities that a pair between equal players ends -2, -1, 0, 1, 2
+    for one of them.
 
     Args:
-        win: probability that the player who moves first wins a game; draw: that it is drawn. The copies' games are
-            independent (Hsu, Theory of Computer Games, concluding remarks, slide 52, with w = 1).
+        win: probability that the player who moves first wins a game; draw: that it is drawn. The
+            copies' games are independent (Hsu, Theory of Computer Games, concluding remarks, slide
+            52, with w = 1).
 
     Raises:
         ValueError: invalid probabilities.
@@ -84,7 +91,8 @@ def pair_probabilities(win: float, draw: float) -> Float64Array:
     lose = 1 - win - draw
     if min(win, draw, lose) < -1e-12:
         raise Refusal(
-            f"win={win} and draw={draw} are no chances of one game: they are at least 0, and at most 1 in all"
+            f"win={win} and draw={draw} are no chances of one game: they are at least 0, and at "
+            "most 1 in all"
         )
     return np.convolve([lose, draw, win], [win, draw, lose])
 

@@ -1,7 +1,8 @@
 """Played games: stored as JSON lines or as readable text, and replayed.
 
-The first line of a file is a header and every other line is a game, so games can be appended at any time. docs/files.md
-documents the format. All games read are replayed through the rules: impossible games are rejected.
+The first line of a file is a header and every other line is a game, so games can be appended at any
+time. docs/files.md documents the format. All games read are replayed through the rules: impossible
+games are rejected.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ MAX_TEXT_BYTES = 1 << 26
 HUMAN = "human"
 """Name of a human player, in place of a policy."""
 AGAIN = "+"
-"""Suffix of a move after which the other player's turn is skipped, so that the same player moves again."""
+"""Suffix of a move after which the other player's turn is skipped, so that the same player moves
+again.
+"""
 RESULTS = ("player_0", "player_1", "draw")
 """Stored names of the outcomes 0, 1 and 2."""
 
@@ -96,8 +99,8 @@ class PlayedGame:
 
     Raises:
         TypeError: moves that are not integers.
-        ValueError: fields of other types, or an impossible game: an illegal move, one after the end, a skip where turns
-            are never skipped, a result that contradicts the board.
+        ValueError: fields of other types, or an impossible game: an illegal move, one after the
+            end, a skip where turns are never skipped, a result that contradicts the board.
     """
 
     game: Game
@@ -133,7 +136,8 @@ class PlayedGame:
         object.__setattr__(self, "players", tuple(self.players))
         if winner(self.game, self.start().cells) is not None:
             raise Refusal(
-                f"the game is over in the opening {self.opening!r}: choose one of an unfinished game"
+                f"the game is over in the opening {self.opening!r}: choose one of an unfinished "
+                "game"
             )
         reached = [None, *(result for *_, result in self._turns())][-1]
         if self.forfeit is not None:
@@ -155,7 +159,8 @@ class PlayedGame:
         return from_text(self.opening, self.game)
 
     def _turns(self) -> Iterator[tuple[Position, Move, Position, Outcome | None]]:
-        """Yield positions with their moves, checked by the rules, the next position, and the result if it is over.
+        """Yield positions with their moves, checked by the rules, the next position, and the result
+        if it is over.
 
         In a finished game the mover of the last position is the last mover.
         """
@@ -225,16 +230,18 @@ class PlayedGame:
         return cls(**values)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Files
 
 
 def read_games(
     path: str | Path, *, tell: Callable[[str], object] = warnings.warn
 ) -> Iterator[PlayedGame]:
-    """Yield the games of a file of lines, of which at most one is held in memory, or of a text of :func:`to_notation`.
+    """Yield the games of a file of lines, of which at most one is held in memory, or of a text of
+    :func:`to_notation`.
 
-    A last line without its end, left by an interrupted writer, is skipped, and ``tell`` is called with a sentence.
+    A last line without its end, left by an interrupted writer, is skipped, and ``tell`` is called
+    with a sentence.
 
     Args:
         path: the file.
@@ -276,12 +283,14 @@ def write_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
 def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
     """Append games to a file, created if missing; they are on disk when this returns.
 
-    A last line without its end, left by an interrupted writer, is cut off. Several writers may append to one file.
+    A last line without its end, left by an interrupted writer, is cut off. Several writers may
+    append to one file.
 
     Raises:
-        OSError: they cannot be written, for example because the disk is full: no part of them remains; the error names
-            the file.
-        ValueError: not a file of games, settings that are not JSON-ready or too long; nothing is changed.
+        OSError: they cannot be written, for example because the disk is full: no part of them
+            remains; the error names the file.
+        ValueError: not a file of games, settings that are not JSON-ready or too long; nothing is
+            changed.
     """
     path = Path(path)
     lines = b"".join(map(_encode, games))
@@ -305,8 +314,9 @@ def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
 def _replace_tail(file: IO[bytes], path: Path, size: int, content: bytes) -> None:
     """Replace everything after the first ``size`` bytes of a file.
 
-    A crash leaves a part of ``content`` at most, a failure nothing of it. The system brings the content to the disk
-    within seconds: what was written outlives this process, but perhaps no power cut.
+    A crash leaves a part of ``content`` at most, a failure nothing of it. The system brings the
+    content to the disk within seconds: what was written outlives this process, but perhaps no power
+    cut.
 
     Args:
         file: open for writing, and locked if others write to it.
@@ -315,7 +325,8 @@ def _replace_tail(file: IO[bytes], path: Path, size: int, content: bytes) -> Non
         content: the new end of the file.
 
     Raises:
-        OSError: the content cannot be written, for example because the disk is full; the error names ``path``.
+        OSError: the content cannot be written, for example because the disk is full; the error
+            names ``path``.
     """
     file.truncate(size)
     descriptor, rest = file.fileno(), memoryview(content)
@@ -350,16 +361,19 @@ def _encode(played: PlayedGame) -> bytes:
 
 
 def _check_head(line: bytes) -> None:
-    """Raise ValueError unless a line is the header, or the part of it that an interrupted writer left."""
+    """Raise ValueError unless a line is the header, or the part of it that an interrupted writer
+    left.
+    """
     if not _HEAD_LINE.startswith(line) and parse_json(line, MAX_LINE_LENGTH) != json.loads(
         _HEAD_LINE
     ):
         raise Refusal(
-            f"it is no file of games of this version, which begins with {_HEAD_LINE.decode().strip()}"
+            "it is no file of games of this version, which begins with "
+            f"{_HEAD_LINE.decode().strip()}"
         )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Text for people
 
 SKIPPED = "(skip)"
@@ -368,7 +382,9 @@ _TAG = re.compile(r"\[(\w+) (.*)\]")
 
 
 def to_notation(played: PlayedGame) -> str:
-    """Format a game as readable text: a line for each key of the file format, with its JSON, and the moves."""
+    """Format a game as readable text: a line for each key of the file format, with its JSON, and
+    the moves.
+    """
     record = played.to_dict()
     moves = record.pop("moves").replace(AGAIN, f" {SKIPPED}")
     tags = [

@@ -1,9 +1,9 @@
 """Ladders: opponents of known strength on standard games, for rating other policies.
 
-A ladder is a dozen policies, its rungs, with ratings (Bradley and Terry, 1952) from a round robin. ``random`` is 0. On
-small boards results are exact; else they are matches. A policy plays every rung, and its rating maximizes the
-likelihood of its results. ``data/ladders/NAME.json`` stores a ladder with everything that determines it, measured by
-``tools/make_ladders.py``.
+A ladder is a dozen policies, its rungs, with ratings (Bradley and Terry, 1952) from a round robin.
+``random`` is 0. On small boards results are exact; else they are matches. A policy plays every
+rung, and its rating maximizes the likelihood of its results. ``data/ladders/NAME.json`` stores a
+ladder with everything that determines it, measured by ``tools/make_ladders.py``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ MAX_GAMES = 1_000_000
 MAX_WORST_POSITIONS = 5
 """Number of worst positions reported."""
 MAX_RATING = 10_000
-"""Maximum distance of a rung's rating from that of ``random``; the expected scores of more would overflow."""
+"""Maximum distance of a rung's rating from that of ``random``; the expected scores of more would
+overflow.
+"""
 _CERTAIN = (
     1e6  # weight of an exact result in pairs: large enough to make the prior of ratings negligible
 )
@@ -70,7 +72,7 @@ _Share = Annotated[float, Meta(ge=0, le=1)]
 _Count = Annotated[int, Meta(ge=0, le=MAX_GAMES)]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Results of one policy against another
 
 
@@ -120,7 +122,9 @@ class Pairing(Struct, frozen=True, omit_defaults=True):
 
 
 def check_games(games: int, least: int) -> None:
-    """Raise ValueError for an odd number of games, or one not from ``least`` to :data:`MAX_GAMES`."""
+    """Raise ValueError for an odd number of games, or one not from ``least`` to
+    :data:`MAX_GAMES`.
+    """
     if games % 2 or not least <= games <= MAX_GAMES:
         raise Refusal(
             f"games={games} makes no pairs, two games with the seats swapped: "
@@ -136,7 +140,9 @@ def pairing_seed(seed: int, number: int) -> int:
 def play_pairing(
     game: Game, a: str | Policy, b: str | Policy, games: int, seed: int
 ) -> dict[str, Any]:
-    """Return a's results against b, a :class:`Pairing` as JSON-ready data: exact if ``games`` is 0."""
+    """Return a's results against b, a :class:`Pairing` as JSON-ready data: exact if ``games`` is
+    0.
+    """
     first, second = make_policy_once(game, a), make_policy_once(game, b)
     if games == 0:
         result = Pairing(
@@ -153,7 +159,7 @@ def play_pairing(
     return data
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Stored ladders
 
 
@@ -164,8 +170,8 @@ class Ladder:
     Attributes:
         name: one of :data:`LADDERS`, or another name.
         game: the game.
-        rungs: by rising rating: ``spec``, ``rating``, ``low``, ``high``, ``exploitability``, ``regret``, ``cost``; see
-            docs/files.md.
+        rungs: by rising rating: ``spec``, ``rating``, ``low``, ``high``, ``exploitability``,
+            ``regret``, ``cost``; see docs/files.md.
         data: the file, as JSON-ready data.
         source: argument of :func:`read_ladder` that reads it.
     """
@@ -248,13 +254,14 @@ def ladder_name(game: Game) -> str:
     names = [name for name, standard in LADDERS.items() if standard == game]
     if not names:
         raise Refusal(
-            f"there is no ladder of {game}: choose one of another game, {', '.join(LADDERS)}, or sample it here with "
+            f"there is no ladder of {game}: choose one of another game, {', '.join(LADDERS)}, or "
+            "sample it here with "
             f"evaluate.py match"
         )
     return names[0]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Ratings
 
 
@@ -272,9 +279,9 @@ def rate_policy(
 ) -> dict[str, Any]:
     """Rate a policy on a ladder.
 
-    On small boards a pure policy has exact results against the rungs, and its exploitability, regret and worst
-    positions are computed; otherwise games are played against each rung. The cost of moves is measured on this machine,
-    of the rungs in one process and of the policy in its own.
+    On small boards a pure policy has exact results against the rungs, and its exploitability,
+    regret and worst positions are computed; otherwise games are played against each rung. The cost
+    of moves is measured on this machine, of the rungs in one process and of the policy in its own.
 
     Args:
         policy: a spec string.
@@ -284,15 +291,16 @@ def rate_policy(
         seed: seed of all random numbers.
         costs: whether to measure the cost of moves.
         jobs: the workers.
-        folder: folder in which results are stored as soon as they are known, so that the same call resumes, and
-            ``result.json`` at the end.
+        folder: folder in which results are stored as soon as they are known, so that the same call
+            resumes, and ``result.json`` at the end.
         progress: called with the number of units done, and the total.
 
     Returns:
         The content of ``result.json``; docs/files.md documents its keys.
 
     Raises:
-        ValueError: an unknown policy, one that does not play by the rules or not this game; an invalid number of games.
+        ValueError: an unknown policy, one that does not play by the rules or not this game; an
+            invalid number of games.
     """
     check_games(games, least=2)
     game, specs = ladder.game, ladder.specs
@@ -390,7 +398,9 @@ def rate_rungs(
 
 
 def fit_rating(ladder: Ladder, pairings: Sequence[Pairing], *, exact: bool) -> Interval:
-    """Return the maximum likelihood rating from results against all rungs, with the rungs' ratings held fixed."""
+    """Return the maximum likelihood rating from results against all rungs, with the rungs' ratings
+    held fixed.
+    """
     count = len(ladder.rungs)
     own = {(count, number): pairing for number, pairing in enumerate(pairings)}
     ratings = [*(float(rung["rating"]) for rung in ladder.rungs), None]
@@ -408,7 +418,9 @@ def fit_rating(ladder: Ladder, pairings: Sequence[Pairing], *, exact: bool) -> I
 
 
 def pareto_front(ratings: Sequence[float], seconds: Sequence[float] | None) -> list[bool | None]:
-    """Return which policies are on the Pareto front: none is as strong at less cost, or stronger at no more."""
+    """Return which policies are on the Pareto front: none is as strong at less cost, or stronger at
+    no more.
+    """
     if seconds is None:
         return [None] * len(ratings)
     both = list(zip(ratings, seconds, strict=True))
@@ -419,7 +431,9 @@ def pareto_front(ratings: Sequence[float], seconds: Sequence[float] | None) -> l
 
 
 def _worst_positions(game: Game, policy: Policy) -> list[dict[str, Any]]:
-    """Return the positions with the largest losses against random play, which reaches every position."""
+    """Return the positions with the largest losses against random play, which reaches every
+    position.
+    """
     return [
         {
             **mistake.choice.to_dict(game),

@@ -1,10 +1,12 @@
 """Luck correction of match results: control variates from a value function.
 
-The corrected result of a game is its result for player_0 minus its luck. The luck of a chance event is the value after
-it minus the expected value before it, and so is that of a draw from a player's known move probabilities. Each of these
-has mean 0 whatever came before. So the corrected result has the expected value of the result, for any value function
-and any players; its variance is the smaller, the better the values are (Burch, Schmid, Moravčík, Morrill and Bowling,
-AIVAT: a new variance reduction technique for agent evaluation in imperfect information games, AAAI 2018, section 4).
+The corrected result of a game is its result for player_0 minus its luck. The luck of a chance event
+is the value after it minus the expected value before it, and so is that of a draw from a player's
+known move probabilities. Each of these has mean 0 whatever came before. So the corrected result has
+the expected value of the result, for any value function and any players; its variance is the
+smaller, the better the values are (Burch, Schmid, Moravčík, Morrill and Bowling, AIVAT: a new
+variance reduction technique for agent evaluation in imperfect information games, AAAI 2018, section
+4).
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ from ttt_eval.exact.policy_cache import make_once, make_policy_once
 EXACT, OFF = "exact", "off"
 """Names of the two value functions that are no policy: exact values, and none."""
 MAX_CELLS_BY_DEFAULT = 12
-"""Maximum number of cells at which matches are corrected without being asked: a table of exact values takes
-less than a second."""
+"""Maximum number of cells at which matches are corrected without being asked: a table of exact
+values takes less than a second."""
 
 
 class StateValues(Protocol):
@@ -42,17 +44,19 @@ class StateValues(Protocol):
 def default_correction(game: Game) -> str:
     """Return the value function of matches of a game if none is chosen.
 
-    It is ``"exact"`` for small boards with skips, else ``"off"``. Without skips only the players' draws are luck, and
-    exact values may not fit weak players: the variance can increase.
+    It is ``"exact"`` for small boards with skips, else ``"off"``. Without skips only the players'
+    draws are luck, and exact values may not fit weak players: the variance can increase.
     """
     return EXACT if game.cells <= MAX_CELLS_BY_DEFAULT and game.skip_chance > 0 else OFF
 
 
 def make_correction(spec: str | StateValues, game: Game) -> LuckCorrection | None:
-    """Return the correction by a value function: ``"exact"``, ``"off"`` (None) or a policy with values.
+    """Return the correction by a value function: ``"exact"``, ``"off"`` (None) or a policy with
+    values.
 
     Raises:
-        ValueError: an unknown policy, one of another game or without values, a board too large for exact values.
+        ValueError: an unknown policy, one of another game or without values, a board too large for
+            exact values.
     """
     return (
         make_once(_make_correction, spec, game)
@@ -78,14 +82,16 @@ def _make_correction(spec: str, game: Game) -> LuckCorrection | None:
     if spec == EXACT:
         if game.cells > MAX_LAYERED_CELLS:
             raise Refusal(
-                f"{game} has {game.cells} cells, and exact values are known up to {MAX_LAYERED_CELLS}: correct luck "
+                f"{game} has {game.cells} cells, and exact values are known up to "
+                f"{MAX_LAYERED_CELLS}: correct luck "
                 f"with the values of a policy, such as run:PATH, or choose off"
             )
         return LuckCorrection(game, Optimal(game))
     policy = make_policy_once(game, spec)
     if policy.values is None:
         raise Refusal(
-            f"{spec} has no values of positions to correct luck with: choose exact, a run with values such as one of "
+            f"{spec} has no values of positions to correct luck with: choose exact, a run with "
+            "values such as one of "
             f"value-net or alpha-zero, or off"
         )
     return LuckCorrection(game, cast("StateValues", policy))
@@ -98,7 +104,8 @@ class LuckCorrection(PositionValues):
 
     Args:
         game: the game.
-        evaluator: the value function; exact values also correct the draws of players with known probabilities.
+        evaluator: the value function; exact values also correct the draws of players with known
+            probabilities.
     """
 
     def __init__(self, game: Game, evaluator: StateValues) -> None:
@@ -111,7 +118,8 @@ class LuckCorrection(PositionValues):
         return np.asarray(self._evaluator.values(boards), np.float64) * (1.0 - 2.0 * boards.mover)
 
     def expected_values(self, policy: Policy) -> PositionValues | None:
-        """Return the expected values for player_0 of positions before a policy draws its move there.
+        """Return the expected values for player_0 of positions before a policy draws its move
+        there.
 
         They are known by exact values where its probabilities are: if it is pure and has no memory.
         """
@@ -130,7 +138,8 @@ class LuckCorrection(PositionValues):
     def values_after(
         self, cells: Int8Array, mover: Int8Array, following: Int8Array
     ) -> tuple[Float64Array, Float64Array]:
-        """Return values for player_0 after chance events, and their expectations before these, float64[B] each.
+        """Return values for player_0 after chance events, and their expectations before these,
+        float64[B] each.
 
         Args:
             cells: int8[B, cells]: boards after the moves, none of which ends the game.
@@ -207,9 +216,10 @@ def _add_luck(
     Args:
         rows: int64[R]: the games.
         movers: int8[R]: who moved.
-        games: cells, mover and outcome of all games, after the moves; and their luck, which is written.
-        tables: expected values before draws, float64[R] or empty if they are not known; and the values of positions by
-            their keys, NaN where missing.
+        games: cells, mover and outcome of all games, after the moves; and their luck, which is
+            written.
+        tables: expected values before draws, float64[R] or empty if they are not known; and the
+            values of positions by their keys, NaN where missing.
         skip: the skip chance.
         luck: float64[R], written.
 

@@ -1,7 +1,8 @@
-"""Matches: pairs of games with seats swapped, from the same opening and with the same skips in both.
+"""Matches: pairs of games with seats swapped, from the same opening and with the same skips in
+both.
 
-In a timed match both players have a clock, a player without time left loses, and each process plays one game at a time:
-its results depend on the machine and its load.
+In a timed match both players have a clock, a player without time left loses, and each process plays
+one game at a time: its results depend on the machine and its load.
 """
 
 from __future__ import annotations
@@ -38,16 +39,22 @@ if TYPE_CHECKING:  # an untimed match loads no search
     from baselines.timed.clock import Now
 
 PAIRS_PER_SEED_BLOCK = 2048
-"""Number of pairs per seed block: results depend on the seed and on this, never on the number of workers."""
+"""Number of pairs per seed block: results depend on the seed and on this, never on the number of
+workers.
+"""
 MIN_BLOCKS = 32
 """Minimum number of blocks of a match, to share work between workers and show progress."""
 STATEFUL_BLOCK = 64
-"""Maximum number of pairs in a block of stateful players: its games share one generator, so results depend on it."""
+"""Maximum number of pairs in a block of stateful players: its games share one generator, so results
+depend on it.
+"""
 MIN_BLOCK = 4
 """Minimum number of pairs in a block: fewer games in parallel take longer."""
 
 MAX_FORFEITS = 8
-"""Number of forfeits in the first games asked for moves, or in all games of a block, after which a match is aborted."""
+"""Number of forfeits in the first games asked for moves, or in all games of a block, after which a
+match is aborted.
+"""
 
 BLOCK = 64
 """Number of pairs per unit of work."""
@@ -68,10 +75,12 @@ class MatchSettings:
     Attributes:
         game: the game.
         players: a and b, spec strings or policies; of a tournament, all.
-        seed: seed of all random numbers; the same seed plays the same games with any number of workers.
+        seed: seed of all random numbers; the same seed plays the same games with any number of
+            workers.
         openings: start positions of the pairs; None for the empty board.
         clock: of both players in each game of a timed match; None in an untimed one.
-        luck_correction: value function of :func:`ttt_eval.matches.luck.make_correction`, which corrects the scores.
+        luck_correction: value function of :func:`ttt_eval.matches.luck.make_correction`, which
+            corrects the scores.
     """
 
     game: Game
@@ -94,15 +103,19 @@ class MatchSettings:
         }
 
     def describe_pair(self) -> dict[str, Any]:
-        """Return the two players, their identities and the settings, JSON-ready; docs/files.md documents the keys."""
+        """Return the two players, their identities and the settings, JSON-ready; docs/files.md
+        documents the keys.
+        """
         a, b = map(str, self.players)
         return {"a": a, "b": b, "identities": self.identities(), **self.to_dict()}
 
     def identities(self) -> dict[str, str]:
-        """Return the identities of players by spec, see :func:`ttt_eval.policy_identity.policy_identity`.
+        """Return the identities of players by spec, see
+        :func:`ttt_eval.policy_identity.policy_identity`.
 
         Raises:
-            ValueError: an unknown policy or value function, so that it is reported before anything is written.
+            ValueError: an unknown policy or value function, so that it is reported before anything
+                is written.
         """
         make_correction(self.luck_correction, self.game)
         for player in self.players:
@@ -125,23 +138,26 @@ def play_pairs(
 ) -> Score:
     """Play pairs of games, a first and then b first, both with the same skips.
 
-    With a clock, a player whose clock is negative after a move loses; the move is not played. A player that cannot use
-    a clock takes its usual time. Players compile their code before the games.
+    With a clock, a player whose clock is negative after a move loses; the move is not played. A
+    player that cannot use a clock takes its usual time. Players compile their code before the
+    games.
 
     Args:
         game, seed, clock: of :class:`MatchSettings`.
         a, b: the players.
         pairs: number of pairs, at least 1.
-        jobs: the workers; other processes require a and b to be spec strings or picklable. In a timed match, more
-            workers than cores slow each other down.
-        openings: start positions of the pairs, see :meth:`Openings.from_text`; None is the empty board.
+        jobs: the workers; other processes require a and b to be spec strings or picklable. In a
+            timed match, more workers than cores slow each other down.
+        openings: start positions of the pairs, see :meth:`Openings.from_text`; None is the empty
+            board.
         luck_correction: of :class:`MatchSettings`.
-        log: called with the games of each block, in order, pair by pair; such as ``partial(append_games, path)``.
+        log: called with the games of each block, in order, pair by pair; such as
+            ``partial(append_games, path)``.
 
     Raises:
         OSError: openings of a file that cannot be read, a log that cannot be written.
-        ValueError: too few pairs, an unknown policy, a policy that moves to a cell that is not empty, no openings, a
-            player that forfeits game after game.
+        ValueError: too few pairs, an unknown policy, a policy that moves to a cell that is not
+            empty, no openings, a player that forfeits game after game.
     """
     if isinstance(openings, str):
         openings = Openings.from_text(openings, game)
@@ -157,13 +173,14 @@ def play_blocks(
     block: int | None = None,
     log: Log | None = None,
 ) -> Generator[Score, None, None]:
-    """Play pairs as :func:`play_pairs`, yielding one block at a time, so that the caller can stop early.
+    """Play pairs as :func:`play_pairs`, yielding one block at a time, so that the caller can stop
+    early.
 
     Args:
         match: the match.
         pairs, jobs, log: as there.
-        block: number of pairs in a block; by default a 32nd of all, within bounds, and 1 in a timed match. The games do
-            not depend on it, except those of stateful players.
+        block: number of pairs in a block; by default a 32nd of all, within bounds, and 1 in a timed
+            match. The games do not depend on it, except those of stateful players.
 
     Yields:
         The score of the next block.
@@ -203,7 +220,7 @@ def play_blocks(
         _prepare.cache_clear()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Players
 
 
@@ -235,7 +252,9 @@ class StatelessPlayer(Player):
 
 @dataclass(frozen=True)
 class DeduplicatedPolicy(Policy):
-    """A pure policy queried once per distinct position of a batch: parallel games share many positions."""
+    """A pure policy queried once per distinct position of a batch: parallel games share many
+    positions.
+    """
 
     policy: Policy
 
@@ -325,7 +344,8 @@ class TimedGames(Player):
 
 @dataclass(frozen=True)
 class Call:
-    """One call that plays blocks of a match: each process makes what its blocks share once, for the last call only.
+    """One call that plays blocks of a match: each process makes what its blocks share once, for the
+    last call only.
 
     So all games of a call have the same policies, even if a file changes meanwhile.
     """
@@ -340,12 +360,16 @@ class _Shared(NamedTuple):
     policies: list[Policy]
     correction: LuckCorrection | None
     values: list[PositionValues | None]
-    """expected values of both players; a clock changes what a player does, so those of a timed match are not known"""
+    """expected values of both players; a clock changes what a player does, so those of a timed
+    match are not known
+    """
 
 
 @lru_cache(maxsize=1)
 def _prepare(call: Call) -> _Shared:
-    """Return what the blocks of a match share; in a timed match, compile what both players need for a move."""
+    """Return what the blocks of a match share; in a timed match, compile what both players need for
+    a move.
+    """
     match = call.match
     policies = [make_policy_once(match.game, player) for player in match.players]
     values = list[PositionValues | None]()
@@ -366,7 +390,7 @@ def _prepare(call: Call) -> _Shared:
     return _Shared(policies, correction, values)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Blocks
 
 
@@ -379,8 +403,8 @@ def play_block(
 ) -> tuple[Score, Sequence[PlayedGame]]:
     """Play a block of pairs; with a clock, game by game.
 
-    With the default ``seed_block_pairs`` they are pairs of a match without an end, which can be resumed; they are those
-    of :func:`play_pairs` where it plays whole seed blocks.
+    With the default ``seed_block_pairs`` they are pairs of a match without an end, which can be
+    resumed; they are those of :func:`play_pairs` where it plays whole seed blocks.
 
     Args:
         call: the call that it belongs to.
@@ -478,7 +502,8 @@ class _Block:
                 gives_up = start == len(forfeits) == MAX_FORFEITS or count == total >= MAX_FORFEITS
                 if gives_up and not isinstance(problem, OutOfTimeError):
                     raise Refusal(
-                        f"{self.policies[who]} forfeited {count} games in a row, so the match is aborted: {problem}"
+                        f"{self.policies[who]} forfeited {count} games in a row, so the match is "
+                        f"aborted: {problem}"
                     ) from None
         return actions, forfeits
 
@@ -502,7 +527,8 @@ class _Block:
         )
         if outcome.min() == ILLEGAL:
             raise Refusal(
-                f"{self.policies[who]} moved to a cell that is not empty: choose another policy, or correct this one"
+                f"{self.policies[who]} moved to a cell that is not empty: choose another policy, "
+                "or correct this one"
             )
         if self.moves is not None:
             skipped = (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER)
@@ -575,7 +601,7 @@ def _episode_keys(key: np.uint64, episodes: Int64Array) -> UInt64Array:
     return episode_keys
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Matches as stored units of work, each a block of pairs, so that a match can be resumed or extended
 
 
@@ -588,7 +614,8 @@ def play_matches(
     *,
     jobs: Jobs = 1,
 ) -> Generator[tuple[int, Score], None, None]:
-    """Play the blocks of matches that are not stored yet; the first ones of a longer match are the same.
+    """Play the blocks of matches that are not stored yet; the first ones of a longer match are the
+    same.
 
     Args:
         match: everything but who plays whom.
@@ -600,7 +627,8 @@ def play_matches(
         The number of a match, and the score of its next block, as soon as it is available.
 
     Raises:
-        ValueError: an invalid number of pairs, an unknown policy, another process that works in the folder.
+        ValueError: an invalid number of pairs, an unknown policy, another process that works in the
+            folder.
     """
     check_range("pairs", pairs, 1, MAX_GAMES // 2, "makes no match")
     settings, identities = match.to_dict(), match.identities()
@@ -619,7 +647,9 @@ def play_matches(
 
 
 def _play_unit(match: MatchSettings, name: str, unit: Unit) -> dict[str, Any]:
-    """Play a block of :func:`play_matches` in the call with a name; return its record, see :meth:`Score.to_record`."""
+    """Play a block of :func:`play_matches` in the call with a name; return its record, see
+    :meth:`Score.to_record`.
+    """
     call = Call(replace(match, players=unit["players"]), f"{name} {unit['players']}")
     score, _ = play_block(call, False, range(unit["first"], unit["first"] + unit["pairs"]))
     return score.to_record()

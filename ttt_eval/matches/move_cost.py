@@ -22,7 +22,9 @@ from ttt_eval.matches.openings import draw_openings
 OF_EACH_DEPTH = 4
 """Number of measured positions for each number of stones."""
 ROUNDS, ENOUGH_S, MOST_S = 25, 1.0, 20.0
-"""Maximum number of rounds over all positions; CPU seconds after which no new round begins, and no new move."""
+"""Maximum number of rounds over all positions; CPU seconds after which no new round begins, and no
+new move.
+"""
 
 
 class MoveCost(NamedTuple):
@@ -41,8 +43,9 @@ class MoveCost(NamedTuple):
 def measure_move_costs(game: Game, *specs: str) -> list[MoveCost]:
     """Measure the cost of policies' moves in a new process, one policy after the other.
 
-    All policies see the same positions: four for every number of stones up to two thirds of the cells, after random
-    plies that end no game, in an order that is drawn once. Memory is the policy's own only if it is the only policy.
+    All policies see the same positions: four for every number of stones up to two thirds of the
+    cells, after random plies that end no game, in an order that is drawn once. Memory is the
+    policy's own only if it is the only policy.
 
     Args:
         game: the game.

@@ -1,4 +1,6 @@
-"""Openings of a match: drawn positions for each pair, all positions after a number of plies, or those of a file."""
+"""Openings of a match: drawn positions for each pair, all positions after a number of plies, or
+those of a file.
+"""
 
 from __future__ import annotations
 
@@ -50,13 +52,14 @@ class Openings(NamedTuple):
         """Parse the option ``--openings``.
 
         Args:
-            text: ``random:N``, N uniformly random plies that end no game, with the game's skips; ``all:N``, every
-                unfinished position after N plies without skips, by their keys; or the name of a file of positions, one
-                per line, of which duplicates are dropped.
+            text: ``random:N``, N uniformly random plies that end no game, with the game's skips;
+                ``all:N``, every unfinished position after N plies without skips, by their keys; or
+                the name of a file of positions, one per line, of which duplicates are dropped.
             game: the game.
 
         Raises:
-            OSError, ValueError: none of these, too many positions, a position that is unreachable or finished.
+            OSError, ValueError: none of these, too many positions, a position that is unreachable
+                or finished.
         """
         match = re.fullmatch(r"(random|all):(\d{1,4})", text)
         if match is None:
@@ -86,8 +89,8 @@ class Openings(NamedTuple):
 def draw_openings(game: Game, plies: int, episode_keys: UInt64Array) -> Boards:
     """Return a position after ``plies`` random plies for each of the keys, uint64[B].
 
-    Every ply is uniformly random among those that do not end the game, and followed by the game's skips; where none is
-    left, the opening is redrawn.
+    Every ply is uniformly random among those that do not end the game, and followed by the game's
+    skips; where none is left, the opening is redrawn.
 
     Raises:
         ValueError: none can be found.
@@ -109,7 +112,9 @@ def _draw(
     plies: int,
     parameters: Parameters,
 ) -> int:
-    """Draw openings on empty boards for :func:`draw_openings`; return the first row without one, or -1."""
+    """Draw openings on empty boards for :func:`draw_openings`; return the first row without one, or
+    -1.
+    """
     closed = np.empty(
         cells.shape[1], np.int8
     )  # cells that are not legal, or where a stone ends the game
@@ -140,11 +145,14 @@ def _draw(
 
 
 def _all_positions(plies: int, game: Game, text: str) -> Boards:
-    """Return every position after ``plies`` plies without skips in which the game is not over, by their keys."""
+    """Return every position after ``plies`` plies without skips in which the game is not over, by
+    their keys.
+    """
     bound = max(comb(game.cells, n) * comb(n, n // 2) for n in range(plies + 1))
     if bound * game.cells > MAX_SIZE:
         raise Refusal(
-            f"openings={text!r} are up to {bound:,} positions, and at most {MAX_SIZE // game.cells:,} are held: "
+            f"openings={text!r} are up to {bound:,} positions, and at most "
+            f"{MAX_SIZE // game.cells:,} are held: "
             f"choose fewer plies, or random:{plies}"
         )
     boards = Boards.start(game)
@@ -152,7 +160,8 @@ def _all_positions(plies: int, game: Game, text: str) -> Boards:
         boards = unfinished_successors(game, boards)
         if not len(boards.mover):
             raise Refusal(
-                f"openings={text!r} are not in this game: {game} is over by then, choose fewer plies"
+                f"openings={text!r} are not in this game: {game} is over by then, choose fewer "
+                "plies"
             )
         _, first = np.unique(keys(boards.cells), axis=0, return_index=True)
         boards = boards.take(first)
@@ -160,7 +169,9 @@ def _all_positions(plies: int, game: Game, text: str) -> Boards:
 
 
 def unfinished_successors(game: Game, boards: Boards) -> Boards:
-    """Return the positions after each move that does not end the game, with the other player to move."""
+    """Return the positions after each move that does not end the game, with the other player to
+    move.
+    """
     rows, actions = np.nonzero(boards.legal(game))
     cells, outcome = play_moves(game, boards, rows, actions)
     is_running = outcome == NOT_OVER

@@ -1,7 +1,8 @@
-"""Results of comparisons: one type each, which commands make, ``result.json`` stores and pages show.
+"""Results of comparisons: one type each, which commands make, ``result.json`` stores and pages
+show.
 
-msgspec reads them: a damaged file is one sentence with the place in the file, as in ``Expected `int`, got `str` - at
-$.seed``.
+msgspec reads them: a damaged file is one sentence with the place in the file, as in ``Expected
+`int`, got `str` - at $.seed``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The score of a match: pairs of games by result and without luck, forfeits, times, and rates with intervals."""
+"""The score of a match: pairs of games by result and without luck, forfeits, times, and rates with
+intervals.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,15 @@ _Bin = tuple[
 
 @dataclass(frozen=True)
 class CorrectedPairs:
-    """Distribution of the corrected scores of pairs of games: the mean of both games, 0 to 1 for results without luck.
+    """Distribution of the corrected scores of pairs of games: the mean of both games, 0 to 1 for
+    results without luck.
 
-    Scores are counted in bins .01 wide, the first and last of which are open. Mean and variance are exact.
+    Scores are counted in bins .01 wide, the first and last of which are open. Mean and variance are
+    exact.
 
     Attributes:
-        bins: float64[3, NUM_BINS]: number of scores in each bin, their sum, and the sum of their squares.
+        bins: float64[3, NUM_BINS]: number of scores in each bin, their sum, and the sum of their
+            squares.
     """
 
     bins: Float64Array
@@ -73,7 +78,8 @@ class CorrectedPairs:
     def support(self) -> tuple[Float64Array, Float64Array]:
         """Return a discrete distribution with the same mean and variance, and the ends 0 and 1.
 
-        Each bin has two points of equal weight, a standard deviation of the bin below and above its mean.
+        Each bin has two points of equal weight, a standard deviation of the bin below and above its
+        mean.
 
         Returns:
             counts float64[K] and points float64[K].
@@ -85,7 +91,9 @@ class CorrectedPairs:
         return np.concatenate([counts / 2, counts / 2, [0.0, 0.0]]), points
 
     def to_list(self) -> list[Any]:
-        """Return JSON-ready data: [bin, count, sum, sum of squares] of each bin that is not empty."""
+        """Return JSON-ready data: [bin, count, sum, sum of squares] of each bin that is not
+        empty.
+        """
         return [
             [int(i), int(self.bins[0, i]), *self.bins[1:, i].tolist()]
             for i in np.flatnonzero(self.bins[0])
@@ -134,7 +142,8 @@ class Times:
 
     Attributes:
         seconds: float64[moves], for each of its moves.
-        least_left: minimum time left after a move, before the increment, in seconds; below 0 if it lost on time.
+        least_left: minimum time left after a move, before the increment, in seconds; below 0 if it
+            lost on time.
         lost: number of games lost on time.
     """
 
@@ -161,7 +170,9 @@ class Times:
 
 NO_FORFEITS = Forfeits()
 CORRECTED_GUARD = 0.5
-"""Pairs added at 0, and at 1, to corrected scores: fewer than to results, because most are near their mean."""
+"""Pairs added at 0, and at 1, to corrected scores: fewer than to results, because most are near
+their mean.
+"""
 _POINTS = np.array([1, 0.5, 0])  # of a win, a draw and a loss
 
 
@@ -170,9 +181,10 @@ class Score:
     """Result of a against b.
 
     Attributes:
-        pairs: int64[3, 3]: pairs of games by a's result as player_0 (row) and as player_1 (column): win, draw, loss.
-        lengths: int64[2, 3, cells + 1]: games by a's seat, a's result and the stones on the board at the end; None if
-            not counted.
+        pairs: int64[3, 3]: pairs of games by a's result as player_0 (row) and as player_1 (column):
+            win, draw, loss.
+        lengths: int64[2, 3, cells + 1]: games by a's seat, a's result and the stones on the board
+            at the end; None if not counted.
         forfeits: games among them that a and b forfeited.
         corrected: the scores of the pairs without luck; None if luck is not corrected.
         times: of a and b in a timed match; None in an untimed one, or if they were not stored.
@@ -211,7 +223,9 @@ class Score:
     def from_pentanomial(
         cls, counts: Sequence[int], corrected: CorrectedPairs | None = None
     ) -> Score:
-        """Return a score with these numbers of pairs of 0, 1/2, 1, 3/2 and 2 points, each pair in one of its forms."""
+        """Return a score with these numbers of pairs of 0, 1/2, 1, 3/2 and 2 points, each pair in
+        one of its forms.
+        """
         pairs = np.zeros((3, 3), np.int64)
         pairs[[2, 1, 1, 0, 0], [2, 2, 1, 1, 0]] = counts
         return cls(pairs, corrected=corrected)
@@ -235,7 +249,9 @@ class Score:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Score:
-        """Return the score stored by :meth:`to_record`, or in a result, where :meth:`to_dict` names the forfeits."""
+        """Return the score stored by :meth:`to_record`, or in a result, where :meth:`to_dict` names
+        the forfeits.
+        """
         stored, corrected = record.get("forfeits") or {}, record.get("corrected")
         forfeits = Forfeits(**stored) if isinstance(stored, Mapping) else Forfeits(*stored)
         corrected = None if corrected is None else CorrectedPairs.from_list(corrected)
@@ -250,7 +266,9 @@ class Score:
         }
 
     def reversed(self) -> Score:
-        """Return the score of the same games from the other player's view, without lengths and times."""
+        """Return the score of the same games from the other player's view, without lengths and
+        times.
+        """
         corrected = self.corrected and self.corrected.reversed()
         return Score(
             np.ascontiguousarray(self.pairs[::-1, ::-1].T),
@@ -271,7 +289,8 @@ class Score:
 
     @property
     def is_degenerate(self) -> bool:
-        """Whether, of several pairs, all games in each seat ended in the same result after as many stones.
+        """Whether, of several pairs, all games in each seat ended in the same result after as many
+        stones.
 
         Games that fill the board have equal lengths anyway: if all do, this is False.
         """
@@ -288,9 +307,9 @@ class Score:
     def weights(self) -> tuple[Float64Array, float]:
         """Return the pentanomial, float64[5], and its precision, which ratings are made from.
 
-        Where luck is corrected, it has as many pairs of 0 and 2 points with the mean of the corrected scores. The
-        precision is the number of pairs of it whose mean has the same standard error, relative to the pairs played: 1
-        where luck is not corrected.
+        Where luck is corrected, it has as many pairs of 0 and 2 points with the mean of the
+        corrected scores. The precision is the number of pairs of it whose mean has the same
+        standard error, relative to the pairs played: 1 where luck is not corrected.
         """
         if self.corrected is None:
             return self.pentanomial.astype(np.float64), 1.0
@@ -302,7 +321,9 @@ class Score:
         )
 
     def sample(self) -> tuple[Float64Array | Int64Array, Float64Array]:
-        """Return the independent samples, of pairs: the count of each result, and its score, float64[K]."""
+        """Return the independent samples, of pairs: the count of each result, and its score,
+        float64[K].
+        """
         return (
             (self.pentanomial, np.arange(5) / 4)
             if self.corrected is None
@@ -310,8 +331,8 @@ class Score:
         )
 
     def rate(self, result: str, confidence: float = 0.95) -> Interval:
-        """Return the rate per game of ``"wins"``, ``"draws"``, ``"losses"`` or ``"score"`` (wins and half the
-        draws), the last without luck where it is corrected.
+        """Return the rate per game of ``"wins"``, ``"draws"``, ``"losses"`` or ``"score"`` (wins
+        and half the draws), the last without luck where it is corrected.
         """
         if result == "score":
             return self.guarded_mean(confidence).interval(self.moments()[0], confidence)
@@ -324,11 +345,15 @@ class Score:
         return guarded_mean(*self.moments(), self.games // 2, guard)
 
     def moments(self) -> tuple[float, float]:
-        """Return the sample mean and variance of a pair's mean score, 0 to 1; without luck where it is corrected."""
+        """Return the sample mean and variance of a pair's mean score, 0 to 1; without luck where it
+        is corrected.
+        """
         return self._moments_of(_POINTS) if self.corrected is None else self.corrected.moments()
 
     def _moments_of(self, points: Float64Array) -> tuple[float, float]:
-        """Return the sample mean and variance of a pair's mean of ``points``, float64[3] by the result of a game."""
+        """Return the sample mean and variance of a pair's mean of ``points``, float64[3] by the
+        result of a game.
+        """
         per_pair, num = np.add.outer(points, points) / 2, self.games // 2
         mean = float((per_pair * self.pairs).sum() / num)
         return mean, float(((per_pair - mean) ** 2 * self.pairs).sum() / max(1, num - 1))

@@ -1,15 +1,18 @@
-"""Sequential tests: pairs of games are played and stored until a test of two Elo differences decides.
+"""Sequential tests: pairs of games are played and stored until a test of two Elo differences
+decides.
 
-A test stops when the mean so far is far from the middle of its hypotheses, so the mean at the stop exaggerates. The
-estimate after a test allows for that: outcomes are ordered from an early stop at the lower bound over later ones to an
-early stop at the upper bound, and at the same look by the mean. The probability of an outcome at most as high as the
-observed one decreases in the true mean. The estimate is the mean at which it is 1/2, the median of estimates but for
-approximations; the ends of the interval are those at which it is near 1 and 0 (Siegmund, Sequential Analysis, 1985,
+A test stops when the mean so far is far from the middle of its hypotheses, so the mean at the stop
+exaggerates. The estimate after a test allows for that: outcomes are ordered from an early stop at
+the lower bound over later ones to an early stop at the upper bound, and at the same look by the
+mean. The probability of an outcome at most as high as the observed one decreases in the true mean.
+The estimate is the mean at which it is 1/2, the median of estimates but for approximations; the
+ends of the interval are those at which it is near 1 and 0 (Siegmund, Sequential Analysis, 1985,
 section 3.6; fishtest estimates Elo in this way).
 
-The walk is that of the log-likelihood ratio. If nearly all pairs are equal, the ratio is far from that of normal
-samples, because rare results weigh more than the variance; and by a mean beyond both hypotheses it gains less than
-between them. So its gain is measured on the sample itself, between the hypotheses, or up to a mean beyond them.
+The walk is that of the log-likelihood ratio. If nearly all pairs are equal, the ratio is far from
+that of normal samples, because rare results weigh more than the variance; and by a mean beyond both
+hypotheses it gains less than between them. So its gain is measured on the sample itself, between
+the hypotheses, or up to a mean beyond them.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ from ttt_eval.statistics import Interval
 MAX_ELO = 4_000
 """Maximum Elo difference of a hypothesis: the score of one that is larger rounds to 1."""
 MAX_LOOKS = 100
-"""Maximum number of looks that are computed; more are replaced by fewer at bounds that are nearer."""
+"""Maximum number of looks that are computed; more are replaced by fewer at bounds that are nearer.
+"""
 _GRID = 201
 _OVERSHOOT = (
     0.5826  # mean overshoot of a bound by a normal random walk, in standard deviations of a step
@@ -68,9 +72,9 @@ class Decision(NamedTuple):
 class SPRT:
     """The generalized sequential probability ratio test (Wald, 1945) of two Elo differences.
 
-    The distribution of a pair's result is unknown beyond its mean: each hypothesis uses the maximum likelihood
-    distribution with its mean (Van den Bergh, The generalized maximum likelihood ratio for the expectation value of a
-    distribution, 2019), as is usual in computer chess.
+    The distribution of a pair's result is unknown beyond its mean: each hypothesis uses the maximum
+    likelihood distribution with its mean (Van den Bergh, The generalized maximum likelihood ratio
+    for the expectation value of a distribution, 2019), as is usual in computer chess.
 
     Raises:
         ValueError: hypotheses or error rates that define no test.
@@ -86,17 +90,21 @@ class SPRT:
     def __post_init__(self) -> None:
         if not -MAX_ELO <= self.elo0 < self.elo1 <= MAX_ELO:
             raise Refusal(
-                f"elo0={self.elo0:g} must be below elo1={self.elo1:g}, both within {MAX_ELO:,} Elo of 0"
+                f"elo0={self.elo0:g} must be below elo1={self.elo1:g}, both within {MAX_ELO:,} Elo "
+                "of 0"
             )
         for name in ("alpha", "beta"):
             if not 0 < getattr(self, name) < 0.5:
                 raise Refusal(
-                    f"{name}={getattr(self, name)} is no chance of an error: choose above 0, below 0.5"
+                    f"{name}={getattr(self, name)} is no chance of an error: choose above 0, below "
+                    "0.5"
                 )
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Bounds of the log-likelihood ratio: at the lower one ``elo0`` is accepted, at the upper one ``elo1``."""
+        """Bounds of the log-likelihood ratio: at the lower one ``elo0`` is accepted, at the upper
+        one ``elo1``.
+        """
         return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
     def decide(self, score: Score) -> Decision:
@@ -115,7 +123,8 @@ _NEVER_SEEN = (
 def likelihood_ratio(
     counts: Float64Array | Int64Array, points: Float64Array, score0: float, score1: float
 ) -> float:
-    """Return the log of the ratio of the maximum likelihoods with the means ``score1`` and ``score0``.
+    """Return the log of the ratio of the maximum likelihoods with the means ``score1`` and
+    ``score0``.
 
     Args:
         counts: float64[K]: count of each result.
@@ -131,7 +140,9 @@ def likelihood_ratio(
 
 
 def _maximum_likelihood(shares: Float64Array, values: Float64Array) -> Float64Array:
-    """Return the maximum likelihood probabilities, given the observed shares, under which ``values`` has mean 0."""
+    """Return the maximum likelihood probabilities, given the observed shares, under which
+    ``values`` has mean 0.
+    """
     from scipy.optimize import brentq  # see ttt_eval/statistics.py
 
     low, high = -1 / values.max(), -1 / values.min()
@@ -142,13 +153,13 @@ def _maximum_likelihood(shares: Float64Array, values: Float64Array) -> Float64Ar
     return np.asarray(shares / (1 + theta * values))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Estimates after a test
 
 
 class RandomWalk(NamedTuple):
-    """A random walk with normal steps of variance ``step`` that begins at 0 and stops at the first look at which it is
-    not between ``low`` and ``high``.
+    """A random walk with normal steps of variance ``step`` that begins at 0 and stops at the first
+    look at which it is not between ``low`` and ``high``.
     """
 
     low: float
@@ -160,8 +171,8 @@ class RandomWalk(NamedTuple):
     def coarser(self) -> RandomWalk:
         """Return a walk with at most ``MAX_LOOKS`` looks and nearly the same probabilities.
 
-        Between looks the walk overshoots a bound by a multiple of the standard deviation of a step (Siegmund, 1985,
-        section 10.4), so larger steps have nearer bounds.
+        Between looks the walk overshoots a bound by a multiple of the standard deviation of a step
+        (Siegmund, 1985, section 10.4), so larger steps have nearer bounds.
         """
         looks = min(self.looks, MAX_LOOKS)
         step = self.step * self.looks / looks
@@ -199,7 +210,8 @@ def _density(x: Float64Array) -> Float64Array:
 
 
 def stopped_score(test: SPRT, score: Score, looks: int, confidence: float = 0.95) -> Interval:
-    """Return the estimate and interval of a's score per game, in [0, 1], after a sequential test, stopped or not.
+    """Return the estimate and interval of a's score per game, in [0, 1], after a sequential test,
+    stopped or not.
 
     Args:
         test: the test.
@@ -244,7 +256,7 @@ def stopped_score(test: SPRT, score: Score, looks: int, confidence: float = 0.95
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Matches
 
 
@@ -312,9 +324,9 @@ def run_sprt(
 ) -> SprtResult:
     """Play pairs of games, block by block and in order, until a hypothesis is accepted.
 
-    Every block is stored in the folder as soon as it is played, and ``result.json`` is written there at the end. After
-    a kill, the same call resumes, as does one with other hypotheses or more pairs. The result does not depend on the
-    workers, because games beyond the decision are ignored.
+    Every block is stored in the folder as soon as it is played, and ``result.json`` is written
+    there at the end. After a kill, the same call resumes, as does one with other hypotheses or more
+    pairs. The result does not depend on the workers, because games beyond the decision are ignored.
 
     Args:
         match: the match, between spec strings. With a clock, the games depend on the machine.
@@ -326,7 +338,8 @@ def run_sprt(
         progress: called with the number of evaluated pairs, and the state of the test.
 
     Raises:
-        ValueError: an invalid number of pairs, an unknown policy, another process that works in the folder.
+        ValueError: an invalid number of pairs, an unknown policy, another process that works in the
+            folder.
     """
     a, b = map(str, match.players)
     total, path = Score.empty(match.game), []

@@ -24,8 +24,8 @@ from ttt_eval.result_store import RESULT
 from ttt_eval.statistics import Interval
 
 PRIOR = 0.2
-"""Pseudo-count of each of the five results of a pair in every pairing that was played: one pair in all, so that a
-perfect score has a finite rating."""
+"""Pseudo-count of each of the five results of a pair in every pairing that was played: one pair in
+all, so that a perfect score has a finite rating."""
 DRAWS = 1000
 """Number of samples for the intervals of ratings."""
 _PER_NAT = 400 / math.log(10)  # Elo per unit of log strength
@@ -44,19 +44,22 @@ def bradley_terry(
 ) -> list[Interval]:
     """Return maximum likelihood ratings in Elo (Bradley and Terry, 1952) with 95% intervals.
 
-    A draw counts half a win. Each pairing has a prior of one pair of games, a fifth of it with each of the five results
-    (:data:`PRIOR`): a policy that won all 100 pairs is 920 above its opponent, not infinitely high. Intervals are
-    quantiles of the ratings of resampled result probabilities, drawn from the Dirichlet distribution of the counts and
-    the prior (Rubin, 1981, The Bayesian bootstrap). Pairs are the independent samples, so the intervals account for
-    seats and shared skips. Beyond a perfect score only the prior bounds them.
+    A draw counts half a win. Each pairing has a prior of one pair of games, a fifth of it with each
+    of the five results (:data:`PRIOR`): a policy that won all 100 pairs is 920 above its opponent,
+    not infinitely high. Intervals are quantiles of the ratings of resampled result probabilities,
+    drawn from the Dirichlet distribution of the counts and the prior (Rubin, 1981, The Bayesian
+    bootstrap). Pairs are the independent samples, so the intervals account for seats and shared
+    skips. Beyond a perfect score only the prior bounds them.
 
     Args:
-        pairings: by the numbers (i, j) of two players, in either order: float64[5], the pairs of games in which i made
-            0, 1/2, 1, 3/2 and 2 points against j; and the number of independent pairs for each one counted, as of
-            :meth:`Score.weights`, which only the intervals depend on.
+        pairings: by the numbers (i, j) of two players, in either order: float64[5], the pairs of
+            games in which i made 0, 1/2, 1, 3/2 and 2 points against j; and the number of
+            independent pairs for each one counted, as of :meth:`Score.weights`, which only the
+            intervals depend on.
         players: number N of players.
         anchor: player with rating 0; by default the mean of all is 0.
-        fixed: ratings that are held, None for each free one. Games between players with fixed ratings are ignored.
+        fixed: ratings that are held, None for each free one. Games between players with fixed
+            ratings are ignored.
         draws: number of samples for the intervals.
         seed: of the samples.
 
@@ -95,7 +98,9 @@ def bradley_terry(
     known_part, games = signs @ ratings / _PER_NAT, weights.sum(axis=1)
 
     def rate(scores: Float64Array, start: Float64Array) -> Float64Array:
-        """Return the log strengths of the free players, from the score of the first of each pairing."""
+        """Return the log strengths of the free players, from the score of the first of each
+        pairing.
+        """
         return _newton(signs[:, free], known_part, games, scores, start)
 
     points = np.arange(5) / 4
@@ -144,7 +149,7 @@ def _newton(
     return strengths
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Round robin
 
 
@@ -193,8 +198,8 @@ def describe_tournament(
         scores: by pairing: of the first against the second, where i < j are numbers of players.
         ratings: of each player, in Elo.
         settings: everything else that determines the result.
-        differences: of the two with the highest ratings: ``a``, ``b``, numbers of players, and ``positions``; None if
-            unknown.
+        differences: of the two with the highest ratings: ``a``, ``b``, numbers of players, and
+            ``positions``; None if unknown.
     """
     rows, against = list[dict[str, Any]](), _both_ways(scores)
     for i, (spec, identity) in enumerate(players.items()):
@@ -232,9 +237,9 @@ def run_tournament(
 ) -> TournamentResult:
     """Play pairs of games between any two of the players, all with the same random numbers.
 
-    Every block of pairs is stored in the folder as soon as it is played: after a kill the same call resumes, and one
-    with more players or more pairs plays only the missing blocks. At the end it writes ``result.json``, which does not
-    depend on the workers.
+    Every block of pairs is stored in the folder as soon as it is played: after a kill the same call
+    resumes, and one with more players or more pairs plays only the missing blocks. At the end it
+    writes ``result.json``, which does not depend on the workers.
 
     Args:
         match: the players, by spec, and everything else that determines the games.
@@ -246,8 +251,8 @@ def run_tournament(
         progress: called with the number of pairs done, and the total.
 
     Raises:
-        ValueError: too few players or pairs, a duplicate or unknown player, an anchor that does not play, another
-            process that works in the folder.
+        ValueError: too few players or pairs, a duplicate or unknown player, an anchor that does not
+            play, another process that works in the folder.
     """
     players = [str(player) for player in match.players]
     if len(set(players)) < max(2, len(players)):

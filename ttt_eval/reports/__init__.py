@@ -1,4 +1,6 @@
-"""Every page and figure: ``report.html`` of runs, comparisons, tests, tournaments, ladders and sweeps."""
+"""Every page and figure: ``report.html`` of runs, comparisons, tests, tournaments, ladders and
+sweeps.
+"""
 
 import lazy_loader
 

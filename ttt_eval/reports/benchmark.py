@@ -65,8 +65,13 @@ def report_command(sources: Sequence[Path], tasks: Sequence[str] = (), seed: int
 
 
 def leaderboard_markdown(comparison: Comparison, command: str) -> str:
-    """Return a command, the leaderboard and mean scores of tasks in Markdown; see :func:`write_benchmark`."""
-    intro = f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are 95%, by a bootstrap over seeds."
+    """Return a command, the leaderboard and mean scores of tasks in Markdown; see
+    :func:`write_benchmark`.
+    """
+    intro = (
+        f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are 95%, by a bootstrap over "
+        "seeds."
+    )
     lines = [
         f"`{command} --markdown FILE`",
         "",
@@ -81,7 +86,9 @@ def leaderboard_markdown(comparison: Comparison, command: str) -> str:
 
 
 def describe_leader(comparison: Comparison) -> str:
-    """Name the best submission, as far as intervals decide it; if too few seeds are the reason, they come first."""
+    """Name the best submission, as far as intervals decide it; if too few seeds are the reason,
+    they come first.
+    """
     leader, *others = comparison.entries
     values = [
         f"interquartile mean {_score(entry.interquartile_mean)}" for entry in comparison.entries[:2]

@@ -25,7 +25,9 @@ three_digits: Callable[[float], str] = "{:z.3f}".format
 
 
 def number(value: float) -> str:
-    """Format a distance or a probability with four decimals; integers without, small ones with more."""
+    """Format a distance or a probability with four decimals; integers without, small ones with
+    more.
+    """
     if _is_whole(value):
         return f"{round(value)}"
     return f"{value:.4f}" if abs(value) >= 1e-3 else f"{value:.2g}"
@@ -81,7 +83,9 @@ def format_ends(value: Interval, write: Callable[[float], str] = number) -> str:
 
 
 def format_elo(value: float) -> str:
-    """Format a rating or a difference of ratings, with its sign and without insignificant digits."""
+    """Format a rating or a difference of ratings, with its sign and without insignificant
+    digits.
+    """
     if math.isinf(value):
         return "infinite" if value > 0 else "minus infinite"
     return "0" if round(value) == 0 else f"{value:+,.0f}"

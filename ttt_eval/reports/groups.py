@@ -1,4 +1,6 @@
-"""Settings compared over their seeds, by exact exploitability: at the end of training, and on average during it."""
+"""Settings compared over their seeds, by exact exploitability: at the end of training, and on
+average during it.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class GroupMeasure(NamedTuple):
         return interval_from_seeds(self.values[name][:, 0].tolist(), bounds=(0, 1))
 
     def improvement(self, name: str, other: str) -> float:
-        """Return the probability that a run of a group is better than one of another; ties count half."""
+        """Return the probability that a run of a group is better than one of another; ties count
+        half.
+        """
         return float(probability_of_improvement(-self.values[name], -self.values[other]))
 
     def difference(self, name: str, other: str) -> Interval:
@@ -65,7 +69,8 @@ class GroupMeasure(NamedTuple):
 
 
 def measure_groups(groups: Sequence[Group]) -> list[GroupMeasure]:
-    """Return the exploitability at the end, and its mean over the games in the range that all runs cover.
+    """Return the exploitability at the end, and its mean over the games in the range that all runs
+    cover.
 
     Args:
         groups: those without measured curves are left out.
@@ -94,7 +99,9 @@ def measure_groups(groups: Sequence[Group]) -> list[GroupMeasure]:
 
 
 def describe_groups(at_end: GroupMeasure) -> str:
-    """Name the group of least exploitability, as far as intervals and numbers of seeds decide it."""
+    """Name the group of least exploitability, as far as intervals and numbers of seeds decide
+    it.
+    """
     means = {name: at_end.mean(name) for name in at_end.values}
     best, *others = names = sorted(means, key=lambda name: means[name].mean)
     values = [

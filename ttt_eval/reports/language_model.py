@@ -1,4 +1,6 @@
-"""The page of a language model: its games, its exact strength, its illegal answers, and its blunders."""
+"""The page of a language model: its games, its exact strength, its illegal answers, and its
+blunders.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,9 @@ _elo = partial(formats.format_interval, write=formats.format_elo)
 
 
 def match_report(result: MatchResult) -> Report:
-    """Return the page of two players: the better one, where they differ, and of a sequential test its course."""
+    """Return the page of two players: the better one, where they differ, and of a sequential test
+    its course.
+    """
     a, b, score = result.a, result.b, result.played
     elo = elo_interval(result.score)
     tiles = [
@@ -68,9 +70,15 @@ def describe_decision(result: SprtResult) -> str:
     if result.accepted is None:
         bounds = f"LLR is {result.llr:+.2f}, between {result.llr_low:.2f} and {result.llr_high:.2f}"
         return f"The test of {test.elo0:g} against {test.elo1:g} Elo has not ended: {bounds}."
-    ahead = f"{result.a} is ahead by {f'more than {test.elo0:g}' if upper else f'less than {test.elo1:g}'}"
+    ahead = (
+        f"{result.a} is ahead by "
+        f"{f'more than {test.elo0:g}' if upper else f'less than {test.elo1:g}'}"
+    )
     error = formats.percent(test.alpha if upper else test.beta)
-    return f"The test accepts {test.elo1 if upper else test.elo0:g} Elo: {ahead} (wrong in at most {error} of tests)."
+    return (
+        f"The test accepts {test.elo1 if upper else test.elo0:g} Elo: {ahead} (wrong in at most "
+        f"{error} of tests)."
+    )
 
 
 def _draw_path(result: SprtResult) -> Figure:
@@ -146,7 +154,9 @@ def _describe_place(rating: Interval, rungs: Mapping[str, Interval]) -> str:
 
 
 def ladder_report(result: LadderResult) -> Report:
-    """Return the page of a policy's place on a ladder: its rating, its cost, and its worst positions."""
+    """Return the page of a policy's place on a ladder: its rating, its cost, and its worst
+    positions.
+    """
     name, rating, cost, ladder, game = (
         result.policy,
         result.rating,

@@ -137,7 +137,9 @@ class Report(NamedTuple):
     verdict: str
     tiles: Sequence[Tile]
     sections: Mapping[str, Parts]
-    """by heading, "" for the first one; a section without parts is left out, and so is a part that is None"""
+    """by heading, "" for the first one; a section without parts is left out, and so is a part that
+    is None
+    """
 
 
 @cache
@@ -201,7 +203,9 @@ def markdown_rows(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def link_to(path: Path, folder: Path) -> str:
-    """Return the relative address of a file, from a page in ``folder``; "" if there is no such file."""
+    """Return the relative address of a file, from a page in ``folder``; "" if there is no such
+    file.
+    """
     return (
         quote(os.fsencode(os.path.relpath(path, folder).replace(os.sep, "/")))
         if path.is_file()
@@ -218,7 +222,9 @@ def write_report(path: Path, report: Report) -> Path:
 
 
 def printable(value: Any) -> Any:
-    """Escape unprintable characters of a text: they may be invalid in SVG, or reverse the text direction."""
+    """Escape unprintable characters of a text: they may be invalid in SVG, or reverse the text
+    direction.
+    """
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return "".join(
@@ -232,7 +238,8 @@ def _template() -> Template:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, finalize=printable,
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined,
+        finalize=printable,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.globals |= {

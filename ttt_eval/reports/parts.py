@@ -29,7 +29,7 @@ NAMED = 4
 """Maximum number of moves that are listed by name."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Tables and figures
 
 
@@ -38,8 +38,8 @@ def interval_cells(
     write: Callable[[float], str],
     scale: tuple[float, float] | None = None,
 ) -> list[str | Cell]:
-    """Return estimates with the ends of their intervals, and bars on a scale: by default from the lowest end to the
-    highest.
+    """Return estimates with the ends of their intervals, and bars on a scale: by default from the
+    lowest end to the highest.
     """
     values = [value for value in column if value is not None]
     low, high = scale or (min(value.low for value in values), max(value.high for value in values))
@@ -65,7 +65,8 @@ def _write_column(writer: str, column: Sequence[Any]) -> Sequence[str | Cell]:
     """Return the cells of a column of values; None is an empty cell.
 
     Args:
-        writer: of :data:`WRITERS`, a format such as ``"{:,}"``, or a function of :mod:`ttt_eval.reports.formats`.
+        writer: of :data:`WRITERS`, a format such as ``"{:,}"``, or a function of
+            :mod:`ttt_eval.reports.formats`.
         column: the values.
     """
     if writer in WRITERS:
@@ -101,7 +102,8 @@ def table(
 def cross_table(
     key: str, names: Mapping[Key, str], cells: Mapping[tuple[Key, Key], tuple[float, str, str]]
 ) -> Table:
-    """Return the results of each of several players against each other one, a row and a column for each.
+    """Return the results of each of several players against each other one, a row and a column for
+    each.
 
     Args:
         key: of :func:`table`.
@@ -124,7 +126,7 @@ def seats_table(key: str, score: Score, names: Sequence[str]) -> Table:
     return table(key, list(rows), (1, 2))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Learning curves
 
 
@@ -146,7 +148,9 @@ def curves_figure(
 
 
 def curve_parts(groups: Sequence[Group]) -> Parts:
-    """Return figures of the exact exploitability of groups, by games and by CPU seconds, and notes on them."""
+    """Return figures of the exact exploitability of groups, by games and by CPU seconds, and notes
+    on them.
+    """
     figures, problem, notes = list[Figure](), "no run is here", list[str]()
     axes: Sequence[XAxis] = ("games", "cpu") if groups else ()
     for x in axes:
@@ -181,7 +185,8 @@ def summary_lines(summaries: Sequence[Summary]) -> list[plots.Line]:
     """
     if len(summaries) > MAX_GROUPS:
         raise Refusal(
-            f"these are {len(summaries)} groups, and at most {MAX_GROUPS} can be told apart: name fewer runs, or group "
+            f"these are {len(summaries)} groups, and at most {MAX_GROUPS} can be told apart: name "
+            "fewer runs, or group "
             f"them by fewer settings"
         )
     lines = []
@@ -203,7 +208,7 @@ def draw_summaries(summaries: Sequence[Summary], x: XAxis, y: YAxis, log: bool) 
     return plots.draw_curves(lines, X_LABELS[x], metric(y).label, distances=distances, log=log)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Tiles and sentences
 
 
@@ -237,12 +242,13 @@ def forfeits(score: Score, a: str, b: str) -> Text | None:
     return left_out(f"{words[0].upper()}{words[1:]}") if score.forfeits.first else None
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Boards
 
 
 def choice_board(
-    game: AnyGame, position: Position, shares: Float64Array, best: Sequence[int] = (), loss: float | None = None,
+    game: AnyGame, position: Position, shares: Float64Array, best: Sequence[int] = (),
+    loss: float | None = None,
     likely: float | None = None, title: str = "",
 ) -> Board:  # fmt: skip
     """Return a board with the moves played there.
@@ -320,7 +326,9 @@ def spot_board(
 
 
 def differences(game: AnyGame, spots: Sequence[Spot] | None, a: str, b: str) -> Parts:
-    """Return boards on which two players play differently; ``spots`` are None if they are not computed."""
+    """Return boards on which two players play differently; ``spots`` are None if they are not
+    computed.
+    """
     if not spots:
         return [
             left_out(page.words("not compared")) if spots is None else Text(page.words("alike"))
@@ -336,7 +344,7 @@ def differences(game: AnyGame, spots: Sequence[Spot] | None, a: str, b: str) -> 
     return [Text(page.words("differences")), *pairs]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Reproduction
 
 

@@ -1,7 +1,7 @@
 """All figures: drawn by matplotlib without a display, as files or as SVG inside a page.
 
-Colours are those of Okabe and Ito (*Color universal design*, 2008), which are distinguishable with any kind of colour
-vision. Results are blue, grey and vermilion, never red against green.
+Colours are those of Okabe and Ito (*Color universal design*, 2008), which are distinguishable with
+any kind of colour vision. Results are blue, grey and vermilion, never red against green.
 """
 
 from __future__ import annotations
@@ -47,12 +47,14 @@ NEAR_ZERO = 1e-3
 """Threshold below which an axis of distances is linear, so that it can show 0."""
 
 _DARK = {
-    "#000000": "#e8eaed", "#ffffff": "#15181c", "#d0d0d0": "#3b424b", "#8c8c8c": "#a5adb8", "#0072b2": "#56a8e0",
+    "#000000": "#e8eaed", "#ffffff": "#15181c", "#d0d0d0": "#3b424b", "#8c8c8c": "#a5adb8",
+    "#0072b2": "#56a8e0",
     "#d55e00": "#f0803c", "#009e73": "#2fbf97", "#cc79a7": "#dd9cc0",
 }  # fmt: skip
 """Colours on a dark ground in place of those on white; others are light enough."""
 _STYLE: dict[Any, Any] = {
-    "axes.grid": True, "grid.alpha": 0.3, "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "grid.alpha": 0.3, "axes.axisbelow": True, "axes.spines.top": False,
+    "axes.spines.right": False,
     "svg.fonttype": "none", "svg.hashsalt": "ttt_envs", "pdf.fonttype": 42,
 }  # fmt: skip
 """matplotlib's settings: fonts are embedded in PDF as TrueType, and text in SVG stays text."""
@@ -78,7 +80,7 @@ class Line(NamedTuple):
     high: Numbers | None = None
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Files, and figures in pages
 
 
@@ -89,7 +91,8 @@ def check_pictures() -> None:
 
 
 def render(draw: Draw, form: str, size: tuple[float, float], settings: Mapping[Any, Any]) -> bytes:
-    """Draw a figure and return it in a format of :data:`FORMATS`. The same numbers make the same bytes.
+    """Draw a figure and return it in a format of :data:`FORMATS`. The same numbers make the same
+    bytes.
 
     Args:
         draw: the drawing function.
@@ -128,7 +131,8 @@ def colour_rules(scope: str = "") -> str:
 def save_figure(
     path: Path, draw: Draw, size: tuple[float, float], settings: Mapping[Any, Any]
 ) -> Path:
-    """Draw a figure and write it in the format of its suffix, black on white; SVG also has dark colours.
+    """Draw a figure and write it in the format of its suffix, black on white; SVG also has dark
+    colours.
 
     Args:
         path: with a suffix of :data:`FORMATS`.
@@ -155,7 +159,9 @@ def save_figure(
 
 
 def save_picture(path: Path, draw: Draw) -> list[Path]:
-    """Draw a figure and write it as PNG and as SVG, with the suffixes of both in place of that of ``path``."""
+    """Draw a figure and write it as PNG and as SVG, with the suffixes of both in place of that of
+    ``path``.
+    """
     return [
         save_figure(path.with_suffix(suffix), draw, (8.0, 4.5), {"savefig.dpi": 120})
         for suffix in (".png", ".svg")
@@ -163,15 +169,16 @@ def save_picture(path: Path, draw: Draw) -> list[Path]:
 
 
 def save_for_paper(path: Path, draw: Draw, width: float = COLUMN_WIDTH) -> None:
-    """Draw a figure for a paper, as :func:`save_figure`, ``width`` inches wide: in 8-point type; PNG has 300 dots per
-    inch.
+    """Draw a figure for a paper, as :func:`save_figure`, ``width`` inches wide: in 8-point type;
+    PNG has 300 dots per inch.
     """
     settings = {"font.size": 8, "axes.linewidth": 0.6, "savefig.dpi": 300, **_PLAIN}
     save_figure(path, draw, (width, 0.6 * width), settings)
 
 
 def as_svg(draw: Draw, name: str, label: str) -> str:
-    """Draw a figure as an SVG element for inside a page, whose style sheet gives it the page's text colour and font.
+    """Draw a figure as an SVG element for inside a page, whose style sheet gives it the page's text
+    colour and font.
 
     Args:
         draw: the drawing function.
@@ -179,7 +186,8 @@ def as_svg(draw: Draw, name: str, label: str) -> str:
         label: text alternative of the figure.
 
     Returns:
-        Well-formed XML without namespaces, which HTML does not need. The same numbers make the same text.
+        Well-formed XML without namespaces, which HTML does not need. The same numbers make the same
+        text.
 
     Raises:
         ValueError: there is no matplotlib.
@@ -196,12 +204,13 @@ def as_svg(draw: Draw, name: str, label: str) -> str:
     )
     box = re.findall(r'viewBox="[^"]*"', head)[0]
     return (
-        f'<svg role="img" aria-label="{escape(label)}" {box} stroke-linejoin="round" stroke-linecap="butt">'
+        f'<svg role="img" aria-label="{escape(label)}" {box} stroke-linejoin="round" '
+        'stroke-linecap="butt">'
         f"{body.strip()}"
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Curves
 
 
@@ -213,9 +222,10 @@ def draw_curves(
     Args:
         lines: with x of 0 or more; their bands are shaded.
         x_label, y_label: labels of the axes.
-        distances: y is a distance from 0; on a log scale it is linear below 0.001. Otherwise it is on a linear scale,
-            which is from 0 to 1 for shares.
-        log: whether an axis is logarithmic if its values extend over more than a factor of ten, or down to 0.
+        distances: y is a distance from 0; on a log scale it is linear below 0.001. Otherwise it is
+            on a linear scale, which is from 0 to 1 for shares.
+        log: whether an axis is logarithmic if its values extend over more than a factor of ten, or
+            down to 0.
     """
 
     def is_log(values: Float64Array) -> bool:
@@ -257,7 +267,9 @@ def draw_curves(
 
 
 def _scale_x(axes: Axes, x: Float64Array, is_log: bool) -> None:
-    """Set an axis that begins at 0 if it is linear; a logarithmic one includes 0 if needed, and its label says so."""
+    """Set an axis that begins at 0 if it is linear; a logarithmic one includes 0 if needed, and its
+    label says so.
+    """
     from matplotlib.ticker import EngFormatter, NullLocator, SymmetricalLogLocator
 
     high = x.max() or 1.0
@@ -291,7 +303,9 @@ def _add_legend(figure: Figure, lines: Sequence[Line]) -> None:
 
 
 def error_bars(intervals: Sequence[Interval]) -> Float64Array:
-    """Return the extents of intervals below and above their means, float64[2, N], as matplotlib error bars."""
+    """Return the extents of intervals below and above their means, float64[2, N], as matplotlib
+    error bars.
+    """
     # rounding may give -1e-17 for zero
     mean, low, high = np.transpose(intervals)
     return np.maximum(0.0, [mean - low, high - mean])

@@ -1,4 +1,6 @@
-"""Results of comparisons, as pages show them: those of matches, and of ladders, language models and sweeps."""
+"""Results of comparisons, as pages show them: those of matches, and of ladders, language models and
+sweeps.
+"""
 
 from __future__ import annotations
 

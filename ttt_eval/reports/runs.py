@@ -80,8 +80,8 @@ MAX_RUNS = parts.MAX_GROUPS
 OPPONENTS = ("random", "optimal")
 """Policies that every run meets on a page of several runs, besides the other runs."""
 MAX_MARKS, MAX_RATES, MAX_BOARDS = 200, 30, 5
-"""Maximum number of marks in a plot, of marks between which results are counted (more would leave too few games between
-two), and of marks whose first move is shown."""
+"""Maximum number of marks in a plot, of marks between which results are counted (more would leave
+too few games between two), and of marks whose first move is shown."""
 MAX_PLIES = 36
 """Maximum number of moves of a sample game that are shown, the last ones."""
 SEAT_NAMES = ("moving first", "moving second")
@@ -116,7 +116,9 @@ class RunResult(NamedTuple):
 
     @property
     def measures(self) -> Mapping[str, float]:
-        """Exact measures: of its policy, or else its last ones during training, if there are any."""
+        """Exact measures: of its policy, or else its last ones during training, if there are
+        any.
+        """
         if self.strength is not None:
             return self.strength.measures
         return next((row for row in reversed(self.rows) if "exploitability" in row), {})
@@ -193,11 +195,13 @@ def read_runs(
     paths: Sequence[Path],
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> RunsResult:
-    """Read runs, and compute the exact strength and results against each other of up to ``MAX_RUNS``.
+    """Read runs, and compute the exact strength and results against each other of up to
+    ``MAX_RUNS``.
 
     Args:
         out: path of the page; links to the runs are relative to it.
-        paths: run directories of one game, or folders of them; unfinished runs play as their last checkpoint does.
+        paths: run directories of one game, or folders of them; unfinished runs play as their last
+            checkpoint does.
         progress: called with the number of exact results computed, and of all.
 
     Raises:
@@ -228,7 +232,8 @@ def read_common_game(paths: Sequence[Path]) -> AnyGame:
     """Return the game of runs that are to be compared.
 
     Raises:
-        ValueError: no run, a folder without a run, one whose ``config.json`` is damaged, or runs of different games.
+        ValueError: no run, a folder without a run, one whose ``config.json`` is damaged, or runs of
+            different games.
     """
     games = {path: RunDirectory(path).read_game() for path in list_runs(paths)}
     if len(set(games.values())) > 1:
@@ -239,7 +244,7 @@ def read_common_game(paths: Sequence[Path]) -> AnyGame:
     return next(iter(games.values()))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # One run
 
 
@@ -331,7 +336,9 @@ def _learning(run: RunResult) -> Parts:
 
 
 def _curves(run: RunResult, measured: Sequence[Row]) -> Iterator[Figure]:
-    """Yield curves of exact measurements, of results during exploration, and of the loss, as far as they are known."""
+    """Yield curves of exact measurements, of results during exploration, and of the loss, as far as
+    they are known.
+    """
     explored = (
         rates(thin_out(run.rows, MAX_RATES))
         if all(name in row for row in run.rows for name in COUNTS)
@@ -366,7 +373,9 @@ def _curves(run: RunResult, measured: Sequence[Row]) -> Iterator[Figure]:
 
 
 def rates(rows: Sequence[Row]) -> list[Row]:
-    """Return the shares of :data:`COUNTS` among the games since the previous mark, where there were any."""
+    """Return the shares of :data:`COUNTS` among the games since the previous mark, where there were
+    any.
+    """
     pairs = itertools.pairwise([{"games": 0, **dict.fromkeys(COUNTS, 0)}, *rows])
     return [
         {
@@ -379,7 +388,9 @@ def rates(rows: Sequence[Row]) -> list[Row]:
 
 
 def thin_out(rows: Sequence[Row], max_rows: int = MAX_MARKS) -> list[Row]:
-    """Return at most ``max_rows`` rows including the first and the last, evenly spaced on the log axis of games."""
+    """Return at most ``max_rows`` rows including the first and the last, evenly spaced on the log
+    axis of games.
+    """
     return [rows[index] for index in log_spaced(np.array([row["games"] for row in rows]), max_rows)]
 
 
@@ -401,7 +412,9 @@ def _play(run: RunResult) -> dict[str, Parts]:
 
 
 def _first_move(game: AnyGame, policy: Policy, solution: Solution | None) -> Parts:
-    """Return the move probabilities on the empty board, the policy's values, and the exact values."""
+    """Return the move probabilities on the empty board, the policy's values, and the exact
+    values.
+    """
     choice = first_choice(game, policy, solution=solution)
     chances = parts.map_board(
         game, "move probabilities", choice.probabilities, formats.format_probability
@@ -507,12 +520,13 @@ def _reproduce_command(run: RunResult) -> str:
     return formats.command(*words, **row, out=f"{run.directory}-again")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Several runs
 
 
 def runs_report(result: RunsResult) -> Report:
-    """Return the page of runs: of one in detail, of several side by side; settings with seeds are compared.
+    """Return the page of runs: of one in detail, of several side by side; settings with seeds are
+    compared.
 
     Raises:
         ValueError: more runs than readers can tell apart, and not of fewer settings.

@@ -87,7 +87,8 @@ def _text(value: object) -> str:
 
 
 def write_table(folder: Path) -> list[list[str]]:
-    """Write all settings of a sweep into ``table.md`` beside its ``result.json``, and return the rows, the head first.
+    """Write all settings of a sweep into ``table.md`` beside its ``result.json``, and return the
+    rows, the head first.
 
     Raises:
         OSError: no result, or a file that cannot be written.
