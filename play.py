@@ -1,3 +1,3 @@
-from ttt_apps.play import main
+from ttt_apps.terminal.command import main
 
 main()

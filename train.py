@@ -1,3 +1,3 @@
-from ttt_apps.train import main
+from ttt_apps.training.command import main
 
 main()

@@ -13,10 +13,10 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from baselines.records import records
 from baselines.search.transpositions import FOREVER, empty_table, find, num_visits, store, worth_of
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
+from ttt_envs.core.records import records
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.boards import Boards, check_opening
 from ttt_envs.game.game import Game, Position

@@ -22,8 +22,8 @@ import numpy as np
 
 from baselines.exact import MAX_SOLVER_CELLS
 from baselines.exact.count import WON, reachable_boards
-from baselines.softmax_table import softmax
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy
+from ttt_envs.agents.softmax_table import softmax
 from ttt_envs.agents.specs import Named, make_policy, make_values
 from ttt_envs.core.array_cache import MIN_CACHED_BYTES, load_or_compute
 from ttt_envs.core.checks import Refusal, check_choice, check_range

@@ -136,7 +136,9 @@ def api_page(page: str) -> str:
 
 def help_page() -> str:
     """Return the page with the ``--help`` of all commands."""
-    from ttt_apps import evaluate, play, train
+    from ttt_apps import evaluate
+    from ttt_apps.terminal import command as play
+    from ttt_apps.training import command as train
     from ttt_envs.agents.specs import load_object
 
     os.environ["COLUMNS"] = "84"

@@ -19,7 +19,7 @@ from stable_baselines3.common.env_util import make_vec_env
 
 from ttt_envs import Game, as_policy
 from ttt_eval.exact import exploitability, match_outcome
-from ttt_eval.sb3 import ExactEvalCallback
+from ttt_eval.runs.sb3_callback import ExactEvalCallback
 
 parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

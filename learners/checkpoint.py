@@ -198,8 +198,8 @@ def read_config(run: Path, fields: type = RunConfig) -> dict[str, Any]:
 
 
 def is_recorded(run: Path, config: Mapping[str, Any]) -> bool:
-    """Return whether a run is a curve that ``ttt_eval.curves.record`` wrote: it has neither
-    settings nor a policy.
+    """Return whether a run is a curve that ``ttt_eval.record`` wrote: it has neither settings nor a
+    policy.
     """
     return "games" not in config and not (run / CHECKPOINT).exists()
 

@@ -39,10 +39,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from baselines.softmax_table import PositionIndex, SoftmaxTable
 from learners.base import Checkpointable, Limits
 from learners.config import LearnerConfig, NonNegative, Positive, PositiveInt
 from learners.training import Progress, TrainingLoop
+from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import BoolArray, Float64Array

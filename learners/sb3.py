@@ -21,7 +21,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-from baselines.softmax_table import softmax
 from learners.base import Arrays, ArraySpec, Checkpointable, GreedyPolicy, discounts
 from learners.config import (
     Fraction,
@@ -43,6 +42,7 @@ from learners.training import (
 )
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.policy import Policy, best_shares
+from ttt_envs.agents.softmax_table import softmax
 from ttt_envs.agents.specs import TRUST, Named, load_object, trusted
 from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.jit import Float64Array

@@ -22,15 +22,15 @@ from learners.checkpoint import build_config, new_config, save_checkpoint
 from learners.training import TrainingLoop
 from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, read_data
 from studies.verdicts import holds_for_all, is_smaller
-from ttt_apps.runs import WARM_UP_GAMES
-from ttt_apps.train_options import default_options
+from ttt_apps.training.options import default_options
+from ttt_apps.training.runs import WARM_UP_GAMES
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import exploitability
-from ttt_eval.result_store import Unit
-from ttt_eval.statistics import Interval
+from ttt_eval.store.result_store import Unit
+from ttt_eval.store.statistics import Interval
 
 NAME = "alpha-zero"
 SEEDS = 5

@@ -15,7 +15,7 @@ from studies.svd import WEIGHT
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
 from ttt_eval.exact.strength import strength
-from ttt_eval.result_store import Unit
+from ttt_eval.store.result_store import Unit
 
 METHODS: tuple[Method, ...] = ("svd", "hosvd", "hosvd2", "hooi", "tt")
 LEARNED = "learned by q-learning"

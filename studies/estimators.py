@@ -9,7 +9,7 @@ from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, St
 from ttt_envs.game.game import Game
 from ttt_eval.audit import Auditor, AuditSettings
 from ttt_eval.audit.errors import ROUNDING
-from ttt_eval.result_store import Unit
+from ttt_eval.store.result_store import Unit
 
 EXACT, LEARNED = "exact", "learned:100"
 """Critics: exact values, and mean returns of so few other episodes that they are wrong."""

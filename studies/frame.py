@@ -20,8 +20,8 @@ from ttt_envs.core.files import write_bytes
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.reports.page import markdown_rows
 from ttt_eval.reports.plots import SERIES, error_bars, save_picture
-from ttt_eval.result_store import RESULT, TABLE, Unit, collect_results, write_csv
-from ttt_eval.statistics import Interval
+from ttt_eval.store.result_store import RESULT, TABLE, Unit, collect_results, write_csv
+from ttt_eval.store.statistics import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

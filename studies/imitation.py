@@ -40,8 +40,8 @@ from studies.trees import (
 from studies.verdicts import holds_for_all, is_above, is_sample, is_within
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import outcome
-from ttt_eval.result_store import Unit
-from ttt_eval.statistics import Interval, interval_from_seeds
+from ttt_eval.store.result_store import Unit
+from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 TEACHER_GAMES = 25
 SEEDS, PAIRS = 10, 500

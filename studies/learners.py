@@ -28,16 +28,16 @@ from studies.frame import (
     read_data,
 )
 from studies.verdicts import holds_for_all, is_above, is_within
-from ttt_apps.sweep import measure_training
+from ttt_apps.training.sweep import measure_training
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_eval.cost import COST_KEYS, cpu_seconds
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
 from ttt_eval.reports.plots import RESULTS
-from ttt_eval.result_store import Unit
-from ttt_eval.statistics import Interval, interval_from_seeds
+from ttt_eval.store.cost import COST_KEYS, cpu_seconds
+from ttt_eval.store.result_store import Unit
+from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 SOURCE = (
     "Vassiliades (2017), Implementation of Tic-Tac-Toe Agents using Reinforcement Learning "

@@ -18,8 +18,8 @@ from ttt_envs.core.jit import Float64Array
 from ttt_eval.benchmark import score_policies
 from ttt_eval.benchmark.submission import open_submission
 from ttt_eval.exact.dynamic_programming import outcome
-from ttt_eval.result_store import Unit
-from ttt_eval.statistics import Interval, interval_from_seeds
+from ttt_eval.store.result_store import Unit
+from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 SUBMISSIONS = Path(__file__).parents[1] / "benchmarks" / "submissions"
 """Submissions to the benchmark of all agents in this repository; `make bench-submissions` makes

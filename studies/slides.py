@@ -9,7 +9,7 @@ import numpy as np
 
 from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study
 from ttt_eval.matches.elo import pair_probabilities, probability_within
-from ttt_eval.result_store import Unit
+from ttt_eval.store.result_store import Unit
 
 MASTER_RATES = (0.3918, 0.3161)
 """Rates of wins and draws of the first player in 63,548 games of Chinese chess, slide 54."""

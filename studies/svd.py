@@ -28,7 +28,7 @@ from studies.frame import (
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
 from ttt_eval.reports.plots import RESULTS
-from ttt_eval.result_store import Unit
+from ttt_eval.store.result_store import Unit
 
 SOURCE = (
     "Fujita and Watanabe (2022), Information Compression and Performance Evaluation of "

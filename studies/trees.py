@@ -33,8 +33,8 @@ from ttt_eval.exact.dynamic_programming import outcome
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.score import Score
 from ttt_eval.reports.plots import RESULTS
-from ttt_eval.result_store import Unit
-from ttt_eval.statistics import Interval, difference, interval_from_pairs, median, wilson
+from ttt_eval.store.result_store import Unit
+from ttt_eval.store.statistics import Interval, difference, interval_from_pairs, median, wilson
 
 SOURCE = (
     "Song, Li, Liu and Cheng, CIS 667 Project Final Report (Syracuse University; "

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ttt_eval.statistics import Interval
+from ttt_eval.store.statistics import Interval
 
 
 def is_smaller(sample: Sequence[float], other: Sequence[float], level: float = 0.05) -> bool | None:

@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-REACHABLE = ("train.py", "evaluate.py", "play.py", "benchmarks", "tests", "examples", "tools")
+REACHABLE = (
+    "train.py",
+    "evaluate.py",
+    "play.py",
+    "benchmarks",
+    "speed",
+    "tests",
+    "examples",
+    "tools",
+)
 """of a checkout, what commands of documents name"""
 RUNNER = """
 import contextlib, io, json, sys, traceback

@@ -10,9 +10,10 @@ import os
 
 import pytest
 
-from ttt_apps import metrics, train
+from ttt_apps.training import command as train
+from ttt_apps.training import metrics
 from ttt_envs.core.files import open_to_write
-from ttt_eval import result_store
+from ttt_eval.store import result_store
 
 
 class KilledError(BaseException):

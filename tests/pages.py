@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from ttt_eval.reports.pages import write_page
-from ttt_eval.result_store import RESULT
-from ttt_eval.run_files import REPORT
+from ttt_eval.runs.run_files import REPORT
+from ttt_eval.store.result_store import RESULT
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

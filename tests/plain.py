@@ -17,7 +17,7 @@ from ttt_envs.game import reference
 from ttt_envs.game.boards import from_keys
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.rules import DRAW, NOT_OVER, place
-from ttt_eval.run_files import EVENTS
+from ttt_eval.runs.run_files import EVENTS
 
 WORD = (1 << 64) - 1
 

@@ -14,7 +14,7 @@ def bench(tmp_path):
 
     def run(*words):
         file = tmp_path / "found.json"
-        done = run_python(*words, "--json", str(file), cwd=ROOT / "benchmarks", code=None)
+        done = run_python(*words, "--json", str(file), cwd=ROOT / "speed", code=None)
         assert done.returncode == 0, done.stderr
         return done.stdout, json.loads(file.read_text())
 
@@ -50,7 +50,7 @@ def test_quick_form(file, only, parts, bench):
 
 
 def test_unknown_rows_are_refused():
-    done = run_python("mcts.py", "--only", "mcts", cwd=ROOT / "benchmarks", code=None)
+    done = run_python("mcts.py", "--only", "mcts", cwd=ROOT / "speed", code=None)
     assert done.returncode != 0
     assert "mcts-3x3-move" in done.stderr
 

@@ -29,9 +29,12 @@ from hypothesis import strategies as st
 from learners import OtherGameWarning
 from learners.checkpoint import RunPolicy, load_arrays
 from learners.config import load_learner
-from ttt_apps import cli, evaluate, play, train
+from ttt_apps import evaluate
+from ttt_apps.cli import options as cli
 from ttt_apps.evaluate import COMMANDS
-from ttt_apps.train_options import Options
+from ttt_apps.terminal import command as play
+from ttt_apps.training import command as train
+from ttt_apps.training.options import Options
 from ttt_envs import Boards, Game, Policy, from_text, make_policy, to_text
 from ttt_envs.agents.specs import POLICIES, TRUST, FromFile, load_object
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
@@ -44,8 +47,8 @@ from ttt_eval.matches.games import (
     to_notation,
     write_games,
 )
-from ttt_eval.result_store import UNITS, collect_results
-from ttt_eval.run_files import RunDirectory
+from ttt_eval.runs.run_files import RunDirectory
+from ttt_eval.store.result_store import UNITS, collect_results
 
 SEEDS = st.integers(0, 2**32 - 1)
 SCALE = float(os.environ.get("TTT_ENVS_FUZZ_SCALE", "0.05"))

@@ -6,7 +6,7 @@ import pytest
 
 from learners import LEARNERS
 from learners.config import load_learner
-from ttt_apps import train
+from ttt_apps.training import command as train
 from ttt_envs import Game
 
 GAME = Game(2, 3, 2, 0.25)

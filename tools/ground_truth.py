@@ -22,8 +22,8 @@ import tyro
 
 from baselines.exact import MAX_SOLVER_CELLS, Optimal, Solution, build, solve
 from baselines.proof_number import prove
-from ttt_apps.board import values_text
-from ttt_apps.versions import make_provenance
+from ttt_apps.cli.board import values_text
+from ttt_apps.cli.versions import make_provenance
 from ttt_envs.core.work import Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -33,7 +33,7 @@ from ttt_eval.exact.dynamic_programming import (
     outcome,
     perfect_value,
 )
-from ttt_eval.result_store import Unit, collect_results, write_csv
+from ttt_eval.store.result_store import Unit, collect_results, write_csv
 
 DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 SKIPS = (0.0, 0.1, 0.25, 0.5)

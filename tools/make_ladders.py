@@ -17,12 +17,11 @@ from typing import Any
 import tyro
 from msgspec import convert
 
+from ttt_apps.cli.versions import make_provenance
 from ttt_apps.evaluate.ladder import rung_row
-from ttt_apps.versions import make_provenance
 from ttt_envs.core.files import write_json
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.game import Game
-from ttt_eval.cost import processor
 from ttt_eval.exact.policy_cache import make_policy_once
 from ttt_eval.exact.strength import strength
 from ttt_eval.matches.ladder import (
@@ -38,9 +37,10 @@ from ttt_eval.matches.ladder import (
     read_ladder,
 )
 from ttt_eval.matches.move_cost import measure_move_costs
-from ttt_eval.metrics import LOSSES
 from ttt_eval.reports.page import markdown_rows
-from ttt_eval.result_store import Unit, collect_results, with_hash
+from ttt_eval.store.cost import processor
+from ttt_eval.store.metrics import LOSSES
+from ttt_eval.store.result_store import Unit, collect_results, with_hash
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from tempfile import TemporaryDirectory
 
 import gymnasium
 
-from ttt_apps import evaluate, train
+from ttt_apps import evaluate
+from ttt_apps.training import command as train
 from ttt_envs import mnk_v0
 from ttt_envs.core.jit import compile_at_once, kernel_folder
 

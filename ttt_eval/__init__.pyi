@@ -1,6 +1,6 @@
-from .credit import TurnReward as TurnReward
-from .credit import opponent_credit as opponent_credit
-from .credit import optimal_credit as optimal_credit
-from .curves import record as record
+from .language_models.credit import TurnReward as TurnReward
+from .language_models.credit import opponent_credit as opponent_credit
+from .language_models.credit import optimal_credit as optimal_credit
 from .puzzles import read_puzzles as read_puzzles
-from .statistics import interval_from_pairs as interval_from_pairs
+from .runs.curves import record as record
+from .store.statistics import interval_from_pairs as interval_from_pairs

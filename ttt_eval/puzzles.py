@@ -29,7 +29,7 @@ from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.exact.dynamic_programming import played_losses
 from ttt_eval.exact.strength import worst_positions
 from ttt_eval.matches.games import PlayedGame
-from ttt_eval.result_store import json_numbers, read_hashed_json, with_hash
+from ttt_eval.store.result_store import json_numbers, read_hashed_json, with_hash
 
 FILE = Path(__file__).parent / "data" / "puzzles" / "puzzles.json"
 """The built-in set."""

@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.records import records
 from ttt_envs.core.jit import Int8Array, Int64Array, UInt8Array, inlined, int64
+from ttt_envs.core.records import records
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import MAX_EDGE, Game
 from ttt_envs.game.parameters import Parameters, line_sign

@@ -36,7 +36,6 @@ from baselines.expectiminimax.lines import (
     sort_moves,
     take,
 )
-from baselines.records import Records, records
 from baselines.search.canonical import INVERSE, MAX_WORDS, PERMUTATION, Planes, mark, write_key
 from baselines.search.transpositions import FOREVER, WORTH_SHIFT, find, grow, store
 from ttt_envs.agents.policy import VALUE_TOLERANCE
@@ -51,6 +50,7 @@ from ttt_envs.core.jit import (
     kernel,
 )
 from ttt_envs.core.random import splitmix64, uniform
+from ttt_envs.core.records import Records, records
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.lines import completes_line

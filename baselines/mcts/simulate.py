@@ -9,9 +9,9 @@ import numpy as np
 from baselines.exact.tablebase import Probe, result_for_last_player
 from baselines.mcts.select import SelectionParams, prior_of, select_move, select_turn, view_sign
 from baselines.mcts.tree import ANY, Tree, is_solved
-from baselines.records import Records
 from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64, kernel, pasted
 from ttt_envs.core.random import splitmix64, uniform
+from ttt_envs.core.records import Records
 from ttt_envs.game.parameters import Parameters, line_sign
 from ttt_envs.game.rules import (
     DRAW,

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.exact.tablebase import Probe
-from baselines.records import Records, records
 from ttt_envs.core.jit import (
     Float32Array,
     Float64Array,
@@ -23,6 +22,7 @@ from ttt_envs.core.jit import (
     kernel,
     pasted,
 )
+from ttt_envs.core.records import Records, records
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters

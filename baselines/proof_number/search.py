@@ -21,11 +21,11 @@ from baselines.proof_number.threats import (
     lowest_cell,
     make_board,
 )
-from baselines.records import Records, records
 from baselines.search.canonical import Planes, mark, write_key
 from baselines.search.transpositions import find, grow, num_visits, store, worth_of
 from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64, kernel
+from ttt_envs.core.records import Records, records
 from ttt_envs.game.boards import check_opening
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import check_variants

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from baselines.records import records
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
+from ttt_envs.core.records import records
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import Game
 

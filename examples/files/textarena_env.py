@@ -24,8 +24,7 @@ class TextArenaEnv(ta.Env):
     Args:
         size, win_length, skip_chance, gravity, overlines, misere, torus: as for ``ttt/MNK-v0``.
         opponent: of a single player, a spec string or a policy.
-        reward: a function of the turns of the game and the seat, such as
-            ``ttt_eval.credit.TurnReward``.
+        reward: a function of the turns of the game and the seat, such as ``ttt_eval.TurnReward``.
         settings: other arguments of a text game: ``seat`` of a single player, ``presentation``,
             ``illegal``, ``max_asks``, ``show_legal``.
     """

@@ -14,7 +14,7 @@ from baselines.exact.verify import check_entries, describe_entry
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_eval.policy_identity import policy_identity
+from ttt_eval.store.policy_identity import policy_identity
 
 SKIPS = [0.0, 0.1, 0.25]
 SMALL = Game(2, 3, 3, 0.25)

@@ -24,7 +24,7 @@ from typing import Annotated
 
 import tyro
 
-from ttt_apps import cli
+from ttt_apps.cli import options as cli
 from ttt_envs.core.files import write_bytes
 
 HERE = Path(__file__).resolve().parent

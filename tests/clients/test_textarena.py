@@ -10,7 +10,7 @@ ta = pytest.importorskip("textarena")
 
 from ttt_envs import Game
 from ttt_envs.text import PRESENTATIONS, TextGame
-from ttt_eval.credit import TurnReward
+from ttt_eval.language_models.credit import TurnReward
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "files"))
 from textarena_env import ID

@@ -21,8 +21,13 @@ from verifiers.v1.utils.loaders import environment_class, load_environment, task
 
 from ttt_envs import Game
 from ttt_envs.text import TextGame
-from ttt_eval.credit import optimal_credit
-from ttt_eval.verifiers_env import TextTaskset, TextTasksetConfig, VerifiersEnv, VerifiersEnvConfig
+from ttt_eval.language_models.credit import optimal_credit
+from ttt_eval.language_models.verifiers_env import (
+    TextTaskset,
+    TextTasksetConfig,
+    VerifiersEnv,
+    VerifiersEnvConfig,
+)
 
 
 def fake_answer(prompt):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.softmax_table import PositionIndex, SoftmaxTable
 from learners.exact_pg import ExactPGConfig, Method, log_softmax
 from ttt_envs import Game, PhantomGame
+from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.graph.kept import KeptGraph
 from ttt_eval.exact import evaluate_policy, policy_gradient
 from ttt_eval.exact.dynamic_programming import best_response, exploitability

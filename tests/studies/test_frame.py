@@ -7,8 +7,8 @@ import pytest
 from squares import CALLS, SQUARES, Squares
 
 from studies.frame import Figure, Panel, Series, draw_figure, reproduce
-from ttt_eval.result_store import UNITS
-from ttt_eval.statistics import Interval
+from ttt_eval.store.result_store import UNITS
+from ttt_eval.store.statistics import Interval
 
 
 def run(folder, provenance=None, **options):

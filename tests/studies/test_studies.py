@@ -27,7 +27,7 @@ from ttt_eval.benchmark.scores import score_submission
 from ttt_eval.exact import exploitability, match_outcome
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.score import Score
-from ttt_eval.statistics import wilson
+from ttt_eval.store.statistics import wilson
 
 DOCUMENTED = ROOT / "docs" / "studies"
 SUBMITTED = noise.SUBMISSIONS / "q-learning.npz"

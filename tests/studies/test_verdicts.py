@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from studies import verdicts
-from ttt_eval.statistics import Interval
+from ttt_eval.store.statistics import Interval
 
 YES, NO, OPEN = Interval(0.2, 0.1, 0.3), Interval(-0.2, -0.3, -0.1), Interval(0.2, -0.1, 0.5)
 

@@ -15,9 +15,12 @@ from commands import error_of, json_of
 from explorers import run_explorer
 from processes import ROOT, run_python
 
-from ttt_apps import cli, evaluate, play, train
+from ttt_apps import evaluate
+from ttt_apps.cli import options as cli
+from ttt_apps.cli.signals import interrupt_on_signals, stop_requests
 from ttt_apps.evaluate import COMMANDS
-from ttt_apps.signals import interrupt_on_signals, stop_requests
+from ttt_apps.terminal import command as play
+from ttt_apps.training import command as train
 from ttt_envs import Game
 from ttt_envs.core.checks import Refusal
 from ttt_envs.game.game import VARIANTS
@@ -136,7 +139,7 @@ def test_the_explorer_opens_a_game_by_its_options(capsys):
 
 def test_letters_outside_the_encoding_are_replaced(tmp_path):
     (tmp_path / "names.py").write_text(
-        "from ttt_apps.cli import run_command, print_output, rows_table\n"
+        "from ttt_apps.cli.options import run_command, print_output, rows_table\n"
         "table = rows_table([{'games \\u4e94': 3}])\n"
         "run_command(lambda: (print_output('five: \\u4e94'), print_output(table), "
         "print('\\udcff')))\n"

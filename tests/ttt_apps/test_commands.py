@@ -13,12 +13,13 @@ from plain import assert_same_arrays
 from processes import ROOT
 
 from learners.checkpoint import RunPolicy, load_checkpoint
-from ttt_apps import train, versions
-from ttt_apps.train_options import default_folder, folder_name, parse_options
+from ttt_apps.cli import versions
+from ttt_apps.training import command as train
+from ttt_apps.training.options import default_folder, folder_name, parse_options
 from ttt_envs import Game, make_policy
 from ttt_eval import exact
-from ttt_eval.result_store import RESULT_VERSION
-from ttt_eval.run_files import EVENTS, METRICS
+from ttt_eval.runs.run_files import EVENTS, METRICS
+from ttt_eval.store.result_store import RESULT_VERSION
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def test_training_writes_a_run(run):
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git")
 def test_the_revision_is_that_of_its_own_checkout(tmp_path, monkeypatch):
-    installed = tmp_path / ".venv/lib/site-packages/ttt_apps/versions.py"
+    installed = tmp_path / ".venv/lib/site-packages/ttt_apps/cli/versions.py"
     installed.parent.mkdir(parents=True)
     git = ("git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x")
     for words in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "x")):
@@ -58,7 +59,10 @@ def test_the_revision_is_that_of_its_own_checkout(tmp_path, monkeypatch):
     head = subprocess.run(
         [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
     ).stdout.strip()
-    for path, revision in ((tmp_path / "ttt_apps" / "versions.py", head), (installed, None)):
+    for path, revision in (
+        (tmp_path / "ttt_apps" / "cli" / "versions.py", head),
+        (installed, None),
+    ):
         monkeypatch.setattr(versions, "__file__", str(path))
         assert versions.revision() == revision
 

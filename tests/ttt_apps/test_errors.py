@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 from commands import error_of
 
-from ttt_apps import cli, evaluate, play, train
+from ttt_apps import evaluate
+from ttt_apps.cli import options as cli
+from ttt_apps.terminal import command as play
+from ttt_apps.training import command as train
 from ttt_envs.core.checks import Refusal
 
 SWEEPS = {

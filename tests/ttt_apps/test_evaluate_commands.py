@@ -25,11 +25,11 @@ from ttt_apps.evaluate import ladder as ladder_command
 from ttt_apps.evaluate import solve
 from ttt_envs import Game
 from ttt_eval import exact
-from ttt_eval.curves import record
 from ttt_eval.matches import ladder
 from ttt_eval.matches.games import append_games, read_games
 from ttt_eval.matches.move_cost import MoveCost
-from ttt_eval.result_store import UNITS
+from ttt_eval.runs.curves import record
+from ttt_eval.store.result_store import UNITS
 
 MATCH = [
     "match",

@@ -21,7 +21,7 @@ from baselines.exact import SearchedSolution, build, solve
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
 from baselines.tables import Softmax, Table, source_values
-from ttt_apps.board import LiveGame
+from ttt_apps.cli.board import LiveGame
 from ttt_apps.explorer import server
 from ttt_apps.explorer.api import ExplorerApi
 from ttt_apps.explorer.app import MAX_REQUESTS, Guard

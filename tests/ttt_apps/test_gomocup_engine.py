@@ -14,7 +14,7 @@ from processes import ROOT
 
 from baselines.gomocup.engine import parse_cell
 from baselines.timed import Timed
-from ttt_apps.gomocup import Brain, make_timed_policy
+from ttt_apps.terminal.gomocup import Brain, make_timed_policy
 from ttt_envs import Game, Policy, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 

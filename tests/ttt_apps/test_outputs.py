@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from commands import error_of, json_of
 
-from ttt_apps import evaluate, train
-from ttt_eval.result_store import RESULT
-from ttt_eval.run_files import REPORT
+from ttt_apps import evaluate
+from ttt_apps.training import command as train
+from ttt_eval.runs.run_files import REPORT
+from ttt_eval.store.result_store import RESULT
 
 MATCH = ("match", "random", "win-or-block", "--games", "8")
 TOURNAMENT = ("match", "random", "win-or-block", "table", "--games", "8")

@@ -19,10 +19,10 @@ from rich.status import Status
 
 from baselines.exact import solve
 from baselines.mcts import MCTS
-from ttt_apps.board import board_text
-from ttt_apps.cli import PlainConsole
-from ttt_apps.replay import replay
-from ttt_apps.terminal_game import HINT_SIMULATIONS, TerminalGame
+from ttt_apps.cli.board import board_text
+from ttt_apps.cli.options import PlainConsole
+from ttt_apps.terminal.game import HINT_SIMULATIONS, TerminalGame
+from ttt_apps.terminal.replay import replay
 from ttt_envs import Game, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import Boards, cell_at, coordinate
@@ -236,7 +236,7 @@ def test_hint_names_the_move_nearest_to_the_middle_first():
 
 def test_a_long_search_is_announced_and_counted(monkeypatch):
     game, texts = Game(3, 6, 4, gravity=True), []
-    monkeypatch.setattr("ttt_apps.terminal_game.MAX_SEARCHED_CELLS", 16)
+    monkeypatch.setattr("ttt_apps.terminal.game.MAX_SEARCHED_CELLS", 16)
     monkeypatch.setattr(Status, "update", lambda self, text: texts.append(text.plain))
     output = play_session(["d", "d", "quit"], game, "optimal").output
     assert output.count("optimal searches to the end of the game, which takes minutes") == 1
@@ -460,7 +460,15 @@ def test_terminal_with_invalid_input_that_is_interrupted_or_closed(end, tmp_path
 
 
 def test_pipe_gets_plain_text_and_may_be_closed():
-    command = [sys.executable, "-m", "ttt_apps.play", "--opponent", "win-or-block", "--seed", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "ttt_apps.terminal",
+        "--opponent",
+        "win-or-block",
+        "--seed",
+        "0",
+    ]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     typed = b"b2\n\xff\xfe\nhelp\nexplain\nquit\n"
     done = subprocess.run(

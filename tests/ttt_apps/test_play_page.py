@@ -15,7 +15,7 @@ from pages import in_browser, open_pages
 from baselines.compression import decomposition
 from baselines.exact import solve
 from baselines.tables import random_play_values
-from ttt_apps.board import LiveGame
+from ttt_apps.cli.board import LiveGame
 from ttt_apps.play_page.__main__ import build_page
 from ttt_apps.play_page.nets import Net
 from ttt_apps.play_page.numbers import (

@@ -21,12 +21,15 @@ from commands import error_of, text_of
 from baselines.exact import solve
 from baselines.exact.folder import Folder
 from baselines.opening_book import read_book
-from ttt_apps import cli, evaluate, runs, train
-from ttt_apps.board import parse_position
-from ttt_apps.cli import format_value as number
+from ttt_apps import evaluate
+from ttt_apps.cli import options as cli
+from ttt_apps.cli.board import parse_position
+from ttt_apps.cli.options import format_value as number
 from ttt_apps.evaluate import COMMANDS
-from ttt_apps.metrics import RunLog
-from ttt_apps.train_options import Options, default_folder, parse_options
+from ttt_apps.training import command as train
+from ttt_apps.training import runs
+from ttt_apps.training.metrics import RunLog
+from ttt_apps.training.options import Options, default_folder, parse_options
 from ttt_envs import Boards, Game, Named
 from ttt_envs.agents.policy import Forfeit
 from ttt_envs.agents.specs import load_object
@@ -50,11 +53,11 @@ from ttt_eval.matches.match import MatchSettings, play_pairs
 from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.matches.sprt import SPRT
 from ttt_eval.matches.tournament import run_tournament
-from ttt_eval.metrics import COUNTS, LOSSES
 from ttt_eval.puzzles import from_policy
 from ttt_eval.reports.formats import game_options
-from ttt_eval.result_store import RESULT
-from ttt_eval.run_files import REPORT, RunDirectory
+from ttt_eval.runs.run_files import REPORT, RunDirectory
+from ttt_eval.store.metrics import COUNTS, LOSSES
+from ttt_eval.store.result_store import RESULT
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PLAYERS = ("random", "win-or-block")

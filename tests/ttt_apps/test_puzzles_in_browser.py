@@ -5,7 +5,7 @@ from documents import ROOT
 from explorers import serve
 from pages import IN_BROWSER, accessibility_faults, open_pages
 
-from ttt_apps import train
+from ttt_apps.training import command as train
 from ttt_envs.game.boards import coordinate, to_text
 from ttt_eval.puzzles import read_puzzles
 

@@ -21,10 +21,11 @@ from processes import ROOT
 
 from learners import LEARNERS
 from learners.checkpoint import load_checkpoint, save_checkpoint
-from ttt_apps import evaluate, train
+from ttt_apps import evaluate
+from ttt_apps.training import command as train
 from ttt_envs.core.files import write_json
 from ttt_eval.reports import runs as run_report
-from ttt_eval.run_files import CHECKPOINT, EVENTS, METRICS, REPORT, RunDirectory
+from ttt_eval.runs.run_files import CHECKPOINT, EVENTS, METRICS, REPORT, RunDirectory
 
 OPPONENTS = ["random", "win-or-block", "self", "pool:every=40,size=3"]
 RESUMABLE = [(name, opponent) for name in tiny.OURS for opponent in OPPONENTS]

@@ -16,14 +16,15 @@ from pages import read_page
 from processes import ROOT
 
 from learners.checkpoint import load_checkpoint
-from ttt_apps import sweep, train
-from ttt_apps.signals import INTERRUPTED
+from ttt_apps.cli.signals import INTERRUPTED
+from ttt_apps.training import command as train
+from ttt_apps.training import sweep
 from ttt_envs import Game, PhantomGame
 from ttt_envs.agents.specs import TRUST
-from ttt_eval.cost import cpu_seconds
 from ttt_eval.exact import exploitability
 from ttt_eval.exact.strength import strength
-from ttt_eval.run_files import REPORT, RunDirectory
+from ttt_eval.runs.run_files import REPORT, RunDirectory
+from ttt_eval.store.cost import cpu_seconds
 
 SWEEP = """
 seeds = 2

@@ -12,8 +12,9 @@ import pytest
 from commands import error_of
 
 from learners.checkpoint import read_config
-from ttt_apps import runs, train
 from ttt_apps.evaluate import main as evaluate
+from ttt_apps.training import command as train
+from ttt_apps.training import runs
 from ttt_envs import Game
 from ttt_envs.agents.specs import TRUST, FromFile
 

@@ -71,7 +71,7 @@ def test_the_task_set_without_its_library_names_the_extra(monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "verifiers"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "verifiers", None)
-    for name in ("ttt_text", "ttt_eval.verifiers_env"):
+    for name in ("ttt_text", "ttt_eval.language_models.verifiers_env"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(ModuleNotFoundError, match=r"ttt-text needs verifiers, .*\[verifiers\]"):
         importlib.import_module("ttt_text")

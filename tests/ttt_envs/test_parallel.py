@@ -58,7 +58,7 @@ def two_workers(folder):
     lines = [
         "import threading, time",
         "from test_parallel import map_blocks, stay",
-        "from ttt_apps.cli import run_command",
+        "from ttt_apps.cli.options import run_command",
         # as of a progress bar
         "threading.Thread(target=time.sleep, args=[300], daemon=True).start()",
         "print('begun', flush=True)",

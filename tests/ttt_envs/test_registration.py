@@ -28,7 +28,7 @@ def test_large_libraries_are_imported_on_demand_and_an_id_needs_no_import(fresh)
     printed = fresh(
         "import sys, gymnasium",
         "print(gymnasium.make('ttt_envs:ttt/TicTacToe-v0').spec.id, 'ttt_envs' in sys.modules)",
-        "import ttt_envs, ttt_apps.train, ttt_apps.evaluate, ttt_apps.play",
+        "import ttt_envs, ttt_apps.training.command, ttt_apps.evaluate, ttt_apps.terminal.command",
         "large = {'numba', 'scipy', 'matplotlib', 'tensorflow', 'torch', 'pygame'}",
         "print(large & set(sys.modules), ttt_envs.Game())",
     )

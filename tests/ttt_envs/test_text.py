@@ -20,7 +20,7 @@ from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.rules import Outcome, winner
 from ttt_envs.text import PRESENTATIONS, Problem, TextGame, make_presentation, parse_answer, present
 from ttt_envs.text.answers import MAX_ANSWER_LENGTH
-from ttt_eval.credit import TurnReward
+from ttt_eval.language_models.credit import TurnReward
 
 TIC_TAC_TOE = Game(skip_chance=0.25)
 FALLING = Game(3, 4, 3, gravity=True)

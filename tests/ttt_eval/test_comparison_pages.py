@@ -24,10 +24,10 @@ from ttt_eval.reports.formats import duration, format_elo, format_interval, like
 from ttt_eval.reports.pages import write_page
 from ttt_eval.reports.parts import interval_cells
 from ttt_eval.reports.results import MAX_BYTES
-from ttt_eval.result_store import RESULT
-from ttt_eval.run_files import REPORT
-from ttt_eval.statistics import Interval, interval_from_seeds
-from ttt_eval.sweep import RunResult, write_sweep
+from ttt_eval.runs.run_files import REPORT
+from ttt_eval.runs.sweep import RunResult, write_sweep
+from ttt_eval.store.result_store import RESULT
+from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 SKIP = Game(skip_chance=0.25)
 PROVENANCE = {"versions": {"ttt_envs": "0"}, "code": "abc"}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ttt_envs import Game
-from ttt_eval.cost import Meter
 from ttt_eval.matches.move_cost import measure_move_costs
+from ttt_eval.store.cost import Meter
 
 
 def test_meter_adds_usage_to_the_current_phase():

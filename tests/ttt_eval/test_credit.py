@@ -12,8 +12,13 @@ from baselines.exact import solve
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.game.rules import Outcome
 from ttt_envs.text import PRESENTATIONS, TextGame, Turn
-from ttt_eval.credit import TurnReward, describe_seat, opponent_credit, optimal_credit
 from ttt_eval.exact.best_response_values import BestResponseValues
+from ttt_eval.language_models.credit import (
+    TurnReward,
+    describe_seat,
+    opponent_credit,
+    optimal_credit,
+)
 
 SKIPS = (0.0, 0.25, 0.5)
 OPPONENTS = ("random", "win-or-block", "optimal:epsilon=0.3")

@@ -10,7 +10,7 @@ from commands import rows_of
 
 from ttt_envs import Game
 from ttt_eval import exact
-from ttt_eval.curves import (
+from ttt_eval.runs.curves import (
     Curve,
     Group,
     group_curves,

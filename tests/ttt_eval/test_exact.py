@@ -28,6 +28,7 @@ from baselines.exact import solve
 from ttt_envs import Game, make_policy
 from ttt_envs.core.work import Work
 from ttt_envs.game.boards import from_keys
+from ttt_envs.graph.estimate import boards_by_stones
 from ttt_eval.exact.dynamic_programming import (
     best_response,
     exploitability,
@@ -38,7 +39,6 @@ from ttt_eval.exact.dynamic_programming import (
     regret,
     regret_table,
 )
-from ttt_eval.exact.estimate import boards_by_stones
 
 pytestmark = pytest.mark.usefixtures("private_cache")
 GAMES = [T3, SKIP3, Game(1, 5, 3, 0.9), Game(3, 2, 1), Game(1, 1, 1), *SMALL_VARIANTS]

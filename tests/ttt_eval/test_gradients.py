@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from baselines.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs import Game
+from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
 from ttt_eval.exact import evaluate_policy, outcome, policy_gradient
 
 SMALL, SKIP3 = Game(2, 3, 2, 0.25), Game(skip_chance=0.25)

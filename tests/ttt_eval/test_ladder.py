@@ -23,7 +23,7 @@ from ttt_eval.matches.ladder import (
     read_ladder,
 )
 from ttt_eval.matches.move_cost import MoveCost
-from ttt_eval.result_store import RESULT, hash_data
+from ttt_eval.store.result_store import RESULT, hash_data
 
 PROVENANCE = {"code": "this"}
 GAME = Game(skip_chance=0.25)

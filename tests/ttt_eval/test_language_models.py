@@ -21,7 +21,8 @@ from processes import ROOT, python_path, run_python
 from stub_endpoint import KEY, MOVES, Stub, answers_badly, serve_stub
 
 from baselines.exact import solve
-from ttt_apps import cli, evaluate
+from ttt_apps import evaluate
+from ttt_apps.cli import options as cli
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards, from_text
@@ -30,13 +31,13 @@ from ttt_envs.game.rules import NOT_OVER, chance_outcomes
 from ttt_envs.game.symmetry import symmetries
 from ttt_envs.text import make_presentation, parse_answer, present
 from ttt_envs.text.text_game import TextGameConfig
-from ttt_eval.credit import turn_credits
 from ttt_eval.exact import exploitability, outcome, regret
 from ttt_eval.language_models.asking import Answer, Interview, Sampling, make_ask, open_answers
+from ttt_eval.language_models.credit import turn_credits
 from ttt_eval.language_models.dataset import make_rows
 from ttt_eval.language_models.results import evaluate_model, make_games, reachable_positions
 from ttt_eval.matches.luck import make_correction
-from ttt_eval.result_store import RESULT
+from ttt_eval.store.result_store import RESULT
 
 needs_client = pytest.mark.needs("openai")
 

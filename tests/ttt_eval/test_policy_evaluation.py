@@ -10,8 +10,8 @@ from exactly import SMALL_VARIANTS, answers, chances, play_out, policy_of, start
 from numpy.testing import assert_allclose, assert_array_equal
 from players import FirstEmpty
 
-from baselines.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs import Game
+from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.core.work import Work
 from ttt_envs.game.rules import DRAW
 from ttt_eval.exact import evaluate_policy

@@ -13,7 +13,7 @@ from ttt_envs.game.boards import from_text
 from ttt_eval.exact import exploitability
 from ttt_eval.exact.policy_cache import make_policy_once
 from ttt_eval.matches.luck import make_correction
-from ttt_eval.policy_identity import policy_identity
+from ttt_eval.store.policy_identity import policy_identity
 
 
 def test_policy_identity_covers_its_files(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from ttt_envs.game.rules import legal, winner
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.exact import proved_positions
 from ttt_eval.exact.proved_positions import keep_probabilities, read_proved, summarize
-from ttt_eval.result_store import hash_data
+from ttt_eval.store.result_store import hash_data
 
 SMALL = PositionSetPlan(Game(3, 4, 3), (2, 8), count=30, quick=10, wins=20, nodes=5000, seed=3)
 

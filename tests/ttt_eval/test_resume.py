@@ -22,7 +22,7 @@ from ttt_eval.matches.match import MatchSettings
 from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.matches.sprt import SPRT, run_sprt
 from ttt_eval.matches.tournament import run_tournament
-from ttt_eval.result_store import UNITS
+from ttt_eval.store.result_store import UNITS
 
 GAME = Game(skip_chance=0.25)
 CODE = {"code": "this"}

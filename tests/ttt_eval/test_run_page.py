@@ -19,12 +19,12 @@ from scipy.special import stdtrit
 from baselines.exact import solve
 from learners import CONFIG
 from learners.checkpoint import CHECKPOINT, COST, METRICS, RunPolicy
-from ttt_apps import evaluate, train
+from ttt_apps import evaluate
+from ttt_apps.training import command as train
 from ttt_envs.game.boards import Boards, coordinate, from_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import PhantomGame
 from ttt_eval import exact, record
-from ttt_eval.curves import group_curves, read_curves
 from ttt_eval.exact.strength import Strength, first_choice, strength, worst_positions
 from ttt_eval.reports import plots
 from ttt_eval.reports.formats import explorer_command, format_interval, number
@@ -32,7 +32,8 @@ from ttt_eval.reports.groups import measure_groups
 from ttt_eval.reports.page import write_report
 from ttt_eval.reports.parts import choice_board
 from ttt_eval.reports.runs import MAX_MARKS, rates, read_runs, runs_report, thin_out, write_run_page
-from ttt_eval.run_files import FIRST, REPORT, RunDirectory
+from ttt_eval.runs.curves import group_curves, read_curves
+from ttt_eval.runs.run_files import FIRST, REPORT, RunDirectory
 
 SKIP = Game(skip_chance=0.25)
 SECTIONS = [

@@ -44,7 +44,7 @@ def model_of(name, games=None):
 
 
 def callback(game, *arguments, **settings):
-    from ttt_eval.sb3 import ExactEvalCallback  # which imports Stable-Baselines3
+    from ttt_eval.runs.sb3_callback import ExactEvalCallback  # which imports Stable-Baselines3
 
     return ExactEvalCallback(game, *arguments, **{"verbose": 0, **settings})
 

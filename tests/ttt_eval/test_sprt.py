@@ -11,7 +11,7 @@ from ttt_eval.matches.match import BLOCK, PAIRS_PER_SEED_BLOCK, MatchSettings, p
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import SPRT, run_sprt
-from ttt_eval.result_store import RESULT, UNITS
+from ttt_eval.store.result_store import RESULT, UNITS
 
 GAME = Game(skip_chance=0.25)
 TEST = SPRT(0, 20)

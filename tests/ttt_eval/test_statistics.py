@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ttt_eval import statistics
+from ttt_eval.store import statistics
 
 
 def test_wilson_interval_has_its_published_values():

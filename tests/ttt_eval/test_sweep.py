@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from ttt_eval import sweep
 from ttt_eval.reports.sweep import write_table
-from ttt_eval.statistics import interval_from_seeds
+from ttt_eval.runs import sweep
+from ttt_eval.store.statistics import interval_from_seeds
 
 WHOLE = """
 seeds = 2

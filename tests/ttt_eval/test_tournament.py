@@ -12,7 +12,7 @@ from ttt_eval.matches.elo import elo, elo_from_score, score_from_elo
 from ttt_eval.matches.match import BLOCK, Call, MatchSettings, play_block
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.tournament import PRIOR, bradley_terry, run_tournament
-from ttt_eval.result_store import RESULT, UNITS
+from ttt_eval.store.result_store import RESULT, UNITS
 
 GAME = Game(skip_chance=0.25)
 PROVENANCE = {"code": "this"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import tyro
 
-from ttt_apps.cli import GLOBAL, command_words, installed_names, parse, run_command
+from ttt_apps.cli.options import GLOBAL, command_words, installed_names, parse, run_command
 from ttt_envs.agents.specs import load_object
 from ttt_envs.core.checks import Refusal, closest_names
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from ttt_apps import cli
+from ttt_apps.cli import options as cli
 from ttt_eval.audit import ESTIMATORS, Auditor, AuditSettings, TooManyGroups, make_estimator
 
 ALL = "all"

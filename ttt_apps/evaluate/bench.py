@@ -12,9 +12,9 @@ from typing import Annotated, Any
 
 import tyro
 
-from ttt_apps import cli
-from ttt_apps.train_options import folder_name
-from ttt_apps.versions import make_provenance, versions
+from ttt_apps.cli import options as cli
+from ttt_apps.cli.versions import make_provenance, versions
+from ttt_apps.training.options import folder_name
 from ttt_envs.core.files import write_bytes, write_json
 from ttt_eval.benchmark.agents import AGENTS, load_agent
 from ttt_eval.benchmark.comparison import compare_submissions
@@ -23,9 +23,9 @@ from ttt_eval.benchmark.runs import list_runs, run_benchmark
 from ttt_eval.benchmark.scores import SubmissionScores, read_scores, score_submission, to_json
 from ttt_eval.benchmark.submission import FILE, Submission, open_submission
 from ttt_eval.benchmark.tasks import SEEDS, TASKS, Task, find_task
-from ttt_eval.cost import processor
 from ttt_eval.reports import benchmark as pages
-from ttt_eval.result_store import UNITS
+from ttt_eval.store.cost import processor
+from ttt_eval.store.result_store import UNITS
 
 QUICK_TASKS = ("random", "chance-25", "self-play", "masks")
 QUICK_STEPS, QUICK_SEEDS = 20_000, 2

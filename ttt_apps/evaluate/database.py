@@ -13,8 +13,8 @@ import tyro
 from baselines.exact import Work, build, estimate, open_layers
 from baselines.exact.folder import Folder
 from baselines.exact.verify import check_entries, describe_entry
-from ttt_apps import cli
-from ttt_apps.board import parse_position, values_json, values_text
+from ttt_apps.cli import options as cli
+from ttt_apps.cli.board import parse_position, values_json, values_text
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.parallel import map_blocks
 from ttt_envs.game.boards import Boards

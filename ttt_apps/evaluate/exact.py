@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from ttt_apps import cli
+from ttt_apps.cli import options as cli
+from ttt_envs.agents.specs import make_pure
 from ttt_envs.game.game import Game
 from ttt_eval.exact import dynamic_programming
 from ttt_eval.exact.policy_cache import cached
@@ -27,10 +28,8 @@ class Exact(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
     def run(self) -> None:
         """Compute and print."""
         game = self.any_game_for(self.a, self.b)
-        a, b = (
-            dynamic_programming.make_pure(self.a, game),
-            dynamic_programming.make_pure(self.b, game),
-        )
+        a = make_pure(self.a, game)
+        b = make_pure(self.b, game)
         with cli.bar("moving first") as progress:
             first = dynamic_programming.outcome(game, a, b, work=self.work(progress))
         with cli.bar("moving second") as progress:
@@ -58,7 +57,7 @@ class Exploitability(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
     def run(self) -> None:
         """Compute and print."""
         game = self.any_game_for(self.a)
-        policy = dynamic_programming.make_pure(self.a, game)
+        policy = make_pure(self.a, game)
         policy = cached(policy, game) if isinstance(game, Game) else policy
         with cli.bar("best responses") as progress:
             best = dynamic_programming.exploitation(game, policy, work=self.work(progress))

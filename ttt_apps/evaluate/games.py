@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import tyro
 
-from ttt_apps import cli
-from ttt_apps.replay import find_game
+from ttt_apps.cli import options as cli
+from ttt_apps.terminal.replay import find_game
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import write_atomically
 from ttt_envs.game.boards import MOVERS, coordinate

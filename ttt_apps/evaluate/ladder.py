@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from ttt_apps import cli
-from ttt_apps.versions import make_provenance
+from ttt_apps.cli import options as cli
+from ttt_apps.cli.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_eval.matches import ladder as ladders
-from ttt_eval.metrics import LOSSES, describe_losses
-from ttt_eval.policy_identity import policy_identity
+from ttt_eval.store.metrics import LOSSES, describe_losses
+from ttt_eval.store.policy_identity import policy_identity
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from learners import LEARNERS
-from ttt_apps import cli
+from ttt_apps.cli import options as cli
 from ttt_apps.evaluate.reproduce import load_studies
 from ttt_envs.agents.specs import POLICIES, load_object
 

@@ -15,9 +15,9 @@ from msgspec import convert
 from rich.table import Table
 
 from baselines.exact import MAX_SOLVER_CELLS
-from ttt_apps import cli
-from ttt_apps.train_options import folder_name
-from ttt_apps.versions import make_provenance
+from ttt_apps.cli import options as cli
+from ttt_apps.cli.versions import make_provenance
+from ttt_apps.training.options import folder_name
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import cache_root
 from ttt_envs.core.checks import check_range, name_place
@@ -26,8 +26,8 @@ from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.language_models.asking import TIMEOUT_S, Interview, Sampling, make_ask, open_answers
 from ttt_eval.language_models.results import estimate_usage, evaluate_model
 from ttt_eval.matches.luck import check_correction
-from ttt_eval.metrics import write_rows
-from ttt_eval.result_store import RESULT
+from ttt_eval.store.metrics import write_rows
+from ttt_eval.store.result_store import RESULT
 
 DEFAULT_GAMES = 100
 UNPRINTED_KEYS = ("pairs", "corrected", "moves", "blunders", "exact")

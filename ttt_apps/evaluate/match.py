@@ -15,9 +15,9 @@ from rich.table import Table
 from tyro.constructors import PrimitiveConstructorSpec
 
 from baselines.timed import Clock
-from ttt_apps import cli
-from ttt_apps.train_options import changed_values, folder_name
-from ttt_apps.versions import make_provenance
+from ttt_apps.cli import options as cli
+from ttt_apps.cli.versions import make_provenance
+from ttt_apps.training.options import changed_values, folder_name
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import write_json
@@ -31,7 +31,7 @@ from ttt_eval.matches.match import MatchSettings, play_blocks
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
 from ttt_eval.reports.matches import describe_decision
-from ttt_eval.result_store import RESULT
+from ttt_eval.store.result_store import RESULT
 
 FACTS = (
     "score",

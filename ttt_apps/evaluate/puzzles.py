@@ -13,13 +13,13 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-from ttt_apps import cli
+from ttt_apps.cli import options as cli
 from ttt_envs.core.checks import Refusal
 from ttt_envs.game.boards import coordinate, to_text
 from ttt_eval.matches.games import read_games
 from ttt_eval.puzzles import Puzzle, from_games, from_policy, read_puzzles, write_puzzles
 from ttt_eval.reports.formats import game_options
-from ttt_eval.sweep import to_command_line
+from ttt_eval.runs.sweep import to_command_line
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import tyro
 
-from ttt_apps import cli
-from ttt_apps.versions import make_provenance
+from ttt_apps.cli import options as cli
+from ttt_apps.cli.versions import make_provenance
 from ttt_envs.agents.specs import load_object
 from ttt_envs.core.checks import Refusal, find_named
 from ttt_envs.core.jit import compile_at_once

@@ -8,10 +8,14 @@ from typing import Annotated, Any
 
 import tyro
 
-from ttt_apps import cli
-from ttt_apps.runs import report_run
+from ttt_apps.cli import options as cli
+from ttt_apps.training.runs import report_run
 from ttt_envs.core.checks import check_range
-from ttt_eval.curves import (
+from ttt_eval.reports.page import write_report
+from ttt_eval.reports.parts import draw_summaries
+from ttt_eval.reports.plots import COLUMN_WIDTH, save_for_paper
+from ttt_eval.reports.runs import read_common_game, read_runs, runs_report
+from ttt_eval.runs.curves import (
     COLUMNS,
     Summary,
     XAxis,
@@ -20,12 +24,8 @@ from ttt_eval.curves import (
     summarize_groups,
     write_summaries,
 )
-from ttt_eval.metrics import YAxis
-from ttt_eval.reports.page import write_report
-from ttt_eval.reports.parts import draw_summaries
-from ttt_eval.reports.plots import COLUMN_WIDTH, save_for_paper
-from ttt_eval.reports.runs import read_common_game, read_runs, runs_report
-from ttt_eval.run_files import RunDirectory
+from ttt_eval.runs.run_files import RunDirectory
+from ttt_eval.store.metrics import YAxis
 
 MIN_WIDTH, MAX_WIDTH = 1.5, 20.0
 """Limits of the width of a figure in inches."""
@@ -64,10 +64,10 @@ class Compare(cli.TrustOptions, cli.OutputOptions):
     """Write a page that shows runs of one game side by side, and compares settings over their
     seeds.
 
-    RUN is a run directory, that of ttt_eval.curves.record too, or a folder of them. The page has
-    learning curves and, of up to twelve runs, their exact results against each other, their first
-    moves, the positions in which the two best differ most, their costs, and the settings in which
-    they differ. An unfinished run plays as its last checkpoint does.
+    RUN is a run directory, that of ttt_eval.record too, or a folder of them. The page has learning
+    curves and, of up to twelve runs, their exact results against each other, their first moves, the
+    positions in which the two best differ most, their costs, and the settings in which they differ.
+    An unfinished run plays as its last checkpoint does.
     """
 
     runs: Runs = tyro.MISSING
@@ -95,9 +95,9 @@ class Plot(cli.JsonOptions, cli.OutputOptions):
     """Draw learning curves: the median over seeds, and their range; with six or more its 95%
     interval.
 
-    RUN is a run directory, that of ttt_eval.curves.record with the measurements of an agent of
-    yours too, the folder of a sweep, or a folder of runs. Curves with different log points are
-    interpolated between them, over the range that all of a group cover.
+    RUN is a run directory, that of ttt_eval.record with the measurements of an agent of yours too,
+    the folder of a sweep, or a folder of runs. Curves with different log points are interpolated
+    between them, over the range that all of a group cover.
     """
 
     runs: Runs = tyro.MISSING

@@ -15,14 +15,14 @@ from baselines.exact.count import MAX_COUNTED_CELLS
 from baselines.exact.layers import check_size, estimate, is_layered
 from baselines.exact.solve import is_searched, is_stored
 from baselines.proof_number import check_provable, prove
-from ttt_apps import cli
-from ttt_apps.board import parse_position, values_json, values_text
+from ttt_apps.cli import options as cli
+from ttt_apps.cli.board import parse_position, values_json, values_text
 from ttt_envs.agents.policy import best_moves
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import COLUMNS, Boards, coordinate, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import DRAW
-from ttt_eval.exact.estimate import gib
+from ttt_envs.graph.estimate import gib
 
 Result = tuple[dict[str, Any], Float64Array, dict[str, dict[str, Any] | None]]
 """Values of the empty board and of a position, values of its moves (NaN if illegal), and further

@@ -17,7 +17,7 @@ import numpy as np
 
 from baselines.compression import Method
 from learners.checkpoint import policy_name
-from ttt_apps.board import LiveGame
+from ttt_apps.cli.board import LiveGame
 from ttt_apps.explorer import policies
 from ttt_apps.explorer.panels import Panels, refused_panels
 from ttt_apps.explorer.review import review_game, to_played_game
@@ -28,8 +28,8 @@ from ttt_envs.agents.policy import act
 from ttt_envs.core.checks import Refusal
 from ttt_envs.game.boards import Boards, check_opening, from_text
 from ttt_envs.game.game import Game
+from ttt_envs.graph.estimate import affordable
 from ttt_envs.version import __version__
-from ttt_eval.exact.estimate import affordable
 from ttt_eval.puzzles import Puzzle, from_games, from_policy, read_puzzles
 from ttt_eval.reports.formats import MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP
 

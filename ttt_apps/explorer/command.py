@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import tyro
 
-from ttt_apps.cli import (
+from ttt_apps.cli.options import (
     DATABASES,
     GAME_FIELDS,
     Count,

@@ -23,7 +23,7 @@ from baselines.mcts import MCTS
 from baselines.proof_number import MAX_PROOF_CELLS, TAKEN, UNDECIDED, Prover
 from baselines.tables import Softmax, Table, source_values
 from learners.checkpoint import policy_name
-from ttt_apps.cli import installed_names
+from ttt_apps.cli.options import installed_names
 from ttt_apps.explorer.policies import MAX_TABLE_CELLS, check_spec, check_table, max_depth
 from ttt_apps.explorer.root import Root
 from ttt_apps.explorer.schemas import PanelRequest
@@ -41,8 +41,8 @@ from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_eval.exact.strength import choice_in
-from ttt_eval.result_store import json_numbers
-from ttt_eval.run_files import RunDirectory, run_folder
+from ttt_eval.runs.run_files import RunDirectory, run_folder
+from ttt_eval.store.result_store import json_numbers
 
 REFUSALS = Refusal, OSError, MemoryError
 """Errors of what is asked for; all others are those of the server."""

@@ -9,7 +9,7 @@ from typing import cast
 from learners.registry import CONFIG
 from ttt_envs.core.checks import Refusal, closest_names
 from ttt_envs.game.game import Game
-from ttt_eval.run_files import RunDirectory
+from ttt_eval.runs.run_files import RunDirectory
 
 MAX_RUNS, MAX_DEPTH = 200, 3
 """Maximum number of listed runs, and maximum depth of their folders below the root."""

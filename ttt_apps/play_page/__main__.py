@@ -14,7 +14,7 @@ from typing import Any
 
 import tyro
 
-from ttt_apps.cli import command_words, parse, print_status, run_command
+from ttt_apps.cli.options import command_words, parse, print_status, run_command
 
 TITLE = "Tic-tac-toe with skipped turns"
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"

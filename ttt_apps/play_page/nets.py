@@ -98,7 +98,7 @@ def train_nets(games: list[Game]) -> None:
                 "0",
                 "--no-report",
             ]
-            subprocess.run([sys.executable, "-m", "ttt_apps.train", *words], check=True)
+            subprocess.run([sys.executable, "-m", "ttt_apps.training", *words], check=True)
             learned = load_checkpoint(run)["learner"]
             weights |= {f"{game.slug}.{name}": learned[f"net.{name}"] for name in WEIGHTS}
     save_arrays(FILE, weights)

@@ -255,6 +255,26 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
         ) from problem
 
 
+def make_pure(spec: str | Policy, game: AnyGame) -> Policy:
+    """Return the policy of a spec if it is pure, a function of the board.
+
+    Args:
+        spec: a spec string or a policy.
+        game: the game.
+
+    Raises:
+        ValueError: an unknown policy, or one that is not pure.
+    """
+    policy = make_policy(spec, game)
+    if not policy.pure:
+        raise Refusal(
+            f"{policy} is not pure: its moves depend on more than the board, so it has no exact "
+            "result. "
+            f"Sample it with evaluate.py match"
+        )
+    return policy
+
+
 def make_values(argument: str, spec: str | Policy, game: AnyGame) -> Values:
     """Return the policy of an argument, as :func:`make_policy`, which must have values.
 

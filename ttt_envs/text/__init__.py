@@ -3,8 +3,8 @@ both seats.
 
 One game has several presentations, all equivalent: each cell has one name, and each position one
 text. So a difference between the results of a model on two presentations is due to the words, not
-to the game. Nothing here needs more than the base installation; ``ttt_eval.credit`` computes the
-exact credit of each turn.
+to the game. Nothing here needs more than the base installation; ``ttt_eval.language_models.credit``
+computes the exact credit of each turn.
 """
 
 import lazy_loader

@@ -29,8 +29,7 @@ class TextConfig(GameConfig, TextOptions):
         seat: the caller's seat: 'first', 'second', or 'alternate' (starting with first).
         rules: whether every observation contains the rules; by default the first one only.
         reward: a function of the turns since the previous answer and the seat, such as
-            ttt_eval.credit.TurnReward; by default the result,
-            ttt_envs.text.text_game.result_reward.
+            ttt_eval.TurnReward; by default the result, ttt_envs.text.text_game.result_reward.
         render_mode: None or 'ansi', the current observation.
     """
 

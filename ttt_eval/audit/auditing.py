@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from baselines.softmax_table import PositionIndex
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import make_policy
+from ttt_envs.agents.softmax_table import PositionIndex
+from ttt_envs.agents.specs import make_policy, make_pure
 from ttt_envs.core.checks import Refusal, check_choice, check_range
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array
@@ -38,9 +38,8 @@ from ttt_eval.audit.errors import (
     gradient_errors,
 )
 from ttt_eval.audit.estimators import Batch, Estimator, accumulate, make_estimator
-from ttt_eval.exact.dynamic_programming import make_pure
 from ttt_eval.exact.policy_evaluation import Critic, PolicyEvaluation, evaluate_policy, query_values
-from ttt_eval.statistics import Interval
+from ttt_eval.store.statistics import Interval
 
 EXACT, ZERO, LEARNED = "exact", "zero", "learned:"
 """Names of the critics that are no policy; a number of episodes follows the last."""

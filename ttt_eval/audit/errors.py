@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
-from ttt_eval.statistics import Interval, interval_from_seeds
+from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

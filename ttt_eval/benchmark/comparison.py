@@ -20,7 +20,7 @@ from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array
 from ttt_eval.benchmark.scores import SubmissionScores
 from ttt_eval.benchmark.tasks import TASKS, Axis, find_task, find_tasks
-from ttt_eval.statistics import Interval
+from ttt_eval.store.statistics import Interval
 
 MIN_SEEDS = 5
 """Minimum number of seeds of two submissions of which one can be called better."""

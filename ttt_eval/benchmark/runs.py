@@ -26,8 +26,8 @@ from ttt_eval.benchmark.submission import (
     tabulate,
 )
 from ttt_eval.benchmark.tasks import SEEDS, TASKS, BudgetSpent, Task, find_task, find_tasks
-from ttt_eval.cost import Meter, cpu_seconds
-from ttt_eval.result_store import Unit, collect_results
+from ttt_eval.store.cost import Meter, cpu_seconds
+from ttt_eval.store.result_store import Unit, collect_results
 
 MIN_STEPS, MAX_SEEDS = 200, 100
 """Minimum steps of a run, which has its first checkpoint after one step or more, and maximum number

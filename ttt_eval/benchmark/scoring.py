@@ -18,7 +18,7 @@ import numpy as np
 from baselines.exact import solve
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import make_policy
+from ttt_envs.agents.specs import make_policy, make_pure
 from ttt_envs.core.array_cache import load_or_compute
 from ttt_envs.core.checks import Refusal, TypeRefusal
 from ttt_envs.core.jit import Float64Array
@@ -36,8 +36,8 @@ from ttt_eval.exact.dynamic_programming import (
     outcome,
     regret,
 )
-from ttt_eval.exact.results import OutcomeProbabilities, in_seats, make_pure
-from ttt_eval.result_store import RESULT_VERSION
+from ttt_eval.exact.results import OutcomeProbabilities, in_seats
+from ttt_eval.store.result_store import RESULT_VERSION
 
 
 class TaskScore(NamedTuple):

@@ -32,6 +32,7 @@ from msgspec import Meta, Struct, json
 from numpy.typing import NDArray
 
 from ttt_envs.agents.policy import Policy, normalise
+from ttt_envs.agents.specs import make_pure
 from ttt_envs.core.checks import Refusal, name_place, quote
 from ttt_envs.core.files import open_to_read, write_atomically
 from ttt_envs.core.hash_index import find_sorted
@@ -41,7 +42,6 @@ from ttt_envs.game.boards import Boards, keys, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.graph.layers import all_positions, query_policy
 from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, TASKS, Task, find_task
-from ttt_eval.exact.dynamic_programming import make_pure
 
 STORED = np.float16
 """type of stored values, and of probabilities on small boards"""

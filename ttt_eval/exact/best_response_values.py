@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import make_pure
 from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array, UInt64Array
@@ -16,7 +17,7 @@ from ttt_envs.game.game import Game
 from ttt_envs.graph.layers import Traversal, check_cells, to_keys
 from ttt_envs.graph.passes import backward
 from ttt_eval.exact.dynamic_programming import keep_layers
-from ttt_eval.exact.results import in_seats, make_pure
+from ttt_eval.exact.results import in_seats
 
 
 class BestResponseValues:

@@ -17,20 +17,20 @@ import numpy as np
 from baselines.exact import MAX_SOLVER_CELLS, solve
 from baselines.exact.layers import is_layered, start_value
 from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import make_pure
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
+from ttt_envs.graph.estimate import KEPT_BYTES_PER_BOARD, watch
 from ttt_envs.graph.layers import Traversal
 from ttt_envs.graph.passes import DRAW, WIN_0, WIN_1, backward, forward
-from ttt_eval.exact.estimate import KEPT_BYTES_PER_BOARD, watch
 from ttt_eval.exact.phantom_best_response import best_response as search_best_response
 from ttt_eval.exact.results import Exploitation as Exploitation
 from ttt_eval.exact.results import OutcomeProbabilities as OutcomeProbabilities
 from ttt_eval.exact.results import in_seats
-from ttt_eval.exact.results import make_pure as make_pure
 
 
 class RegretRow(NamedTuple):

@@ -18,7 +18,7 @@ from ttt_envs.game.boards import Boards, num_words
 from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
 from ttt_envs.graph.layers import query_policy
-from ttt_eval.policy_identity import policy_identity
+from ttt_eval.store.policy_identity import policy_identity
 
 Made = TypeVar("Made")
 

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from baselines.softmax_table import PositionIndex
 from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.softmax_table import PositionIndex
+from ttt_envs.agents.specs import make_pure
 from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.hash_index import distinct_rows
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
@@ -31,11 +32,11 @@ from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards, position_words
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
+from ttt_envs.graph.estimate import KEPT_BYTES_PER_BOARD, watch
 from ttt_envs.graph.kept import sum_by
 from ttt_envs.graph.layers import ON_POLICY, Layer, Nodes, Traversal
 from ttt_envs.graph.passes import DRAW, Clock, backward, forward, forward_again
-from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, make_pure
-from ttt_eval.exact.estimate import KEPT_BYTES_PER_BOARD, watch
+from ttt_eval.exact.dynamic_programming import OutcomeProbabilities
 from ttt_eval.exact.results import in_seats
 
 Critic = Callable[[Boards], Float64Array]

@@ -23,8 +23,8 @@ from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.game.boards import Boards, from_text
 from ttt_envs.game.game import Game
 from ttt_eval.exact.policy_cache import make_policy_once
-from ttt_eval.result_store import path_of_set, read_hashed_json
-from ttt_eval.statistics import Interval, wilson
+from ttt_eval.store.result_store import path_of_set, read_hashed_json
+from ttt_eval.store.statistics import Interval, wilson
 
 PROVED_POSITIONS_FOLDER = Path(__file__).parents[1] / "data" / "proved_positions"
 MAX_FILE_BYTES = 1 << 22

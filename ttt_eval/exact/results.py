@@ -1,15 +1,8 @@
-"""Results of exact evaluation, and the policies that have them: for positions and for phantom
-games.
-"""
+"""Results of exact evaluation, for positions and for phantom games."""
 
 from __future__ import annotations
 
 from typing import NamedTuple, TypeVar
-
-from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import Refusal
-from ttt_envs.game.phantom import AnyGame
 
 Side = TypeVar("Side")
 
@@ -72,23 +65,3 @@ class Exploitation(NamedTuple):
 def in_seats(player: Side, other: Side, seat: int) -> tuple[Side, Side]:
     """Return two players in the order of their seats, of which ``player`` has this one."""
     return (player, other) if seat == 0 else (other, player)
-
-
-def make_pure(spec: str | Policy, game: AnyGame) -> Policy:
-    """Return the policy of a spec if it is pure, a function of the board.
-
-    Args:
-        spec: a spec string or a policy.
-        game: the game.
-
-    Raises:
-        ValueError: an unknown policy, or one that is not pure.
-    """
-    policy = make_policy(spec, game)
-    if not policy.pure:
-        raise Refusal(
-            f"{policy} is not pure: its moves depend on more than the board, so it has no exact "
-            "result. "
-            f"Sample it with evaluate.py match"
-        )
-    return policy

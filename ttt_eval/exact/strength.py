@@ -9,7 +9,7 @@ import numpy as np
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_moves
-from ttt_envs.agents.specs import make_policy
+from ttt_envs.agents.specs import make_policy, make_pure
 from ttt_envs.core.checks import check_range
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
@@ -17,19 +17,18 @@ from ttt_envs.game.boards import Boards, from_keys, keys, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.symmetry import canonical_keys, symmetries
+from ttt_envs.graph.estimate import is_measured_at_once
 from ttt_eval.exact.dynamic_programming import (
     OutcomeProbabilities,
     expected_losses,
     exploitation,
     has_regret,
-    make_pure,
     outcome,
     regret,
     visits,
 )
-from ttt_eval.exact.estimate import is_measured_at_once
 from ttt_eval.exact.policy_cache import cached
-from ttt_eval.metrics import LOSSES, RATES
+from ttt_eval.store.metrics import LOSSES, RATES
 
 __all__ = ["Strength", "strength", "training_callback", "worst_positions"]
 
@@ -50,7 +49,7 @@ class Strength(NamedTuple):
 
     @property
     def measures(self) -> dict[str, float]:
-        """The known ones of :data:`ttt_eval.metrics.LOSSES`, by name."""
+        """The known ones of :data:`ttt_eval.store.metrics.LOSSES`, by name."""
         values = {name: getattr(self, name) for name in LOSSES}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -400,7 +399,7 @@ def differences_within(
     game: AnyGame, a: str | Policy, b: str | Policy
 ) -> list[dict[str, Any]] | None:
     """Return :func:`differences`, JSON-ready; None if a policy is not pure, or the board is not
-    :func:`~ttt_eval.exact.estimate.is_measured_at_once`.
+    :func:`~ttt_envs.graph.estimate.is_measured_at_once`.
     """
     both = make_policy(a, game), make_policy(b, game)
     if (

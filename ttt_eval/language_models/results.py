@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 
 from baselines.exact import MAX_SOLVER_CELLS, solve
-from baselines.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.agents.policy import VALUE_TOLERANCE
+from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
+from ttt_envs.graph.estimate import boards_by_stones
 from ttt_envs.graph.layers import all_positions
 from ttt_envs.text import SELF, TextGame, Turn, make_presentation, present
 from ttt_envs.text.text_game import TextGameConfig
-from ttt_eval.credit import turn_credits
 from ttt_eval.exact.dynamic_programming import played_losses
-from ttt_eval.exact.estimate import boards_by_stones
 from ttt_eval.exact.strength import Choice, strength
 from ttt_eval.language_models.asking import Answer, Interview, Sampling
+from ttt_eval.language_models.credit import turn_credits
 from ttt_eval.matches.luck import OFF, make_correction
 from ttt_eval.matches.score import Forfeits, Score
 

@@ -18,7 +18,7 @@ from ttt_envs.game.boards import Boards, from_keys
 from ttt_envs.game.game import Game, Position
 from ttt_eval.matches.games import PlayedGame, read_games
 from ttt_eval.matches.openings import unfinished_successors
-from ttt_eval.result_store import Unit, collect_results, json_numbers
+from ttt_eval.store.result_store import Unit, collect_results, json_numbers
 
 GAMES_PER_CHUNK = 1 << 11
 """Number of games whose moves are counted at once."""
@@ -148,7 +148,7 @@ def book_from_search(
         game: the game.
         policy: the spec string of a policy with action values.
         folder: folder of the results; the same call resumes.
-        provenance: as of :func:`ttt_eval.result_store.collect_results`.
+        provenance: as of :func:`ttt_eval.store.result_store.collect_results`.
         plies: number of stones on a board from which on the book is empty.
         jobs: the workers.
         progress: called with the number of units of work done, of up to 16 positions each, and the

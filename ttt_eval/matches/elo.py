@@ -16,7 +16,7 @@ import numpy as np
 from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float64Array
 from ttt_eval.matches.score import Score
-from ttt_eval.statistics import NORMAL, Interval, two_sided_quantile
+from ttt_eval.store.statistics import NORMAL, Interval, two_sided_quantile
 
 __all__ = ["elo", "likelihood_of_superiority", "pair_probabilities", "pairs_needed"]
 

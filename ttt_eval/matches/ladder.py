@@ -26,9 +26,8 @@ from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.game import Game
-from ttt_eval.cost import processor
+from ttt_envs.graph.estimate import MAX_BOARDS_WITHOUT_ESTIMATE, boards_by_stones
 from ttt_eval.exact.dynamic_programming import match_outcome
-from ttt_eval.exact.estimate import MAX_BOARDS_WITHOUT_ESTIMATE, boards_by_stones
 from ttt_eval.exact.policy_cache import make_policy_once
 from ttt_eval.exact.strength import strength, worst_positions
 from ttt_eval.matches.elo import score_from_elo
@@ -37,10 +36,11 @@ from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.move_cost import measure_move_costs
 from ttt_eval.matches.score import CorrectedPairs, Score
 from ttt_eval.matches.tournament import DRAWS, bradley_terry
-from ttt_eval.metrics import LOSSES
-from ttt_eval.policy_identity import policy_identity
-from ttt_eval.result_store import RESULT, Unit, collect_results, path_of_set, read_hashed_json
-from ttt_eval.statistics import Interval
+from ttt_eval.store.cost import processor
+from ttt_eval.store.metrics import LOSSES
+from ttt_eval.store.policy_identity import policy_identity
+from ttt_eval.store.result_store import RESULT, Unit, collect_results, path_of_set, read_hashed_json
+from ttt_eval.store.statistics import Interval
 
 ANCHOR = "random"
 """Policy with rating 0."""

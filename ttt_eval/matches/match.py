@@ -31,8 +31,8 @@ from ttt_eval.matches.games import Move, PlayedGame
 from ttt_eval.matches.luck import OFF, LuckCorrection, LuckTracker, StateValues, make_correction
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Forfeits, Score, Times
-from ttt_eval.policy_identity import policy_identity
-from ttt_eval.result_store import Unit, do_units
+from ttt_eval.store.policy_identity import policy_identity
+from ttt_eval.store.result_store import Unit, do_units
 
 if TYPE_CHECKING:  # an untimed match loads no search
     from baselines.timed import Clock
@@ -111,7 +111,7 @@ class MatchSettings:
 
     def identities(self) -> dict[str, str]:
         """Return the identities of players by spec, see
-        :func:`ttt_eval.policy_identity.policy_identity`.
+        :func:`ttt_eval.store.policy_identity.policy_identity`.
 
         Raises:
             ValueError: an unknown policy or value function, so that it is reported before anything
@@ -621,7 +621,7 @@ def play_matches(
         match: everything but who plays whom.
         pairings: specs of a and b of each match.
         pairs: number of pairs of each.
-        folder, provenance, jobs: as of :func:`ttt_eval.result_store.do_units`.
+        folder, provenance, jobs: as of :func:`ttt_eval.store.result_store.do_units`.
 
     Yields:
         The number of a match, and the score of its next block, as soon as it is available.

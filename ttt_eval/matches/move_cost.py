@@ -16,8 +16,8 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import compile_at_once
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_eval.cost import Usage
 from ttt_eval.matches.openings import draw_openings
+from ttt_eval.store.cost import Usage
 
 OF_EACH_DEPTH = 4
 """Number of measured positions for each number of stones."""

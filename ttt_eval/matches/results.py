@@ -15,7 +15,7 @@ from msgspec import Meta, Struct, convert, field
 from ttt_envs.agents.specs import MAX_SPEC_LENGTH
 from ttt_envs.game.phantom import game_from_dict
 from ttt_eval.matches.score import Score
-from ttt_eval.statistics import Interval
+from ttt_eval.store.statistics import Interval
 
 Kind = TypeVar("Kind")
 

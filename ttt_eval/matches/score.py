@@ -13,7 +13,7 @@ from msgspec import Meta, convert
 
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.game import Game
-from ttt_eval.statistics import (
+from ttt_eval.store.statistics import (
     GuardedMean,
     Interval,
     agresti_coull,

@@ -36,13 +36,14 @@ from ttt_eval.matches.elo import elo_interval, elo_to_dict, score_from_elo
 from ttt_eval.matches.match import MatchSettings, play_matches
 from ttt_eval.matches.results import MatchResult, parse_result
 from ttt_eval.matches.score import Score
-from ttt_eval.result_store import RESULT
-from ttt_eval.statistics import Interval
+from ttt_eval.store.result_store import RESULT
+from ttt_eval.store.statistics import Interval
 
 MAX_ELO = 4_000
 """Maximum Elo difference of a hypothesis: the score of one that is larger rounds to 1."""
 MAX_LOOKS = 100
-"""Maximum number of looks that are computed; more are replaced by fewer at bounds that are nearer.
+"""Maximum number of looks that are computed; more are replaced by fewer at bounds that are
+nearer.
 """
 _GRID = 201
 _OVERSHOOT = (
@@ -143,7 +144,7 @@ def _maximum_likelihood(shares: Float64Array, values: Float64Array) -> Float64Ar
     """Return the maximum likelihood probabilities, given the observed shares, under which
     ``values`` has mean 0.
     """
-    from scipy.optimize import brentq  # see ttt_eval/statistics.py
+    from scipy.optimize import brentq  # see ttt_eval/store/statistics.py
 
     low, high = -1 / values.max(), -1 / values.min()
     inside = 1e-9 * (high - low)

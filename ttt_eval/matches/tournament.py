@@ -20,8 +20,8 @@ from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.match import MatchSettings, play_matches
 from ttt_eval.matches.results import Data, GameResult, Spec, Spot, parse_result
 from ttt_eval.matches.score import Score
-from ttt_eval.result_store import RESULT
-from ttt_eval.statistics import Interval
+from ttt_eval.store.result_store import RESULT
+from ttt_eval.store.statistics import Interval
 
 PRIOR = 0.2
 """Pseudo-count of each of the five results of a pair in every pairing that was played: one pair in
@@ -194,7 +194,7 @@ def describe_tournament(
     """Return the content of ``result.json``, JSON-ready; docs/files.md documents the keys.
 
     Args:
-        players: identities by player, of :func:`ttt_eval.policy_identity.policy_identity`.
+        players: identities by player, of :func:`ttt_eval.store.policy_identity.policy_identity`.
         scores: by pairing: of the first against the second, where i < j are numbers of players.
         ratings: of each player, in Elo.
         settings: everything else that determines the result.

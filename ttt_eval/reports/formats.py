@@ -13,8 +13,8 @@ from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game, Position, default_win_length
 from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_eval.matches.elo import elo_interval
-from ttt_eval.statistics import Interval
-from ttt_eval.sweep import game_labels, to_command_line
+from ttt_eval.runs.sweep import game_labels, to_command_line
+from ttt_eval.store.statistics import Interval
 
 MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP = 15, 0.5
 """Limits of the explorer: the maximum edge of a board, and the maximum skip chance."""

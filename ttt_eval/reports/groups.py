@@ -18,10 +18,10 @@ from ttt_eval.benchmark.comparison import (
     mean,
     probability_of_improvement,
 )
-from ttt_eval.curves import Group, curve_points
 from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.page import Parts
-from ttt_eval.statistics import Interval, interval_from_seeds
+from ttt_eval.runs.curves import Group, curve_points
+from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 POINTS = 1_001
 """Number of evenly spaced points of a curve whose mean is that over the games."""

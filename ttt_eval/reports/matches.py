@@ -13,7 +13,7 @@ from ttt_eval.matches.tournament import TournamentResult
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import Boards, Figure, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import LadderResult
-from ttt_eval.statistics import Interval
+from ttt_eval.store.statistics import Interval
 
 MAX_POINTS = 200
 """Maximum number of points of the path of a sequential test."""

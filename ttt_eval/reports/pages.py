@@ -14,8 +14,8 @@ from ttt_eval.reports.page import Report, write_report
 from ttt_eval.reports.results import read_result
 from ttt_eval.reports.runs import run_report, runs_report
 from ttt_eval.reports.sweep import sweep_report
-from ttt_eval.result_store import RESULT
-from ttt_eval.run_files import REPORT
+from ttt_eval.runs.run_files import REPORT
+from ttt_eval.store.result_store import RESULT
 
 
 @singledispatch

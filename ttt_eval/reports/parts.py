@@ -14,13 +14,13 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import STONES, coordinate, from_text
 from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import AnyGame
-from ttt_eval.curves import X_LABELS, Group, Summary, XAxis, summarize_groups
 from ttt_eval.matches.results import GameResult, Result, Spot
 from ttt_eval.matches.score import Score
-from ttt_eval.metrics import YAxis, metric
 from ttt_eval.reports import formats, page, plots
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Parts, Table, Text, Tile, left_out
-from ttt_eval.statistics import Interval
+from ttt_eval.runs.curves import X_LABELS, Group, Summary, XAxis, summarize_groups
+from ttt_eval.store.metrics import YAxis, metric
+from ttt_eval.store.statistics import Interval
 
 Key = TypeVar("Key")
 MAX_GROUPS = 12

@@ -20,7 +20,7 @@ from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import write_bytes
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.packages import install_command
-from ttt_eval.statistics import Interval
+from ttt_eval.store.statistics import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

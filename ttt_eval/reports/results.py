@@ -14,8 +14,8 @@ from ttt_envs.core.files import read_json
 from ttt_eval.matches.results import Data, GameResult, MatchResult, Result, Spec, Spot, parse_result
 from ttt_eval.matches.sprt import SprtResult
 from ttt_eval.matches.tournament import TournamentResult
-from ttt_eval.result_store import RESULT
-from ttt_eval.statistics import Interval
+from ttt_eval.store.result_store import RESULT
+from ttt_eval.store.statistics import Interval
 
 MAX_BYTES = 1 << 26
 """Maximum size of a result in bytes."""

@@ -28,24 +28,13 @@ from ttt_envs.game.boards import STONES, coordinate
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import Outcome
-from ttt_eval.cost import COST_KEYS, cpu_seconds
-from ttt_eval.curves import (
-    SEATS,
-    Curve,
-    Group,
-    group_curves,
-    list_runs,
-    log_spaced,
-    read_curves,
-    varied_labels,
-)
+from ttt_envs.graph.estimate import affordable
 from ttt_eval.exact.dynamic_programming import (
     OutcomeProbabilities,
     has_regret,
     match_outcome,
     played_losses,
 )
-from ttt_eval.exact.estimate import affordable
 from ttt_eval.exact.policy_cache import cached
 from ttt_eval.exact.results import in_seats
 from ttt_eval.exact.strength import (
@@ -58,7 +47,6 @@ from ttt_eval.exact.strength import (
 from ttt_eval.matches.games import PlayedGame, Ply
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.results import Spot
-from ttt_eval.metrics import COUNTS, LOSS_LABELS, LOSSES, RATES
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import (
     Board,
@@ -72,7 +60,19 @@ from ttt_eval.reports.page import (
     Tile,
     left_out,
 )
-from ttt_eval.run_files import REPORT, RunDirectory, first_move_names
+from ttt_eval.runs.curves import (
+    SEATS,
+    Curve,
+    Group,
+    group_curves,
+    list_runs,
+    log_spaced,
+    read_curves,
+    varied_labels,
+)
+from ttt_eval.runs.run_files import REPORT, RunDirectory, first_move_names
+from ttt_eval.store.cost import COST_KEYS, cpu_seconds
+from ttt_eval.store.metrics import COUNTS, LOSS_LABELS, LOSSES, RATES
 
 Row = Mapping[str, float]
 MAX_RUNS = parts.MAX_GROUPS

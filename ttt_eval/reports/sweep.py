@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from ttt_envs.core.checks import Refusal, truncate
 from ttt_envs.core.files import write_bytes
-from ttt_eval.curves import Group, read_curves
-from ttt_eval.metrics import Metric, metric
 from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.page import Cell, Parts, Report, Table, Text, left_out
 from ttt_eval.reports.results import SweepResult, read_result
-from ttt_eval.result_store import TABLE
-from ttt_eval.run_files import REPORT, RunDirectory
-from ttt_eval.statistics import Interval
-from ttt_eval.sweep import AGENT, setting_name, varied_options
+from ttt_eval.runs.curves import Group, read_curves
+from ttt_eval.runs.run_files import REPORT, RunDirectory
+from ttt_eval.runs.sweep import AGENT, setting_name, varied_options
+from ttt_eval.store.metrics import Metric, metric
+from ttt_eval.store.result_store import TABLE
+from ttt_eval.store.statistics import Interval
 
 MAX_SHOWN = 200
 """Maximum number of settings in the table of the page, best first."""

@@ -1,0 +1,5 @@
+"""``python -m ttt_apps.terminal``."""
+
+from ttt_apps.terminal.command import main
+
+main()

@@ -1,0 +1,140 @@
+"""Play in the terminal, and replay games."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Annotated, TextIO
+
+import numpy as np
+import tyro
+from rich.console import Console
+
+from ttt_apps.cli import options as cli
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.envs.config import SeatChoice
+
+PERFECT, SEARCHING = "optimal", "mcts:simulations=2000"
+"""Default opponents: on boards that can be solved, and on larger ones."""
+SEARCH_BY_CLOCK = "timed"
+"""Default engine for tournament managers, which keep clocks."""
+SEEDS = 10**6
+
+
+@dataclass(frozen=True)
+class Play(cli.TrustOptions, cli.GameOptions):
+    """Play in the terminal against any policy. In the game, help lists the commands."""
+
+    opponent: Annotated[cli.OptionalText, tyro.conf.arg(metavar="POLICY")] = None
+    """a policy, such as random, svd:rank=18 or run:PATH; default: optimal on boards up to 16 cells,
+    and mcts:simulations=2000 on larger ones"""
+    seat: SeatChoice = "first"
+    """your seat; alternate begins with the first"""
+    games: cli.OptionalPositive = None
+    """number of games; default: ask after each"""
+    seed: cli.OptionalNatural = None
+    """seed of all random numbers: the same seed and moves give the same game; default: a new one
+    each time
+    """
+    log: cli.OptionalPath = None
+    """file to which games are appended when they end"""
+    replay: Annotated[cli.OptionalPath, cli.ONE_OF] = None
+    """show a game of such a file, move by move, instead of playing"""
+    number: cli.OptionalPositive = None
+    """with --replay: which game, counted from 1; default: the first"""
+    input: cli.OptionalPath = None
+    """file whose lines are read as if they were typed: moves and commands, or with --gomocup a
+    manager's lines
+    """
+    gomocup: Annotated[tyro.conf.FlagCreatePairsOff[bool], cli.ONE_OF] = False
+    """run the opponent as an engine of the Gomocup protocol, started by a tournament manager;
+    default: timed, a search by the manager's times"""
+    web: tyro.conf.FlagCreatePairsOff[bool] = False
+    """open the explorer, a page in the browser, instead: see --web --help"""
+
+    def run(self, console: Console, lines: TextIO) -> None:
+        """Play or show.
+
+        Raises:
+            ValueError: invalid options.
+            Stopped: a signal asked to stop.
+        """
+        if self.gomocup:
+            self._serve(lines)
+            return
+        from baselines.exact import MAX_SOLVER_CELLS
+        from ttt_apps.terminal.game import TerminalGame
+        from ttt_apps.terminal.replay import replay
+        from ttt_eval.matches.games import append_games
+
+        if self.replay is not None:
+            cli.check_no_effect(
+                self,
+                "with --replay",
+                *cli.GAME_FIELDS,
+                "opponent",
+                "seat",
+                "games",
+                "seed",
+                "log",
+                "input",
+                "trust",
+            )
+            replay(console, self.replay, self.number or 1)
+            return
+        cli.check_no_effect(self, "without --replay FILE", "number")
+        seed = self._seed()
+        game = self.game_for(self.opponent or "")
+        name = self.opponent or (PERFECT if game.cells <= MAX_SOLVER_CELLS else SEARCHING)
+        policy = make_policy(name, game)
+        if self.log is not None:
+            append_games(self.log, [])  # reports problems with the file before the first game
+        TerminalGame(
+            game, policy, name, console, lines, self.seat, seed, self.games, self.log
+        ).run()
+
+    def _serve(self, lines: TextIO) -> None:
+        """Run as an engine that reads ``lines``.
+
+        Raises:
+            ValueError: options that the manager controls.
+        """
+        from ttt_apps.terminal.gomocup import serve
+
+        others = {field.name for field in dataclasses.fields(self)} - {
+            "gomocup",
+            "opponent",
+            "input",
+            "seed",
+            "trust",
+        }
+        cli.check_no_effect(self, "with --gomocup, where the manager chooses the game", *others)
+        serve(self.opponent or SEARCH_BY_CLOCK, self._seed(), lines.buffer)
+
+    def _seed(self) -> int:
+        return int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command ``ttt-play``."""
+    cli.run_command(lambda: _main(cli.command_words(arguments)))
+
+
+def _main(words: list[str]) -> None:
+    if "--web" in words:
+        from ttt_apps.explorer.command import main as serve
+
+        serve(words)
+        return
+    options = cli.parse(Play, words, cli.installed_names("play.py"))
+    if hasattr(sys.stdin, "reconfigure"):  # input may be undecodable
+        sys.stdin.reconfigure(errors="replace")
+    with (
+        open(options.input, encoding="utf-8", errors="replace")
+        if options.input
+        else nullcontext(sys.stdin) as lines
+    ):
+        options.run(cli.PlainConsole(), lines)

@@ -1,0 +1,477 @@
+"""Runs: a training with its files, new or resumed."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from learners.checkpoint import build_config, new_config
+from learners.config import TEACHER, LearnerConfig
+from learners.training import Progress, TrainingLoop, dense_first
+from ttt_apps.cli.options import Stopped, bar, print_output, print_status, warn
+from ttt_apps.cli.signals import stop_requests
+from ttt_apps.cli.versions import revision, versions
+from ttt_apps.training.metrics import open_log
+from ttt_apps.training.options import STORED, Options, default_folder
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import Refusal, name_place
+from ttt_envs.core.jit import compile_at_once
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
+from ttt_envs.graph.estimate import affordable, check_measurable
+from ttt_eval.exact.strength import Strength, strength, training_callback
+from ttt_eval.reports.formats import game_options
+from ttt_eval.reports.runs import write_run_page
+from ttt_eval.runs.curves import SEATS
+from ttt_eval.runs.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState, first_move_names
+from ttt_eval.store.cost import Meter, cpu_seconds
+from ttt_eval.store.metrics import describe_losses
+
+WARM_UP_GAMES = 4
+"""Number of games played to compile everything."""
+MIN_COMPILED_GAMES = 500
+"""Minimum number of games of a training for which kernels are compiled before it begins."""
+PLACES = 6
+"""Decimal places of the probabilities of first moves."""
+COMPARED = ("random", "optimal")
+"""Opponents of the final evaluation, besides the learner's own."""
+COMPARED_BY_VIEWS = ("random", "win-or-block")
+"""The same in phantom games."""
+
+
+def compared_policies(game: AnyGame, opponent: str | None) -> list[str]:
+    """Return the opponents of the final evaluation, first the learner's own if it is a policy."""
+    compared = COMPARED if isinstance(game, Game) else COMPARED_BY_VIEWS
+    return list(dict.fromkeys([opponent or "random", *compared]))
+
+
+def train_run(options: Options, settings: LearnerConfig) -> None:
+    """Train, and write the run directory.
+
+    Args:
+        options: the options of the training.
+        settings: the learner's config.
+
+    Raises:
+        ValueError: invalid options, or a run that exists.
+        Stopped: a signal asked to stop; a checkpoint has been written.
+    """
+    meter = Meter()
+    directory, game = RunDirectory(options.out or default_folder(options, settings)), options.game()
+    # what has failed or was killed before it has stored anything may begin again
+    files = (
+        file
+        for file in (directory.checkpoint, directory.metrics)
+        if file.is_file() and file.stat().st_size
+    )
+    if directory.exists() and any(files) and not options.overwrite:
+        raise Refusal(
+            f"{directory} holds a run already: continue it with {directory.resume_command}, choose "
+            "another --out, "
+            f"or --overwrite to replace it"
+        )
+    if not directory.exists():
+        options.check_new_file(directory.report)
+    run = Run(directory, options, settings, game, meter)
+    training = run.new_training(options)  # before a folder is made
+    if options.exact_games(game):
+        with name_place(
+            "--exact-every cannot be met, and without it the run is not measured exactly",
+            (MemoryError,),
+        ):
+            check_measurable(game)
+    directory.path.mkdir(parents=True, exist_ok=True)
+    with directory.lock():
+        directory.clear()
+        directory.write_config(new_run_config(options, settings))
+        run.train(training)
+
+
+def new_run_config(options: Options, settings: LearnerConfig, place: str = "") -> dict[str, Any]:
+    """Return the ``config.json`` of a new run; print a note if its games are one batch, as nobody
+    has chosen.
+
+    The note begins with ``place``, which tells the runs of a file apart.
+    """
+    if not settings.loop and options.games <= options.batch == settings.batch:
+        warn(
+            f"{place}all {options.games:,} games are played at the same time, because the batch of "
+            f"{options.learner} "
+            f"is {options.batch:,}: no game uses what was learned from another. Choose more "
+            "--games, or --batch 16"
+        )
+    stored = {name: getattr(options, name) for name in STORED}
+    config = new_config(options.game(), dataclasses.asdict(settings), **stored)
+    return {**config, "versions": versions(), "revision": revision()}
+
+
+@contextmanager
+def _locked_run(path: Path) -> Iterator[RunDirectory]:
+    """Open the directory of a run; other processes are locked out.
+
+    Raises:
+        ValueError: no run, or a damaged one.
+    """
+    directory = RunDirectory(path)
+    directory.read_training()  # reports first that a folder is no run
+    with directory.lock():
+        yield directory
+
+
+def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
+    """Resume a run from its last checkpoint, or from the start if there is none yet.
+
+    If the training is over, complete the missing files of a finished run.
+
+    Args:
+        path: the run directory.
+        games: new total number of games, to extend the run.
+        cluster: cluster of a teacher, as ``Options.cluster``.
+
+    Raises:
+        ValueError: no run, a damaged one, one that cannot be resumed, or fewer games than requested
+            at first.
+        Stopped: a signal asked to stop; a checkpoint has been written.
+    """
+    with _locked_run(path) as directory:
+        state = directory.read_state()
+        run = Run.open(directory, state.config, Meter(directory.read_cost()), games, cluster)
+        games = run.options.games
+        if not state.is_trained(games):
+            training = run.restore_training(state)
+            here = {"games": training.done.games, "versions": versions(), "revision": revision()}
+            directory.report.unlink(
+                missing_ok=True
+            )  # of fewer games: it must not pass for the final one
+            resumed = [*state.config.get("resumed", []), here]
+            directory.write_config({**state.config, "games": games, "resumed": resumed})
+            run.train(training, state.size if training.continues_log else 0)
+        elif state.missing:
+            if lost := [name for name in state.missing if name not in DERIVED_FILES]:
+                raise Refusal(
+                    f"{directory} lacks {', '.join(lost)}, or a part of it, which only its "
+                    "training writes: train "
+                    f"again, with --out {directory} --overwrite"
+                )
+            print_status(
+                f"{directory} is finished; it lacked {', '.join(state.missing)}, which is written "
+                "now"
+            )
+            with open_log(directory, state.size):
+                run.meter.end(
+                    "set-up"
+                )  # TensorBoard's file is written with the lines of metrics.jsonl
+            if REPORT in state.missing:
+                run.report()
+        else:
+            more = " --games N plays more" if run.settings.resumes else ""
+            print_output(
+                f"{directory} is finished, all {games:,} games are played: nothing was done.{more}"
+            )
+
+
+def report_run(path: Path) -> Path:
+    """Regenerate the ``report.html`` of a trained run, from its files alone, and return its path.
+
+    Raises:
+        ValueError: no run, a damaged one, or one with unfinished training.
+    """
+    with _locked_run(path) as directory:
+        run = Run.open(directory, directory.check_trained().config, Meter())
+        return write_run_page(path, run.strength())
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training and its locked directory.
+
+    Attributes:
+        directory: the run directory.
+        options: the options of the training.
+        settings: the learner's config.
+        game: the game, which the options of an existing run do not have.
+        meter: cost so far.
+    """
+
+    directory: RunDirectory
+    options: Options
+    settings: LearnerConfig
+    game: AnyGame
+    meter: Meter
+
+    @classmethod
+    def open(
+        cls,
+        run: RunDirectory,
+        config: Mapping[str, Any],
+        meter: Meter,
+        games: int | None = None,
+        cluster: str = "",
+    ) -> Run:
+        """Return an existing run, with its own number of games or more.
+
+        Raises:
+            ValueError: invalid options; fewer games, or more for a learner that cannot continue.
+        """
+        settings = build_config(config["learner"], config["settings"])
+        total = config["games"] if games is None else games
+        stored = {name: config[name] for name in STORED if name in config} | {"games": total}
+        if total < config["games"]:
+            raise Refusal(
+                f"--games {total} is fewer than the {config['games']} of the run: choose that or "
+                "more"
+            )
+        if total > config["games"] and not settings.resumes:
+            raise Refusal(
+                f"{run} cannot continue to {total} games, because {config['learner']} has a "
+                "training loop "
+                f"of its own and stores no state of it: train again, with --games {total} --out "
+                f"{run} --overwrite"
+            )
+        with name_place(f"{run.config} cannot be read as the settings of a run"):
+            options = Options(**{"batch": settings.batch, **stored}, out=run.path, cluster=cluster)
+        return cls(run, options, settings, game_from_dict(config["game"]), meter)
+
+    def new_training(self, options: Options) -> TrainingLoop:
+        """Return the training at its start, with the given options.
+
+        Raises:
+            ValueError: as :meth:`~learners.config.LearnerConfig.training`, or a cluster for a
+                learner without workers.
+        """
+        if options.cluster and not hasattr(self.settings, "jobs"):
+            raise Refusal(
+                f"--cluster has no effect for {options.learner}, which one process trains: leave "
+                "it out"
+            )
+        return self.settings.training(
+            self.game,
+            options.games,
+            batch=options.batch,
+            seed=options.seed,
+            opponent=options.opponent,
+            seat=options.seat,
+            cluster=options.cluster,
+        )
+
+    def restore_training(self, state: RunState) -> TrainingLoop:
+        """Return the training at its checkpoint; at its start without one, or if its learner cannot
+        continue.
+
+        Raises:
+            ValueError: a checkpoint that is not of this training.
+        """
+        options, settings, parts = self.options, self.settings, state.checkpoint
+        if parts is None or not settings.resumes:
+            if self.directory.metrics.exists() and not settings.resumes:
+                print_status(
+                    f"{options.learner} keeps no state of its training: it starts again with the "
+                    "first game"
+                )
+            return self.new_training(options)
+        if {"learner", "training", "metrics"} - parts.keys() or not (
+            settings.loop or "live" in parts["training"]
+        ):
+            raise Refusal(
+                f"{self.directory.checkpoint} holds no training that can continue: train again"
+            )
+        if (
+            not settings.loop
+        ):  # a run of fewer games than its batch has used a smaller batch, and keeps it
+            batch = max(1, min(options.batch, parts["training"]["live"].size))
+            options = dataclasses.replace(options, batch=batch)
+        training = self.new_training(options)
+        with name_place(str(self.directory.checkpoint)):
+            training.learner.state = parts["learner"]
+            training.state = parts["training"]
+        return training
+
+    def train(self, training: TrainingLoop, size: int = 0) -> None:
+        """Train to the end, write the report, and print the result.
+
+        Args:
+            training: the training.
+            size: of the run's valid lines, see :class:`~ttt_eval.runs.run_files.RunState`.
+        """
+        self.meter.end("set-up")
+        print_status(
+            f"follow it with evaluate.py plot {shlex.quote(str(self.directory))}, or in TensorBoard"
+        )
+        self._warm_up()
+        done = self._learn(training, size)
+        print_status(self._describe_training(done))
+        if not self.options.no_report:
+            self.report()
+        print_status(
+            f"play it as {self.directory.policy}{' with --trust' * (':' in self.options.learner)}"
+        )
+
+    def _learn(self, training: TrainingLoop, size: int) -> Progress:
+        """Train to the end, with periodic checkpoints and a final one; ``size`` is that of the last
+        checkpoint.
+        """
+        options, directory, meter = self.options, self.directory, self.meter
+        first, began = training.done.games, time.monotonic()
+        saved_games, shown_at, saved_at = first, 0.0, began
+        with (
+            open_log(directory, size, done=saved_games) as log,
+            bar("training") as update,
+            stop_requests() as stops,
+        ):
+
+            def save() -> None:
+                nonlocal saved_games, saved_at
+                self._write_cost(
+                    "training"
+                )  # first: a checkpoint always has the cost of its content
+                arrays = {"learner": training.learner.state, "training": training.state}
+                directory.save_checkpoint(training.done, training.running, log.size(), **arrays)
+                saved_games, saved_at = training.done.games, time.monotonic()
+
+            def write_line(games: int, measured: Mapping[str, float]) -> None:
+                meter.end("training")
+                log.write(games, {**measured, "cpu_s": cpu_seconds(meter.phases["training"])})
+
+            def after_step(training: TrainingLoop) -> bool:
+                nonlocal shown_at
+                now, done = time.monotonic(), training.done
+                if now - shown_at > 0.1:
+                    shown_at = now
+                    rate = (done.games - first) / max(1e-3, now - began)
+                    update(
+                        done.games,
+                        options.games,
+                        f"{rate:,.0f} games/s, won {done.wins / max(1, done.games):.1%}",
+                    )
+                many = 0 < options.checkpoint_games <= done.games - saved_games
+                if stops or many or now - saved_at > options.checkpoint_seconds:
+                    save()
+                return not stops
+
+            done = training.run(
+                every=options.log_every or dense_first(options.games),
+                callbacks=self._callbacks(training.marked),
+                log=write_line,
+                after_step=after_step,
+            )
+            if training.running:
+                how = "continue" if self.settings.resumes else "start again, with the first game,"
+                raise Stopped(
+                    f"stopped after {done.games:,} games: {how} with {directory.resume_command}"
+                )
+            save()
+        return done
+
+    def strength(self) -> Strength | None:
+        """Return the strength of the trained policy; None if it is not computed unasked."""
+        policy = make_policy(self.directory.policy, self.game)
+        if not affordable(self.game, policy):
+            return None
+        return strength(
+            self.game, policy, compared_policies(self.game, self.options.fixed_opponent)
+        )
+
+    def report(self) -> None:
+        """Write the report, the last file of a run, and print the strength of the learner and where
+        the page is.
+
+        The page includes the cost of the evaluation.
+        """
+        exact = self.strength()
+        self._write_cost("evaluation")
+        print_output(
+            self._describe_unmeasured() if exact is None else describe_strength(exact, self.options)
+        )
+        print_status(f"a report to look at: {write_run_page(self.directory.path, exact)}")
+
+    def _describe_training(self, done: Progress) -> str:
+        """Describe the results of the training's games, or of the updated policies, and whose they
+        are.
+        """
+        options, units = self.options, "games" if self.settings.plays_games else "exact updates"
+        subject = "player_0" if options.opponent == TEACHER else "while learning it"
+        won, drawn, lost = (
+            count / max(1, done.games) for count in (done.wins, done.draws, done.losses)
+        )
+        return (
+            f"{options.learner} learned from {done.games:,} {units} in {self.game} against "
+            f"{options.opponent}: "
+            f"{subject} won {won:.1%}, drew {drawn:.1%}, lost {lost:.1%}"
+        )
+
+    def _describe_unmeasured(self) -> str:
+        """Say what was measured during training, that there are no exact results of the policy, and
+        how to sample them: no match is of a phantom game.
+        """
+        if isinstance(self.game, PhantomGame):
+            return "its strength is unknown: phantom games of this size are not evaluated"
+        words = shlex.join(["match", self.directory.policy, "random", *game_options(self.game)])
+        rows = [row for row in self.directory.read_metrics() if "exploitability" in row]
+        measured = (
+            f"exactly: {describe_losses(rows[-1])} after {rows[-1]['games']:,} games; other "
+            if rows
+            else ""
+        )
+        return (
+            f"{measured}exact results on {self.game} take long, or do not exist: evaluate.py "
+            f"{words} samples them"
+        )
+
+    def _write_cost(self, phase: str) -> None:
+        """End a phase of the cost, and write all phases."""
+        self.meter.end(phase)
+        self.directory.write_cost(self.meter.phases)
+
+    def _callbacks(self, marked: int) -> list[Callable[[int, Policy], dict[str, float]]]:
+        """Return the measurements during training, which are a phase of their own."""
+        options, every = self.options, self.options.exact_games(self.game)
+        if every == 0:
+            return []
+        seat = SEATS.get(options.seat)
+        measure = training_callback(
+            self.game, options.fixed_opponent, every, options.games, seat=seat, start=marked
+        )
+
+        def measure_exactly(games: int, learner: Policy) -> dict[str, float]:
+            self.meter.end("training")
+            measured = measure(games, learner)
+            if measured:
+                moves = learner.probabilities(Boards.start(self.game))[0].round(PLACES)
+                measured |= dict(zip(first_move_names(self.game), moves.tolist(), strict=True))
+            self.meter.end("evaluation")
+            return measured
+
+        return [measure_exactly]
+
+    def _warm_up(self) -> None:
+        """Compile a learner's code before its training is timed, with a few games that are
+        discarded.
+        """
+        if self.options.games >= MIN_COMPILED_GAMES and self.settings.resumes:
+            with compile_at_once():
+                few = dataclasses.replace(
+                    self.options, games=WARM_UP_GAMES, batch=WARM_UP_GAMES // 2
+                )
+                self.new_training(few).run()
+        self.meter.end("compiling")
+
+
+def describe_strength(exact: Strength, options: Options) -> str:
+    """Describe the strength of a learner in a sentence."""
+    opponent = options.fixed_opponent or "random"
+    result = exact.result(opponent, SEATS.get(options.seat))
+    where = f"moving {options.seat}" if options.seat in SEATS else "the mean of both seats"
+    losses = describe_losses(exact.measures, " (perfect play)" if exact.perfect else "")
+    return (
+        f"exactly: {losses}; "
+        f"against {opponent} it wins {result.win:.2%}, draws {result.draw:.2%}, loses "
+        f"{result.loss:.2%}, {where}"
+    )

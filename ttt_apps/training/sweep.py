@@ -1,0 +1,311 @@
+"""``train.py --sweep FILE``: train many runs described in a file, on all cores or on a cluster, and
+tabulate them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from ttt_apps.cli import options as cli
+from ttt_apps.cli.versions import make_provenance
+from ttt_apps.training.options import Options, folder_name, options_from_values
+from ttt_apps.training.runs import compared_policies, new_run_config, report_run
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import FromFile, make_policy, trusted
+from ttt_envs.core.checks import Refusal
+from ttt_envs.core.files import make_subfolder, read_bounded, write_bytes
+from ttt_envs.core.packages import ROOT
+from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
+from ttt_envs.graph.estimate import is_measured_at_once
+from ttt_envs.graph.layers import check_cells
+from ttt_eval.exact.strength import strength
+from ttt_eval.matches.match import play_pairs
+from ttt_eval.reports.sweep import write_table
+from ttt_eval.runs import sweep as sweeps
+from ttt_eval.runs.run_files import REPORT, RUN_FILES, RunDirectory
+from ttt_eval.store.cost import Usage, cpu_seconds, measure_usage
+from ttt_eval.store.policy_identity import policy_identity
+from ttt_eval.store.result_store import TABLE, Unit, collect_results
+
+RUNS = "runs"
+"""Folder of a sweep's runs."""
+TRANSFERRED_FILES = tuple(name for name in RUN_FILES if name != REPORT)
+"""Files that a run on another machine sends back; the report, which names the folder, is made
+here.
+"""
+SAMPLE_PAIRS = 2_000
+"""Number of pairs of games against random, for learners that cannot be measured exactly."""
+REFUSED_OPTIONS = (
+    "out", "overwrite", "seed", "sweep", "resume", "trust", "cluster", "jobs", "threads", "json",
+    "help",
+    "tyro-print-completion", "tyro-write-completion",
+)  # fmt: skip
+"""Options that the file of a sweep cannot have: they are those of the command, or write files."""
+TRAIN = (
+    "import os; from ttt_envs.core.packages import end_with_process; "
+    "end_with_process(os.getppid()); "
+    "from ttt_apps.training.command import main; main()"
+)
+"""Code of a process that trains: a killed command leaves no process behind that holds the lock of a
+run.
+"""
+
+
+@dataclass(frozen=True)
+class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
+    """Train the runs described in a file, each with several seeds, and print one table of their
+    results.
+
+    The file is written in TOML:
+
+        seeds = 3                      # 0, 1 and 2; or a list of seeds
+        fixed = {games = 2000}         # options of train.py that all runs have
+        grid = {epsilon = [0.1, 0.3]}  # every combination of these
+        [[runs]]                       # each of these with every combination
+        learner = "q-learning"
+        [[runs]]                       # a learner of yours, see CONTRIBUTING.md; needs --trust
+        learner = "favourite:FavouriteConfig"
+        [[runs]]                       # a policy, which is measured and not trained
+        agent = "win-or-block"
+
+    After a stop or kill, the same command continues the sweep, with an identical final result.
+    """
+
+    sweep: Path = tyro.MISSING
+    """the file"""
+    out: cli.OptionalPath = None
+    """folder for the table, the page and the runs; default: runs/sweep-NAME after the file"""
+
+    def run(self) -> None:
+        """Train the missing runs, write and print.
+
+        Raises:
+            ValueError: a file that describes no runs, invalid options.
+            Stopped: an interrupt; completed work is stored.
+        """
+        workers = self.workers()
+        rows, seeds = sweeps.read_sweep(self.sweep, REFUSED_OPTIONS)
+        units = sweep_units(self.sweep, rows, seeds)
+        folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
+        provenance = make_provenance()
+        places = [{"run": f"{RUNS}/{unit['name']}"} for unit in units]
+        lines = [{"options": row} for row in rows]
+        self.check_folder(
+            folder, {"kind": "sweep", "source": self.sweep.name}, {"runs": places, "table": lines}
+        )
+        work = partial(
+            train_unit, None if isinstance(workers, str) else str(folder.absolute()), provenance
+        )
+        with cli.bar("training runs", folder) as progress:
+            numbers = collect_results(
+                work,
+                units,
+                folder,
+                provenance,
+                jobs=workers,
+                postprocess=partial(_write_files, folder),
+                progress=progress,
+            )
+        results = [
+            sweeps.RunResult(unit["row"], unit["seed"], row, place["run"])
+            for unit, row, place in zip(units, numbers, places, strict=True)
+        ]
+        sweeps.write_sweep(folder, self.sweep.name, provenance, rows, results, trust=self.trust)
+        head, *texts = write_table(folder)
+        table = [dict(zip(head, row, strict=True)) for row in texts]
+        self.show_folder(
+            folder,
+            cli.rows_table(table, title=f"{self.sweep.name}: means over seeds, and 95% intervals"),
+            others=[folder / TABLE, folder / RUNS],
+        )
+
+
+def sweep_units(
+    path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[int]
+) -> list[dict[str, Any]]:
+    """Return the runs of a sweep, with options validated as on the command line.
+
+    Raises:
+        ValueError: invalid options.
+    """
+    units = []
+    for number, row in enumerate(rows):
+        try:
+            if ":" in str(row.get("learner", "")) and not trusted():
+                raise Refusal(
+                    f"learner {row['learner']} is a class outside this package: add --trust to run "
+                    "it"
+                )
+            values = {name: value for name, value in row.items() if name != sweeps.AGENT}
+            options, settings = options_from_values(values)
+            if isinstance(game := options.game(), PhantomGame):
+                check_cells(game)  # which is how its policies are measured
+            if sweeps.AGENT in row:
+                units.append(_agent_unit(number, str(row[sweeps.AGENT]), options))
+                continue
+            config = new_run_config(options, settings, f"run {number + 1} of {path}: ")
+        except (ValueError, TypeError, MemoryError) as problem:
+            raise Refusal(f"run {number + 1} of {path}: {problem}") from None
+        except SystemExit:  # the parser has said why
+            raise Refusal(
+                f"run {number + 1} of {path} has options that train.py does not take"
+            ) from None
+        del config["versions"], config["revision"]  # those of the sweep's start
+        # in the run's config too, so that a run of an older class is refused, and not taken for one
+        # of this class
+        own = {"identity": policy_identity(options.learner)} if ":" in options.learner else {}
+        for seed in seeds:
+            learner = folder_name([options.learner])
+            name = f"{number + 1:04d}-{learner}-{options.game().slug}-seed{seed}"
+            units.append(
+                {
+                    "row": number,
+                    "seed": seed,
+                    "name": name,
+                    "config": {**config, "seed": seed, **own},
+                }
+            )
+    return units
+
+
+def _agent_unit(number: int, agent: str, options: Options) -> dict[str, Any]:
+    """Return the unit of an agent, which is measured once: it does not depend on seeds."""
+    game = options.game()
+    make_policy(FromFile(agent), game)  # reports a wrong name before the first training
+    return {
+        "row": number,
+        "seed": 0,
+        "name": f"{number + 1:04d}-{folder_name([agent])}-{game.slug}",
+        "agent": agent,
+        "identity": policy_identity(agent),
+        "game": game.to_dict(),
+        "opponent": options.opponent,
+    }
+
+
+def train_unit(study: str | None, provenance: Mapping[str, str], unit: Unit) -> dict[str, Any]:
+    """Train a run in a separate process and evaluate it, or evaluate an agent.
+
+    Args:
+        study: folder of the sweep; None on a machine without it: then the result includes the run's
+            files.
+        provenance: of the sweep.
+        unit: of :func:`sweep_units`.
+
+    Returns:
+        ``numbers``, and ``files`` by name if they are sent.
+    """
+    if sweeps.AGENT in unit:
+        game = game_from_dict(unit["game"])  # agent and opponent are those of a file
+        agent = make_policy(FromFile(unit[sweeps.AGENT]), game)
+        return {"numbers": measure_policy(game, agent, FromFile(unit["opponent"]))}
+    with tempfile.TemporaryDirectory() if study is None else nullcontext(study) as folder:
+        run = RunDirectory(make_subfolder(Path(folder), f"{RUNS}/{unit['name']}"))
+        packages = {name: version for name, version in provenance.items() if name != "code"}
+        config = {**unit["config"], "versions": packages}
+        train_in_subprocess(config, run)
+        result: dict[str, Any] = {"numbers": measure_run(run, config)}
+        if study is None:
+            paths = [run.path / name for name in TRANSFERRED_FILES]
+            result["files"] = {path.name: read_bounded(path) for path in paths if path.exists()}
+        return result
+
+
+def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float]:
+    """Measure the strength of a run, as :func:`measure_policy` does, and its cost."""
+    game = game_from_dict(config["game"])
+    numbers = measure_policy(game, make_policy(run.policy, game), FromFile(config["opponent"]))
+    cost = run.read_cost()
+    numbers["cpu_s"] = cpu_seconds(cost["training"])
+    numbers["peak_rss_bytes"] = max(phase["peak_rss_bytes"] for phase in cost.values())
+    return numbers
+
+
+def measure_policy(game: AnyGame, policy: Policy, opponent: str) -> dict[str, float]:
+    """Measure the strength of a policy, exactly up to 3 x 3 and in phantom games, else by matches
+    against random.
+    """
+    if isinstance(game, Game) and not (policy.pure and is_measured_at_once(game)):
+        return {
+            "score_against_random": play_pairs(game, policy, "random", SAMPLE_PAIRS)
+            .rate("score")
+            .mean
+        }
+    exact = strength(
+        game, policy, compared_policies(game, replace(Options(), opponent=opponent).fixed_opponent)
+    )
+    return exact.measures | {
+        f"score_against_{opponent}": result.score for opponent, result in exact.results.items()
+    }
+
+
+def _write_files(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
+    """Write the files that came with a result; return the numbers to store."""
+    if "files" in result:
+        run = make_subfolder(folder, f"{RUNS}/{unit['name']}")
+        for name, content in result["files"].items():
+            write_bytes(run / name, content)
+        if not unit["config"]["no_report"]:
+            report_run(run)
+    return result["numbers"]
+
+
+def measure_training(config: dict[str, Any]) -> Usage:
+    """Measure the cost of training with these settings in a new process, imports included; see
+    :func:`train_in_subprocess`.
+
+    It makes no exact measurements and writes no report.
+    """
+    config = {**config, "exact_every": 0, "no_report": True}
+    with tempfile.TemporaryDirectory() as folder:
+        return train_in_subprocess(config, RunDirectory(Path(folder, "run")))
+
+
+def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
+    """Train in a new process, into the directory ``run``; resume a run of these settings that is
+    there.
+
+    Returns:
+        The resource usage of the process, imports included; peak memory is measured by the process
+        itself.
+
+    Raises:
+        ValueError: a run of other settings is there, or the process failed.
+    """
+    if not run.exists():
+        run.write_config(config)
+    stored, requested = run.read_config(), json.loads(json.dumps(config))
+    if any(
+        stored.get(name) != value for name, value in requested.items() if name != "no_report"
+    ):  # changes no result
+        raise Refusal(
+            f"{run} has other settings, versions or code: choose another --out, or move it away"
+        )
+    # a crash in machine code prints where it happened
+    command = [sys.executable, "-X", "faulthandler", "-c", TRAIN, "--resume", str(run)]
+    try:
+        path = os.pathsep.join(
+            [str(ROOT), os.environ.get("PYTHONPATH", "")]
+        )  # of these packages, also in a checkout
+        usage = measure_usage(command, {**os.environ, "PYTHONPATH": path})
+    except subprocess.CalledProcessError as problem:
+        problem.cmd = f"train.py --resume {run}"
+        last = (problem.output.strip() or "it printed nothing").splitlines()[-1]
+        raise Refusal(
+            f"{problem} {last.removeprefix('error: ')}. {run.resume_command} prints all output"
+        ) from None
+    peaks = [phase["peak_rss_bytes"] for phase in run.read_cost().values()]
+    return usage._replace(peak_rss_bytes=int(max(peaks)))

@@ -1,0 +1,5 @@
+"""What is measured and kept: measures, intervals, costs, identities of policies, and stored
+results.
+"""
+
+__all__: list[str] = []
