@@ -95,7 +95,7 @@ def test_commands_give_the_same_results_without_posix(poorer, tmp_path):
         folder = tmp_path / name
         folder.mkdir()
         printed = (
-            run(environment, folder, "train", *train),
+            run(environment, folder, "training", *train),
             run(environment, folder, "evaluate", *match),
         )
         files_of_run = {path.name for path in (folder / "run").iterdir()} - {

@@ -50,7 +50,7 @@ def check_refused(done, place):
     ("name", "module", "words"),
     [
         ("baselines/__init__.py", "evaluate", ("exact", "random", "random")),
-        ("ttt_eval.py", "play", ()),
+        ("ttt_eval.py", "terminal", ()),
     ],
 )
 def test_commands_name_the_folder_or_file_that_hides_a_package(tmp_path, name, module, words):
