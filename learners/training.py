@@ -31,7 +31,14 @@ from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_key, uniforms
 from ttt_envs.envs.config import SELF, EnvConfig, SeatChoice, game_keywords
-from ttt_envs.envs.engine import GameBatch
+from ttt_envs.envs.engine import make_games
+from ttt_envs.envs.game_batch import (
+    clone_games,
+    must_be_reset,
+    restore_games,
+    seed_games,
+    setting_of,
+)
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import AnyGame, PhantomGame
@@ -448,8 +455,8 @@ class Trainer(TrainingLoop):
         config = EnvConfig(
             **game_keywords(learner.game), opponent=opponent, seat=seat, illegal_action="raise"
         )
-        self._games = GameBatch(config, count, observes=False)
-        self._games.seed(np.arange(count), np.full(count, training_key(seed)))
+        self._games = make_games(config, count, observes=False)
+        seed_games(self._games, np.arange(count), np.full(count, training_key(seed)))
         self._output = self._games.output()
         self.decisions = Decisions(learner, count, make_rng(seed, SPAWN_EXPLORATION))
         self.live, self._actions = np.zeros(count, np.bool_), np.zeros(count, np.int64)
@@ -458,18 +465,19 @@ class Trainer(TrainingLoop):
     @property
     def board(self) -> dict[str, Any]:
         """The games' arrays by name."""
-        state = self._games.clone(include_rng=True)
-        return {name: array for name, array in state.items() if name not in self._games.setting}
+        state = clone_games(self._games, include_rng=True)
+        setting = setting_of(self._games.config)
+        return {name: array for name, array in state.items() if name not in setting}
 
     @board.setter
     def board(self, arrays: Arrays) -> None:
-        self._games.restore({**self._games.setting, **arrays})
+        restore_games(self._games, {**setting_of(self._games.config), **arrays})
 
     def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`: the board's columns are those of one opponent, who
         sees no symmetries.
         """
-        skip_chance = self._games.game.skip_chance
+        skip_chance = self.learner.game.skip_chance
         return {
             **super().limits(),
             **dict.fromkeys(("board.found", "board.mover", "board.seat", "board.is_over"), (0, 1)),
@@ -497,9 +505,9 @@ class Trainer(TrainingLoop):
         if (
             started > self.games
             or not ((numbers >= 0) & (numbers < started)).all()
-            or (self.live == self._games.over).any()
+            or (self.live == must_be_reset(self._games)).any()
             or (in_progress & ~self.live).any()
-            or (in_progress & (stones == self._games.game.cells)).any()
+            or (in_progress & (stones == self.learner.game.cells)).any()
             or (stones != arrays["board.stones"]).any()
         ):
             raise Refusal("its games contradict their numbers, results or positions")
@@ -512,10 +520,10 @@ class Trainer(TrainingLoop):
         games = (self.live & (self._games.column("outcome") == NOT_OVER)).nonzero()[0]
         if len(games):
             cells = self.decisions.act(games, self._games.views(games))
-            self._actions[games] = cells_to_actions(self._games.game, cells)
+            self._actions[games] = cells_to_actions(self.learner.game, cells)
             self.steps += len(games)
         self._games.step(self._actions, self._output)
-        ended = (self.live & self._games.over).nonzero()[0]
+        ended = (self.live & must_be_reset(self._games)).nonzero()[0]
         if len(ended):
             rewards, seats = self._output["rewards"][ended], self._games.column("seat", ended)
             self.decisions.end(ended, seats.astype(np.int8), rewards)

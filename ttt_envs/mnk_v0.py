@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from itertools import repeat
 from typing import Any, ClassVar
 
@@ -36,26 +37,62 @@ from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.envs import render as drawing
 from ttt_envs.envs.config import BoardConfig, environment, takes
-from ttt_envs.envs.engine import INTEGERS, GameBatch, HasViews, keys_of_seeds
+from ttt_envs.envs.engine import make_games
+from ttt_envs.envs.game_batch import (
+    INTEGERS,
+    ONLY_ROW,
+    HasArrayViews,
+    chance_outcomes_of,
+    clone_games,
+    describe_outcome,
+    keys_of_seeds,
+    restore_games,
+    seed_games,
+    to_caller_cells,
+    unpack_result,
+)
 from ttt_envs.envs.kernels import FORFEIT
+from ttt_envs.game.actions import num_actions
 from ttt_envs.game.phantom import PhantomGame, visible
 from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Outcome
 
 __all__ = ["env", "raw_env"]
 
 PLAYERS = ("player_0", "player_1")
-# by number of the outcome (the last is NOT_OVER), both players' rewards, and infos for each agent
-_RETURNS = tuple(
-    dict(zip(PLAYERS, Outcome(number).returns, strict=True)) for number in (*range(5), NOT_OVER)
-)
-_INFOS: tuple[dict[str, dict[str, Any]], ...] = tuple(
-    {
-        agent: {"seat": seat, "mover": seat, "result": number, "winner": Outcome(number).winner}
+OUTCOMES = (*range(5), NOT_OVER)
+"""outcomes of a game that the caller plays alone"""
+_RETURNS = {number: dict(zip(PLAYERS, Outcome(number).returns, strict=True)) for number in OUTCOMES}
+"""both players' rewards, by outcome"""
+_NOT_BEGUN = -3
+"""an outcome in addition to those of the rules: no reset yet"""
+
+
+def _infos_of(outcome: int, mover: int) -> dict[str, dict[str, Any]]:
+    """Return the infos of both agents."""
+    winner = Outcome(outcome).winner
+    return {
+        agent: {"seat": seat, "mover": mover, "result": outcome, "winner": winner}
         for seat, agent in enumerate(PLAYERS)
     }
-    for number in (*range(5), NOT_OVER)
-)
-_NOT_BEGUN = -3  # an outcome in addition to those of the rules: no reset yet
+
+
+_INFOS = {number: (_infos_of(number, 0), _infos_of(number, 1)) for number in OUTCOMES}
+"""infos of each agent, by outcome, then by mover"""
+
+
+def _plane_copiers(planes: Int8Array) -> dict[str, Callable[[], Any]]:
+    """Return by agent a function that copies the planes int8[2, rows, columns], own stones first,
+    as int8[rows, columns, 2].
+    """
+    cells = np.arange(planes.size).reshape(planes.shape)
+    orders = {PLAYERS[0]: slice(None), PLAYERS[1]: slice(None, None, -1)}
+    if planes.size < 64:
+        return {agent: planes[order].transpose(1, 2, 0).copy for agent, order in orders.items()}
+    # twice as fast as a copy of the transposed planes
+    return {
+        agent: partial(planes.ravel().take, np.ascontiguousarray(cells[order].transpose(1, 2, 0)))
+        for agent, order in orders.items()
+    }
 
 
 class _AfterReset:
@@ -73,7 +110,7 @@ class _AfterReset:
 
 
 @environment(BoardConfig)
-class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this name
+class raw_env(HasArrayViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this name
     """m,n,k tic-tac-toe with skipped turns for two agents.
 
     A skipped turn is not a separate event: the same agent stays selected. An observation is a dict
@@ -113,41 +150,53 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
     @takes(BoardConfig)
     def __init__(self, config: BoardConfig) -> None:
         check_choice("render_mode", config.render_mode, (None, *drawing.MODES))
-        self.config, self.game, self.render_mode = config, config.game, config.render_mode
+        # at most 29 attributes: instances with more have slower ones
+        self.config = config
+        self.game = config.game
+        self.render_mode = config.render_mode
         self.possible_agents = list(PLAYERS)
-        self._is_phantom = isinstance(self.game, PhantomGame)
-        self._games = GameBatch(config, 1)
-        self._out, self._num_actions = self._games.output(), self._games.num_actions
-        self._row = np.zeros(1, np.int64)
+        # whether observations are stones and masks, and infos have no skip chance: the common case
+        self._is_plain = not (
+            self._is_phantom or config.observe_skip_chance or len(config.games) > 1
+        )
+        self._is_quick = self._is_plain and type(self).observe is raw_env.observe
+        self._games = make_games(config, 1)
+        self._out = self._games.output()
+        self._num_actions = num_actions(self.game)
         builders = {
             a: ObservationBuilder(self.game, "dict", "int8", config.observe_skip_chance)
             for a in PLAYERS
         }
         self.observation_spaces = {a: builder.observation_space for a, builder in builders.items()}
         self.action_spaces = {a: builder.action_space for a, builder in builders.items()}
-        num_planes = 4 if self._is_phantom else 3
-        self.state_space = spaces.Box(
-            0, 1, (self.game.rows, self.game.columns, num_planes), np.int8
-        )
         self._no_mask = np.zeros(self._num_actions, np.int8)
-        self._before = np.zeros(
-            self.game.cells, np.int8
-        )  # the board before the last step, for rendering
-        self._mover, self._outcome = 0, _NOT_BEGUN
-        self._seeded = self._has_updated = False
+        # for rendering: the board before the last step
+        self._before = np.zeros(self.game.cells, np.int8)
+        self._mover = 0
+        self._outcome = _NOT_BEGUN
+        self._has_key = self._has_updated = False
         self._infos: dict[str, dict[str, Any]] = {}
         self._skip_agent_selection: str | None = None
         self.renderer = drawing.Renderer(visible(self.game), config.render_mode)
-        self._name_views()
+        self._make_array_views()
 
-    def _name_views(self) -> None:
+    def _make_array_views(self) -> None:
         """Create the views of the engine's output."""
-        planes = self._out["planes"].reshape(2, self.game.rows, self.game.columns)
-        self._views = {
-            PLAYERS[0]: planes.transpose(1, 2, 0),
-            PLAYERS[1]: planes[::-1].transpose(1, 2, 0),
-        }
+        self._copy_planes = _plane_copiers(
+            self._out["planes"].reshape(2, self.game.rows, self.game.columns)
+        )
         self._mask = self._out["mask"][0]
+        self._out_mover = self._out["mover"]
+
+    @cached_property
+    def state_space(self) -> spaces.Box:
+        """The space of :meth:`state`."""
+        num_planes = 4 if self._is_phantom else 3
+        return spaces.Box(0, 1, (self.game.rows, self.game.columns, num_planes), np.int8)
+
+    @property
+    def _is_phantom(self) -> bool:
+        return isinstance(self.game, PhantomGame)
 
     def _check_reset(self, raise_error: Callable[[], None]) -> None:
         if self._outcome == _NOT_BEGUN:
@@ -176,20 +225,23 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         """Begin the next episode, or with ``seed`` the first of that seed. ``options`` are
         ignored.
         """
-        keys = None
-        if seed is not None or not self._seeded:
-            keys, self._seeded = keys_of_seeds([seed]), True
-        self._games.reset(self._row, self._out, keys=keys)
-        self._mover, self._outcome = int(self._out["mover"][0]), NOT_OVER
+        if seed is not None or not self._has_key:
+            seed_games(self._games, ONLY_ROW, keys_of_seeds([seed]))
+            self._has_key = True
+        self._games.reset(ONLY_ROW, self._out)
+        self._mover = self._out_mover.item()
+        self._outcome = NOT_OVER
         if self.render_mode is not None:
-            self._before = self._games.boards().cells[0]
+            self._before = self._games.column("cells")[0]
         self.agents = list(PLAYERS)
         self.agent_selection = PLAYERS[self._mover]
         self.rewards = {"player_0": 0.0, "player_1": 0.0}
         self._cumulative_rewards = {"player_0": 0.0, "player_1": 0.0}
         self.terminations = {"player_0": False, "player_1": False}
         self.truncations = {"player_0": False, "player_1": False}
-        self._infos, self._skip_agent_selection, self._has_updated = {}, None, True
+        self._infos = {}
+        self._skip_agent_selection = None
+        self._has_updated = True
         if self.render_mode == "human":
             self.render()
 
@@ -203,11 +255,12 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         """
         self._has_updated = True
         if self._outcome != NOT_OVER:
-            self._check_reset(EnvLogger.error_step_before_reset)
-            if self._outcome != _NOT_BEGUN and not self.agents:
-                EnvLogger.warn_step_after_terminated_truncated()
-            elif self._outcome != _NOT_BEGUN:
+            if self._outcome == _NOT_BEGUN:
+                EnvLogger.error_step_before_reset()
+            elif self.agents:
                 self._was_dead_step(action)
+            else:
+                EnvLogger.warn_step_after_terminated_truncated()
             return
         if type(action) not in INTEGERS:
             self._check_action(action)
@@ -215,15 +268,15 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         if not 0 <= index < self._num_actions:
             self._check_action(action)
         if self.render_mode is not None:
-            self._before = self._games.boards().cells[0]
-        code = self._games.step_one(index, self._out)
+            self._before = self._games.column("cells")[0]
+        result = self._games.step_one(index, self._out)
         self._infos = {}
-        if code < 2:  # the game goes on
-            self._mover = code
-            self.agent_selection = PLAYERS[code]
+        if result < 2:  # the game goes on, and the result is the mover
+            self._mover = result
+            self.agent_selection = PLAYERS[result]
         else:
-            self._mover = code & 1
-            self._finish((code >> 1) - 1)
+            self._mover, outcome = unpack_result(result)
+            self._finish(outcome)
         if self.render_mode == "human":
             self.render()
 
@@ -239,7 +292,8 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
     def _finish(self, outcome: int) -> None:
         """Terminate both agents, and select the agent that is removed first."""
         self._outcome = outcome
-        self.rewards, self._cumulative_rewards = _RETURNS[outcome].copy(), _RETURNS[outcome].copy()
+        self.rewards = _RETURNS[outcome].copy()
+        self._cumulative_rewards = _RETURNS[outcome].copy()
         self.terminations = {"player_0": True, "player_1": True}
         self._skip_agent_selection = self.agent_selection
         if outcome >= FORFEIT:
@@ -261,10 +315,8 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
             self.agent_selection = self.agents[0]
             self.rewards[self.agent_selection] = 0.0
         else:
-            self.agent_selection, self._skip_agent_selection = (
-                self._skip_agent_selection or agent,
-                None,
-            )
+            self.agent_selection = self._skip_agent_selection or agent
+            self._skip_agent_selection = None
 
     # Infos are created on demand, because loops read the info of one agent only.
 
@@ -285,12 +337,11 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
 
     def _info(self, agent: str) -> dict[str, Any]:
         """Return the info of ``agent``: the same object until the next step."""
-        info = self._infos.get(agent)
-        if info is None:
-            info = self._infos[agent] = _INFOS[self._outcome][agent].copy()
-            info["mover"] = int(self._mover)  # of NumPy where kernels are not compiled
-            if len(self.config.games) > 1:
-                info["skip_chance"] = float(self._games.column("skip_chance")[0])
+        if agent in self._infos:
+            return self._infos[agent]
+        info = self._infos[agent] = _INFOS[self._outcome][self._mover][agent].copy()
+        if not self._is_plain and len(self.config.games) > 1:
+            info["skip_chance"] = float(self._games.column("skip_chance")[0])
         return info
 
     def observe(self, agent: str) -> dict[str, Any]:
@@ -301,14 +352,14 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         """
         if self._outcome == _NOT_BEGUN:
             EnvLogger.error_observe_before_reset()
-        planes = self._views[agent].copy()
-        if self._is_phantom:
-            planes[:, :, 1] &= self._to_view(self._games.found_stones()[0])
+        planes = self._copy_planes[agent]()
         is_on_move = self._outcome == NOT_OVER and agent == self.agent_selection
-        observation = {
-            "observation": planes,
-            "action_mask": (self._mask if is_on_move else self._no_mask).copy(),
-        }
+        mask = self._mask if is_on_move else self._no_mask
+        observation = {"observation": planes, "action_mask": mask.copy()}
+        if self._is_plain:  # the common case
+            return observation
+        if self._is_phantom:
+            planes[:, :, 1] &= self._to_agents(self._games.column("found")[0])
         if self.config.observe_skip_chance:
             observation["skip_chance"] = self._games.column("skip_chance").astype(np.float32)
         return observation
@@ -318,14 +369,21 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         selected agent.
         """
         agent = self.agent_selection
-        observation = self.observe(agent) if observe else None
-        info = self._info(agent)
+        observation: dict[str, Any] | None
+        if observe and self._is_quick:  # does `observe` and `_info` without their calls
+            mask = self._mask if self._outcome == NOT_OVER else self._no_mask
+            observation = {"observation": self._copy_planes[agent](), "action_mask": mask.copy()}
+            if agent not in self._infos:
+                self._infos[agent] = _INFOS[self._outcome][self._mover][agent].copy()
+        else:
+            observation = self.observe(agent) if observe else None
+            self._info(agent)
         return (
             observation,
             self._cumulative_rewards[agent],
             self.terminations[agent],
             self.truncations[agent],
-            info,
+            self._infos[agent],
         )
 
     def agent_iter(self, max_iter: int = 2**63) -> Iterator[str]:
@@ -341,15 +399,12 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
             self._has_updated = False
             yield self.agent_selection
 
-    def _to_view(self, cells: np.ndarray[Any, Any]) -> Int8Array:
-        """Return numbers of the board's cells in the agents' view, int8[rows, columns]."""
-        return (
-            self._games.to_caller_view(0, cells)
-            .astype(np.int8)
-            .reshape(self.game.rows, self.game.columns)
-        )
+    def _to_agents(self, cells: Int8Array) -> Int8Array:
+        """Return numbers of the board's cells as the agents see them, int8[rows, columns]."""
+        agent_cells = to_caller_cells(self._games, 0, cells)
+        return agent_cells.astype(np.int8).reshape(self.game.rows, self.game.columns)
 
-    def state(self) -> np.ndarray[Any, Any]:
+    def state(self) -> Int8Array:
         """Return int8[rows, columns, 3]: stones of player_0, stones of player_1, and a plane of the
         mover (0 or 1).
 
@@ -357,12 +412,11 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         before the mover: with the results of skips it is all that determines what follows.
         """
         self._check_reset(EnvLogger.error_state_before_reset)
-        stones = self._views[PLAYERS[0]]
-        view = [self._to_view(self._games.found_stones()[0])] if self._is_phantom else []
-        return np.stack(
-            [stones[:, :, 0], stones[:, :, 1], *view, np.full_like(stones[:, :, 0], self._mover)],
-            axis=2,
-        )
+        planes = list(self._out["planes"].reshape(2, self.game.rows, self.game.columns))
+        if self._is_phantom:
+            planes.append(self._to_agents(self._games.column("found")[0]))
+        planes.append(np.full_like(planes[0], self._mover))
+        return np.stack(planes, axis=2)
 
     def legal_actions(self) -> list[int]:
         """Return the legal actions of the selected agent; none when the game is over."""
@@ -378,7 +432,7 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         See :func:`ttt_envs.chance_outcomes`. With ``symmetry="random"`` the action is in the
         agent's view, and the positions are those of the board itself.
         """
-        return self._games.chance_outcomes(0, action)
+        return chance_outcomes_of(self._games, 0, action)
 
     _COPIED = ("agents", "rewards", "_cumulative_rewards", "terminations", "truncations")
     _STATE = ("_outcome", "agent_selection", "_skip_agent_selection", "_has_updated")
@@ -388,10 +442,9 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         self._check_reset(EnvLogger.error_state_before_reset)
         state = {name: getattr(self, name) for name in self._STATE}
         state |= {name: getattr(self, name).copy() for name in self._COPIED}
-        picture = (
-            {} if self.render_mode is None else {"_before": self._before}
-        )  # pictures mark the last step
-        return state | picture | self._games.clone(include_rng)
+        if self.render_mode is not None:  # pictures mark the last step
+            state["_before"] = self._before
+        return state | clone_games(self._games, include_rng)
 
     def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> None:
         """Restore a cloned game.
@@ -405,28 +458,27 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
             ValueError: the state has another game or symmetry, or neither the state nor ``seed``
                 determines random numbers.
         """
-        self._games.restore(state, None if seed is None else keys_of_seeds([seed]))
+        restore_games(self._games, state, None if seed is None else keys_of_seeds([seed]))
         self._games.observe(self._out)
         for name in self._STATE:
             setattr(self, name, state[name])
         for name in self._COPIED:
             setattr(self, name, state[name].copy())
-        self._mover, self._infos, self._seeded = int(self._out["mover"][0]), {}, True
-        self._before = state.get("_before", self._games.boards().cells[0])
+        self._mover = self._out_mover.item()
+        self._infos = {}
+        self._has_key = True
+        self._before = state.get("_before", self._games.column("cells")[0])
 
     def render(self) -> Any:
         """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or
         show a window.
         """
         self._check_reset(EnvLogger.error_render_before_reset)
-        before, cells = (
-            self._to_view(self._before).ravel(),
-            self._to_view(self._games.boards().cells[0]).ravel(),
-        )
+        before = self._to_agents(self._before).ravel()
+        cells = self._to_agents(self._games.column("cells")[0]).ravel()
         last = tuple(np.flatnonzero(before != cells).tolist())
-        return self.renderer.render(
-            drawing.Scene(cells, self._mover, self._games.description(0), last)
-        )
+        outcome = describe_outcome(self._games, 0)
+        return self.renderer.render(drawing.Scene(cells, self._mover, outcome, last))
 
     def close(self) -> None:
         """Close the window, if any."""

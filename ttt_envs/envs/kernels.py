@@ -13,8 +13,8 @@ that the other player has found. Both kernels share what does not concern stones
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias, cast
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -30,8 +30,9 @@ from ttt_envs.core.jit import (
     kernel,
 )
 from ttt_envs.core.random import splitmix64, uniform
+from ttt_envs.envs.game_batch import pack_result
 from ttt_envs.game.attempts import FOUND, VISIBLE, attempt, is_unknown
-from ttt_envs.game.bits import count_bits, nth_bit
+from ttt_envs.game.bits import count_bits, nth_bit, where
 from ttt_envs.game.lines import has_line
 from ttt_envs.game.parameters import Parameters, has_gravity
 from ttt_envs.game.rules import (
@@ -50,27 +51,26 @@ from ttt_envs.game.rules import (
 )
 
 LANES = 64
-int32 = cast(Callable[[Any], int], np.int32)
+int32 = cast(Callable[[float], int], np.int32)
 """for which more processors have vector instructions from and to float than for int64"""
-FORFEIT, TRUNCATED = int(Outcome.PLAYER_0_FORFEITED), int(Outcome.TRUNCATED)  # FORFEIT + the loser
-LOSE, PENALIZE, RAISE = range(3)  # consequences of an illegal action
-FIRST, SECOND, RANDOM_SEAT, ALTERNATE, BOTH, NOBODY = range(
-    6
-)  # the caller's seat, see `Settings.seats`
-REPLY_NONE, REPLY_RANDOM, REPLY_POLICY = range(
-    3
-)  # replies: none (self-play), uniformly random, by a policy's own code
-MOVE, MOVE_OR_RESET, FINISH, RESET, OBSERVE = range(5)  # what a step does
-
-Block: TypeAlias = Any
-"""a record of ``BLOCK``"""
+FORFEIT: Final = int(Outcome.PLAYER_0_FORFEITED)
+"""the outcome after an illegal action that loses is ``FORFEIT`` plus its player"""
+TRUNCATED: Final = int(Outcome.TRUNCATED)
+# consequences of an illegal action
+LOSE, PENALIZE, RAISE = range(3)
+# the caller's seat, see `Settings.seats`
+FIRST, SECOND, RANDOM_SEAT, ALTERNATE, BOTH, NOBODY = range(6)
+# replies: none (self-play), uniformly random, by a policy's own code
+REPLY_NONE, REPLY_RANDOM, REPLY_POLICY = range(3)
+# what a step does
+MOVE, MOVE_OR_RESET, FINISH, RESET, OBSERVE = range(5)
 
 
 class Settings(NamedTuple):
     """Settings shared by all games and steps of a batch."""
 
     num_games: int
-    reach: int
+    action_cells: int
     """cells, as bits, that action 0 may fill"""
     num_actions: int
     """number of cells, or with gravity of columns"""
@@ -86,74 +86,141 @@ class Settings(NamedTuple):
     """``VISIBLE``, ``CLASSIC`` or ``ABRUPT`` of ``game.attempts``"""
     observes: int
     """1 where steps write observations, else 0"""
+    mask_start: int
+    """first of the numbers of the mask in the memory of an output, as the next three; see
+    ``game_batch.output_layout``
+    """
+    info_start: int
+    rewards_start: int
+    flags_start: int
     parameters: Parameters
     """of the game with the highest skip chance; ``skip_chance`` of a block has those of episodes"""
 
 
-def _record(names: Sequence[str]) -> np.dtype[Any]:
+Number = TypeVar("Number")
+
+
+class Column(Protocol[Number]):
+    """A number of each game of a block."""
+
+    def __getitem__(self, lane: int, /) -> Number: ...
+
+    def __setitem__(self, lane: int | slice, number: Number, /) -> None: ...
+
+
+class Block(Protocol):
+    """A block of games, with the settings, because each argument costs the caller of a kernel as
+    much as a move: a record of ``BLOCK``.
+    """
+
+    settings: Settings
+    """without ``parameters``"""
+    rules: Parameters
+    """without ``lines``"""
+
+    mover: Column[int]
+    seat: Column[int]
+    outcome: Column[int]
+    is_over: Column[int]
+    """1 where the end was shown"""
+    stones: Column[int]
+    episode: Column[int]
+    symmetry: Column[int]
+    num_illegal: Column[int]
+    stage: Column[int]
+    """of the schedule of opponents"""
+    num_steps: Column[int]
+    """steps since seeding, counted if there is a schedule"""
+    skip_chance: Column[float]
+    key: Column[np.uint64]
+    """of the seed"""
+    episode_key: Column[np.uint64]
+    """``splitmix64(key, episode)``"""
+
+    begins: Column[int]
+    """1 where the last step began the game, as the next ones scratch"""
+    winner: Column[int]
+    first: Column[int]
+    """the stones of player_0 as bits"""
+    second: Column[int]
+    illegal: Column[int]
+    """1 where the last action was illegal"""
+    cell: Column[int]
+    """of the action"""
+    own: Column[int]
+    """the stones of the planes' first player as bits"""
+    other: Column[int]
+    stone_bits: Int64Array
+    """[2 * LANES]: the numbers whose bits are the bytes of ``planes``"""
+    legal: Int64Array
+    """[2 * LANES]: the legal actions as bits; half is unused, so that loops over both are compiled
+    once
+    """
+    words: UInt64Array
+    """[2 * LANES]"""
+
+
+class Blocks(Protocol):
+    """An array of blocks."""
+
+    def __getitem__(self, index: int, /) -> Block: ...
+
+    def __len__(self) -> int: ...
+
+
+def _record(names: Iterable[str]) -> np.dtype[np.void]:
     """Return a record of integers, but a skip chance is a float."""
     return np.dtype(
         (np.record, [(name, np.float64 if name == "skip_chance" else np.int64) for name in names])
     )
 
 
+SETTINGS = tuple(name for name in Settings._fields if name != "parameters")
+RULES = tuple(name for name in Parameters._fields if name != "lines")
 COLUMNS = (
     "mover", "seat", "outcome", "is_over", "stones", "episode", "symmetry", "num_illegal", "stage",
     "num_steps",
 )  # fmt: skip
-"""Columns of integers that are a game's state. ``is_over``: the end was shown. ``stage``: of the
-schedule of opponents. ``num_steps``: steps since seeding, counted if there is a schedule."""
-SCRATCH = ("begins", "winner", "first", "second", "illegal", "cell")
-"""Further columns. ``begins``: the last step began the game. ``first``, ``second``: the players'
-stones as bits. ``illegal``: the last action was illegal. ``cell``: of the action."""
+"""Columns of integers that are a game's state."""
+_SCRATCH = ("begins", "winner", "first", "second", "illegal", "cell", "own", "other")
 BLOCK = np.dtype(
     (
         np.record,
-        [("settings", _record(Settings._fields[:-1])), ("rules", _record(Parameters._fields[:-1]))]
-        + [(name, np.int64, LANES) for name in (*COLUMNS, *SCRATCH)]
-        + [
+        [
+            ("settings", _record(SETTINGS)),
+            ("rules", _record(RULES)),
+            *[(name, np.int64, LANES) for name in (*COLUMNS, *_SCRATCH)],
             ("key", np.uint64, LANES),
             ("episode_key", np.uint64, LANES),
             ("skip_chance", np.float64, LANES),
-        ]
-        + [
-            ("views", np.int64, 2 * LANES),
+            ("stone_bits", np.int64, 2 * LANES),
             ("legal", np.int64, 2 * LANES),
             ("words", np.uint64, 2 * LANES),
         ],
     )
 )
-"""A block of games, with the settings, because each argument costs the caller of a kernel as much
-as a move. ``key``: of the seed. ``episode_key``: ``splitmix64(key, episode)``. ``views``: the
-viewers' stones, then the others'. ``legal``: the legal actions as bits; half is unused, so that
-loops over both are compiled once. ``words``: scratch."""
+"""the record of which :class:`Block` describes the fields"""
 
 
 @inlined
-def read_settings(blocks: Block, lines: Int64Array | None) -> Settings:
+def read_settings(blocks: Blocks, lines: Int64Array | None) -> Settings:
     """Return the settings as numbers that no store can change; ``lines`` are
     ``Parameters.lines``.
     """
-    s, rules = blocks[0].settings, blocks[0].rules
+    s = blocks[0].settings
+    rules = blocks[0].rules
     parameters = Parameters(
         rules.rows, rules.columns, rules.win_length, rules.skip_chance, rules.variants,
         rules.row_starts, rules.falling_starts, rules.rising_starts, lines,
     )  # fmt: skip
     return Settings(
-        s.num_games,
-        s.reach,
-        s.num_actions,
-        s.seats,
-        s.illegal_action,
-        s.replies,
-        s.hidden,
-        s.observes,
-        parameters,
-    )
+        s.num_games, s.action_cells, s.num_actions, s.seats, s.illegal_action, s.replies, s.hidden,
+        s.observes, s.mask_start, s.info_start, s.rewards_start, s.flags_start, parameters,
+    )  # fmt: skip
 
 
 class Outputs(NamedTuple):
-    """What a step writes, as parts of one array; ``engine.Output`` names the same parts."""
+    """What a step writes, as parts of one array; ``game_batch.Output`` names the same parts."""
 
     planes: UInt64Array
     """the bytes of int8[B, 2, cells]"""
@@ -172,16 +239,18 @@ class Outputs(NamedTuple):
 
 @inlined
 def split_outputs(memory: UInt64Array, start: int, n: int, s: Settings) -> Outputs:
-    """Return the parts of the memory of ``engine.Output`` for ``n`` games from ``start``, a
+    """Return the parts of the memory of ``game_batch.Output`` for ``n`` games from ``start``, a
     multiple of ``LANES``, on.
 
     Loops over such a part need no test for negative indices, so that they are vectorised.
     """
-    count, size = s.num_games, s.parameters.rows * s.parameters.columns
-    masks = (2 * count * size + 7) // 8 * s.observes
-    numbers = masks + (count * s.num_actions + 7) // 8 * s.observes
-    planes, mask = start * size // 4, masks + start * s.num_actions // 8
-    info, flags = memory[numbers + start :], memory[numbers + 5 * count :].view(np.bool_)[start:]
+    count = s.num_games
+    size = s.parameters.rows * s.parameters.columns
+    planes = start * size // 4
+    mask = s.mask_start + start * s.num_actions // 8
+    info = memory[s.info_start + start :]
+    rewards = memory[s.rewards_start + start :].view(np.float64)
+    flags = memory[s.flags_start :].view(np.bool_)[start:]
     return Outputs(
         memory[planes : planes + (2 * n * size + 7) // 8],
         memory[mask : mask + (n * s.num_actions + 7) // 8],
@@ -189,7 +258,7 @@ def split_outputs(memory: UInt64Array, start: int, n: int, s: Settings) -> Outpu
         info[count : count + n],
         info[2 * count : 2 * count + n],
         info[3 * count : 3 * count + n],
-        info[4 * count : 4 * count + n].view(np.float64),
+        rewards[:n],
         flags[:n],
         flags[count : count + n],
     )
@@ -200,12 +269,19 @@ def split_outputs(memory: UInt64Array, start: int, n: int, s: Settings) -> Outpu
 
 
 @inlined
-def mark_begins(blocks: Block, rows: Int64Array) -> None:
+def mark_begins(blocks: Blocks, rows: Int64Array) -> None:
     """Set ``begins`` of the games ``rows``, and of no others."""
     for i in range(len(blocks)):
         blocks[i].begins[:] = 0
     for row in rows:
         blocks[row // LANES].begins[row % LANES] = 1
+
+
+@inlined
+def mark_resets(g: Block, n: int, mode: int) -> None:
+    """Set ``begins`` of the games that are over, where the mode resets them."""
+    for b in range(n):
+        g.begins[b] = g.is_over[b] & int64(mode == MOVE_OR_RESET)
 
 
 @inlined
@@ -258,11 +334,10 @@ def count_illegal(g: Block, n: int, s: Settings) -> None:
     """Count illegal actions, and end games that they lose or truncate; rare."""
     for b in range(n):
         g.num_illegal[b] += g.illegal[b]
-        truncated = (
-            TRUNCATED if g.num_illegal[b] >= s.parameters.rows * s.parameters.columns else NOT_OVER
-        )
-        outcome = FORFEIT + g.mover[b] if s.illegal_action == LOSE else truncated
-        g.outcome[b] = outcome if g.illegal[b] else g.outcome[b]
+        if g.illegal[b] and s.illegal_action == LOSE:
+            g.outcome[b] = FORFEIT + g.mover[b]
+        elif g.illegal[b] and g.num_illegal[b] >= s.parameters.rows * s.parameters.columns:
+            g.outcome[b] = TRUNCATED
 
 
 @inlined
@@ -273,9 +348,8 @@ def write_info(g: Block, n: int, out: Outputs) -> None:
         first_won = int64(outcome == 0) | int64(outcome == FORFEIT + 1)
         second_won = int64(outcome == 1) | int64(outcome == FORFEIT)
         g.winner[b] = first_won + 2 * second_won - 1
-    for b in range(
-        n
-    ):  # separate loops, because the compiler checks few arrays of one loop for overlaps
+    # separate loops, because the compiler checks few arrays of one loop for overlaps
+    for b in range(n):
         out.mover[b] = g.mover[b]
     for b in range(n):
         out.seat[b] = g.seat[b]
@@ -290,7 +364,8 @@ def finish(g: Block, n: int, s: Settings, out: Outputs) -> int:
     """Write rewards and flags of games that have ended, mark them as over, and return their
     number.
     """
-    num_ended, penalty = int64(0), int64(s.illegal_action == PENALIZE)
+    num_ended = int64(0)
+    penalty = int64(s.illegal_action == PENALIZE)
     for b in range(n):
         ended = int64(g.outcome[b] != NOT_OVER) & (g.begins[b] ^ 1)
         g.is_over[b] = ended
@@ -314,18 +389,20 @@ def put_bit(g: Block, b: int, bit: int, moves: int, s: Settings) -> None:
     mover.
     """
     rules = s.parameters
-    player, first, second = g.mover[b], g.first[b], g.second[b]
-    own = first ^ ((first ^ second) & -player) | bit
+    player = g.mover[b]
+    first = g.first[b]
+    second = g.second[b]
+    own = where(player, second, first) | bit
     outcome = outcome_of_move(has_line(own, rules), player, g.stones[b] + 1, rules)
     other_moves = int64(1)
     if rules.skip_chance > 0:  # no random number is needed else
         u = uniform(g.episode_key[b], STREAM_SKIP, g.stones[b])
         other_moves = next_mover(0, u, g.skip_chance[b])
-    stone = bit & -moves
-    g.first[b] = first | stone & (player - 1)
-    g.second[b] = second | stone & -player
+    stone = where(moves, bit, 0)
+    g.first[b] = first | where(player, 0, stone)
+    g.second[b] = second | where(player, stone, 0)
     g.stones[b] += moves
-    g.outcome[b] ^= (g.outcome[b] ^ outcome) & -moves
+    g.outcome[b] = where(moves, outcome, g.outcome[b])
     g.mover[b] = player ^ (moves & other_moves & int64(outcome == NOT_OVER))
 
 
@@ -345,37 +422,30 @@ def tic_tac_toe_settings(s: Settings) -> Settings:
     """
     rules = s.parameters
     constant_rules = Parameters(
-        3,
-        3,
-        3,
-        rules.skip_chance,
-        0,
-        rules.row_starts,
-        rules.falling_starts,
-        rules.rising_starts,
+        3, 3, 3, rules.skip_chance, 0, rules.row_starts, rules.falling_starts, rules.rising_starts,
         rules.lines,
-    )
+    )  # fmt: skip
     return Settings(
-        s.num_games,
-        1,
-        9,
-        s.seats,
-        s.illegal_action,
-        s.replies,
-        s.hidden,
-        s.observes,
-        constant_rules,
-    )
+        s.num_games, 1, 9, s.seats, s.illegal_action, s.replies, s.hidden, s.observes,
+        s.mask_start, s.info_start, s.rewards_start, s.flags_start, constant_rules,
+    )  # fmt: skip
+
+
+@inlined
+def bit_of_action(g: Block, b: int, action: int, s: Settings) -> int:
+    """Return the cell that an action fills as a bit, 0 if it is illegal."""
+    return legal_bits(g.first[b], g.second[b], s.parameters) & (s.action_cells << action)
 
 
 @inlined
 def move_bits(g: Block, n: int, s: Settings) -> None:
     """Make the caller's moves."""
-    any_illegal, is_self_play = int64(0), int64(s.seats == BOTH)
+    any_illegal = int64(0)
+    is_self_play = int64(s.seats == BOTH)
     for b in range(n):
         is_playing = plays(g, b)
-        g.seat[b] ^= (g.seat[b] ^ g.mover[b]) & -(is_playing & is_self_play)
-        bit = legal_bits(g.first[b], g.second[b], s.parameters) & (s.reach << g.cell[b])
+        g.seat[b] = where(is_playing & is_self_play, g.mover[b], g.seat[b])
+        bit = bit_of_action(g, b, g.cell[b], s)
         moves = is_playing & int64(bit != 0)
         put_bit(g, b, bit, moves, s)
         g.illegal[b] = is_playing ^ moves
@@ -387,12 +457,11 @@ def move_bits(g: Block, n: int, s: Settings) -> None:
 @inlined
 def reply_bit(g: Block, b: int, s: Settings) -> None:
     """Make a uniformly random move where the opponent is to move."""
-    moves, legal = awaits_reply(g, b), legal_bits(g.first[b], g.second[b], s.parameters)
+    moves = awaits_reply(g, b)
+    legal = legal_bits(g.first[b], g.second[b], s.parameters)
     u = uniform(g.episode_key[b], STREAM_OPPONENT, g.stones[b])
-    rank, size = (
-        int64(int32(u * int32(count_bits(legal)))),
-        s.parameters.rows * s.parameters.columns,
-    )
+    rank = int64(int32(u * int32(count_bits(legal))))
+    size = s.parameters.rows * s.parameters.columns
     put_bit(g, b, int64(1) << nth_bit(legal, rank, size), moves, s)
 
 
@@ -401,10 +470,8 @@ def reply_bits(g: Block, n: int, s: Settings) -> None:
     """Make uniformly random replies."""
     for b in range(n):
         reply_bit(g, b, s)
-    if (
-        s.parameters.skip_chance > 0
-    ):  # few games, those with a skipped turn: the opponent moves again
-        for b in range(n):
+    if s.parameters.skip_chance > 0:
+        for b in range(n):  # few games, those with a skipped turn: the opponent moves again
             while awaits_reply(g, b):
                 reply_bit(g, b, s)
 
@@ -416,25 +483,24 @@ _SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
 
 @inlined
 def write_bytes(
-    numbers: Int64Array, count: int, parts: int, size: int, words: UInt64Array, out: UInt64Array
+    numbers: Int64Array, count: int, size: int, words: UInt64Array, out: UInt64Array
 ) -> None:
     """Write a byte, 0 or 1, for each of the lowest ``size`` bits of ``count`` numbers; ``words`` is
     scratch.
-
-    With two ``parts``, every number is followed by that at ``LANES`` further.
     """
-    word, num_filled, index = np.uint64(0), 0, 0
-    for i in range(count * parts):
-        bits = np.uint64(numbers[(i >> (parts - 1)) + LANES * (i & (parts - 1))])
+    word = np.uint64(0)
+    num_filled = 0
+    index = 0
+    for i in range(count):
+        bits = np.uint64(numbers[i])
         word |= bits << np.uint64(num_filled)
         num_filled += size
         if num_filled >= 64:  # depends on the board size, not on the games: well predicted
             words[index] = word
             index += 1
             num_filled -= 64
-            word = (bits >> np.uint64(1)) >> np.uint64(
-                size - num_filled - 1
-            )  # a shift by 64 is undefined
+            # in two shifts, because a shift by 64 is undefined
+            word = (bits >> np.uint64(1)) >> np.uint64(size - num_filled - 1)
     words[index] = word
     packed = words.view(np.uint8)
     for i in range(len(out)):
@@ -443,44 +509,52 @@ def write_bytes(
 
 
 @inlined
-def read_views(g: Block, n: int, s: Settings) -> None:
-    """Write the viewer's stones, the other's and the legal actions as bits."""
+def read_bits(g: Block, n: int, s: Settings) -> None:
+    """Set the stones of the player of a game's planes, the other's and the legal actions as
+    bits.
+    """
     is_self_play = int64(s.seats == BOTH)
     for b in range(n):
-        viewer = g.seat[b] ^ ((g.seat[b] ^ g.mover[b]) & -is_self_play)
-        g.views[b] = g.first[b] ^ ((g.first[b] ^ g.second[b]) & -viewer)
+        player = where(is_self_play, g.mover[b], g.seat[b])
+        g.own[b] = where(player, g.second[b], g.first[b])
         ended = -int64(g.outcome[b] != NOT_OVER)  # after the end all actions are legal
         g.legal[b] = (~(g.first[b] | g.second[b]) | ended) & ((int64(1) << s.num_actions) - 1)
-    others = g.views[LANES:]
     for b in range(n):
-        others[b] = g.first[b] ^ g.second[b] ^ g.views[b]
+        g.other[b] = g.first[b] ^ g.second[b] ^ g.own[b]
 
 
 @inlined
-def permute_views(g: Block, n: int, permutations: Int64Array) -> None:
-    """Show the bits of :func:`read_views` under each episode's symmetry."""
+def permute_bits(g: Block, n: int, permutations: Int64Array) -> None:
+    """Show the bits of :func:`read_bits` under each episode's symmetry."""
     for b in range(n):
-        own, other, legal = g.views[b], g.views[LANES + b], g.legal[b]
-        g.views[b], g.views[LANES + b], g.legal[b] = 0, 0, 0
+        own = g.own[b]
+        other = g.other[b]
+        legal = int64(g.legal[b])
+        g.own[b] = g.other[b] = g.legal[b] = 0
         for cell in range(permutations.shape[1]):
-            board_cell = permutations[g.symmetry[b], cell]
-            g.views[b] |= (own >> board_cell & 1) << cell
-            g.views[LANES + b] |= (other >> board_cell & 1) << cell
-            g.legal[b] |= (
-                legal >> board_cell & 1
-            ) << cell  # with gravity, columns are cells of the first row
+            board_cell = int64(permutations[g.symmetry[b], cell])
+            g.own[b] |= (own >> board_cell & 1) << cell
+            g.other[b] |= (other >> board_cell & 1) << cell
+            # with gravity, columns are cells of the first row
+            g.legal[b] |= (legal >> board_cell & 1) << cell
 
 
 @inlined
-def write_views(g: Block, n: int, s: Settings, out: Outputs) -> None:
-    """Write a byte for each bit of :func:`read_views`."""
-    size, parts = s.parameters.rows * s.parameters.columns, int64(2)
+def write_bits(g: Block, n: int, s: Settings, out: Outputs) -> None:
+    """Write a byte for each bit of :func:`read_bits`."""
+    size = s.parameters.rows * s.parameters.columns
+    count = 2 * n
     if 2 * size < 64:  # both players' stones are one number
-        others, parts = g.views[LANES:], int64(1)
         for b in range(n):
-            g.views[b] |= others[b] << size
-    write_bytes(g.views, n, parts, 2 * size // parts, g.words, out.planes)
-    write_bytes(g.legal, n, int64(1), s.num_actions, g.words, out.mask)
+            g.stone_bits[b] = g.own[b] | g.other[b] << size
+        size = 2 * size
+        count = n
+    else:
+        for b in range(n):
+            g.stone_bits[2 * b] = g.own[b]
+            g.stone_bits[2 * b + 1] = g.other[b]
+    write_bytes(g.stone_bits, count, size, g.words, out.planes)
+    write_bytes(g.legal, n, s.num_actions, g.words, out.mask)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -546,14 +620,16 @@ def nth_unknown_cell(board: Int8Array, player: int, key: np.uint64) -> int:
     """Return a uniformly random cell that a player may attempt; the draw has the number of cells
     known to be taken.
     """
-    size, num_known, cell = board.shape[1], int64(0), int64(-1)
-    for place_on_board in range(size):
-        num_known += int64(not is_unknown(board[0], board[1], player, place_on_board))
-    rest = int64(uniform(key, STREAM_OPPONENT, num_known) * (size - num_known))
-    while rest >= 0:
-        cell += 1
-        rest -= int64(is_unknown(board[0], board[1], player, cell))
-    return cell
+    size = board.shape[1]
+    num_unknown = int64(0)
+    for cell in range(size):
+        num_unknown += int64(is_unknown(board[0], board[1], player, cell))
+    rank = int64(uniform(key, STREAM_OPPONENT, size - num_unknown) * num_unknown)
+    for cell in range(size):
+        rank -= int64(is_unknown(board[0], board[1], player, cell))
+        if rank < 0:
+            return cell
+    return -1
 
 
 @inlined
@@ -570,6 +646,33 @@ def reply_cells(g: Block, n: int, s: Settings, boards: Int8Array) -> None:
 
 
 @inlined
+def plane_player(g: Block, b: int, s: Settings) -> int:
+    """Return the player of a game's planes."""
+    return g.mover[b] if s.seats == BOTH else g.seat[b]
+
+
+@inlined
+def write_planes(g: Block, b: int, stones: Int8Array, s: Settings, planes: Int8Array) -> None:
+    """Write the planes of visible stones that are seen as they are: loops without indices of cells
+    are vectorised.
+    """
+    own = int8(plane_player(g, b, s) + 1)
+    other_plane = planes[len(stones) :]
+    for cell in range(len(stones)):
+        planes[cell] = stones[cell] == own
+    for cell in range(len(stones)):
+        other_plane[cell] = stones[cell] == 3 - own
+
+
+@inlined
+def write_mask(g: Block, b: int, stones: Int8Array, s: Settings, mask: Int8Array) -> None:
+    """Write the mask of visible stones that are seen as they are."""
+    ended = int8(g.outcome[b] != NOT_OVER)
+    for cell in range(s.num_actions):  # with gravity, columns are cells of the first row
+        mask[cell] = ended | int8(stones[cell] == 0)
+
+
+@inlined
 def observe_cells(
     g: Block,
     n: int,
@@ -579,22 +682,31 @@ def observe_cells(
     planes: Int8Array,
     mask: Int8Array,
 ) -> None:
-    """Write with a byte per cell the viewer's stones, the other's stones that it sees and the
-    mover's legal actions.
+    """Write with a byte per cell the stones of the planes' player, the other's stones that it sees
+    and the mover's legal actions.
     """
-    size, index, hides = permutations.shape[1], 0, int8(s.hidden != VISIBLE and s.seats != NOBODY)
+    size = permutations.shape[1]
+    hides = int8(s.hidden != VISIBLE and s.seats != NOBODY)
     for b in range(n):
-        board, permutation = boards[b], permutations[g.symmetry[b]]
-        own = int8((g.mover[b] if s.seats == BOTH else g.seat[b]) + 1)
+        board = boards[b]
+        game_planes = planes[2 * b * size :]
+        game_mask = mask[b * s.num_actions :]
+        if s.hidden == VISIBLE and len(permutations) == 1:  # the common case
+            write_planes(g, b, board[0], s, game_planes)
+            write_mask(g, b, board[0], s, game_mask)
+            continue
+        permutation = permutations[g.symmetry[b]]
+        own = int8(plane_player(g, b, s) + 1)
         ended = int8(g.outcome[b] != NOT_OVER)
         for cell in range(size):
             board_cell = permutation[cell]
-            stone, is_found = board[0, board_cell], board[1, board_cell]
-            planes[2 * b * size + cell] = int8(stone == own)
-            planes[(2 * b + 1) * size + cell] = int8(stone == 3 - own) & (is_found | (1 - hides))
+            stone = board[0, board_cell]
+            game_planes[cell] = int8(stone == own)
+            is_seen = board[1, board_cell] | (1 - hides)
+            game_planes[size + cell] = int8(stone == 3 - own) & is_seen
         for action in range(s.num_actions):  # with gravity, columns are cells of the first row
-            mask[index] = ended | int8(not knows_stone(board, g.mover[b], permutation[action], s))
-            index += 1
+            is_known = knows_stone(board, g.mover[b], permutation[action], s)
+            game_mask[action] = ended | int8(not is_known)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -603,7 +715,7 @@ def observe_cells(
 
 @inlined
 def first_invalid(
-    blocks: Block,
+    blocks: Blocks,
     permutations: Int64Array,
     boards: Int8Array | None,
     actions: Int64Array,
@@ -616,22 +728,77 @@ def first_invalid(
     num_invalid = int64(0)  # counted first, because a loop that returns is not vectorised
     for b in range(len(actions)):
         num_invalid += int64(actions[b] < 0) | int64(actions[b] >= s.num_actions)
-    for b in range(len(actions) if num_invalid > 0 else 0):
-        if actions[b] < 0 or actions[b] >= s.num_actions:
-            return b
-    for b in range(len(actions) if s.illegal_action == RAISE else 0):
-        g, lane = blocks[b // LANES], b % LANES
+    if num_invalid > 0:
+        for b in range(len(actions)):
+            if actions[b] < 0 or actions[b] >= s.num_actions:
+                return b
+    if s.illegal_action != RAISE:
+        return -1
+    for b in range(len(actions)):
+        g = blocks[b // LANES]
+        lane = b % LANES
         is_ignored = g.outcome[lane] != NOT_OVER or (mode == MOVE_OR_RESET and g.is_over[lane] != 0)
-        action = permutations[g.symmetry[lane], actions[b]]
+        action = int64(permutations[g.symmetry[lane], actions[b]])
         if boards is None:
-            is_legal = (
-                legal_bits(g.first[lane], g.second[lane], s.parameters) & (s.reach << action) != 0
-            )
+            is_legal = bit_of_action(g, lane, action, s) != 0
         else:
             is_legal = cell_of(boards[b], g.mover[lane], action, s) >= 0
         if not (is_legal or is_ignored):
             return b
     return -1
+
+
+@inlined
+def clear_boards(g: Block, n: int, boards: Int8Array | None, start: int) -> None:
+    """Remove all stones where a game begins."""
+    if boards is not None:
+        for b in range(n):
+            if g.begins[b]:
+                boards[start + b] = 0
+
+
+@inlined
+def make_moves(g: Block, n: int, s: Settings, boards: Int8Array | None, start: int) -> None:
+    """Make the caller's moves in the games from ``start`` on."""
+    if boards is not None:
+        move_cells(g, n, s, boards[start:])
+    elif is_tic_tac_toe(s.parameters):
+        move_bits(g, n, tic_tac_toe_settings(s))
+    else:
+        move_bits(g, n, s)
+
+
+@inlined
+def make_replies(g: Block, n: int, s: Settings, boards: Int8Array | None, start: int) -> None:
+    """Make uniformly random replies in the games from ``start`` on."""
+    if boards is not None:
+        reply_cells(g, n, s, boards[start:])
+    elif is_tic_tac_toe(s.parameters):
+        reply_bits(g, n, tic_tac_toe_settings(s))
+    else:
+        reply_bits(g, n, s)
+
+
+@inlined
+def observe(
+    g: Block,
+    n: int,
+    s: Settings,
+    permutations: Int64Array,
+    boards: Int8Array | None,
+    start: int,
+    out: Outputs,
+) -> None:
+    """Write the observations of the games from ``start`` on."""
+    if boards is not None:
+        planes = out.planes.view(np.int8)
+        mask = out.mask.view(np.int8)
+        observe_cells(g, n, s, permutations, boards[start:], planes, mask)
+        return
+    read_bits(g, n, s)
+    if len(permutations) > 1:
+        permute_bits(g, n, permutations)
+    write_bits(g, n, s, out)
 
 
 @kernel
@@ -663,11 +830,11 @@ def step(
         The number of games that have ended; or -1 - b for the first game b with an invalid action,
         and then nothing has changed.
     """
-    blocks = memory.view(BLOCK)
+    blocks: Blocks = memory.view(BLOCK)
     s = read_settings(blocks, lines)
-    acts = mode <= MOVE_OR_RESET
-    begins = acts or mode == RESET
-    if acts:
+    moves = mode <= MOVE_OR_RESET
+    begins = moves or mode == RESET
+    if moves:
         invalid = first_invalid(blocks, permutations, boards, actions, mode, s)
         if invalid >= 0:
             return -1 - invalid
@@ -675,54 +842,25 @@ def step(
         mark_begins(blocks, actions)
     num_ended = int64(0)
     for i in range(len(blocks)):
-        g, start = blocks[i], i * LANES
+        g = blocks[i]
+        start = i * LANES
         n = min(s.num_games - start, LANES)
-        if acts:
-            for b in range(n):
-                g.begins[b] = g.is_over[b] & int64(mode == MOVE_OR_RESET)
+        if moves:
+            mark_resets(g, n, mode)
         if begins:
             begin_episodes(g, n, s, len(permutations))
-            if boards is not None:
-                for b in range(n):
-                    if g.begins[b]:
-                        boards[start + b] = 0
-        if acts:
+            clear_boards(g, n, boards, start)
+        if moves:
             read_actions(g, n, actions[start:], permutations)
-            if boards is None:
-                if is_tic_tac_toe(s.parameters):
-                    move_bits(g, n, tic_tac_toe_settings(s))
-                else:
-                    move_bits(g, n, s)
-            else:
-                move_cells(g, n, s, boards[start:])
+            make_moves(g, n, s, boards, start)
         if begins and s.replies == REPLY_RANDOM:
-            if boards is None:
-                if is_tic_tac_toe(s.parameters):
-                    reply_bits(g, n, tic_tac_toe_settings(s))
-                else:
-                    reply_bits(g, n, s)
-            else:
-                reply_cells(g, n, s, boards[start:])
+            make_replies(g, n, s, boards, start)
         if begins and s.replies == REPLY_POLICY:
             continue
         out = split_outputs(outputs, start, n, s)
         write_info(g, n, out)
         if s.observes:
-            if boards is None:
-                read_views(g, n, s)
-                if len(permutations) > 1:
-                    permute_views(g, n, permutations)
-                write_views(g, n, s, out)
-            else:
-                observe_cells(
-                    g,
-                    n,
-                    s,
-                    permutations,
-                    boards[start:],
-                    out.planes.view(np.int8),
-                    out.mask.view(np.int8),
-                )
+            observe(g, n, s, permutations, boards, start, out)
         if mode != RESET and mode != OBSERVE:
             num_ended += finish(g, n, s, out)
     return num_ended
@@ -730,23 +868,50 @@ def step(
 
 @kernel
 def step_one(memory: Int64Array, outputs: UInt64Array, action: int) -> int:
-    """Do :func:`step` in one game in progress that is seen as it is, with runs as lines and without
-    replies.
+    """Do :func:`step` in one game in progress with stones as bits, which is seen as it is, with
+    runs as lines and without replies.
 
     Rewards and flags are not written. Fewer arguments and no modes: these take most of the time of
     one move.
 
     Returns:
-        Twice the (outcome + 1), plus the next mover.
+        See ``game_batch.unpack_result``.
     """
-    blocks = memory.view(BLOCK)
-    s, g = read_settings(blocks, None), blocks[0]
-    g.cell[0], g.begins[0], out = action, 0, split_outputs(outputs, 0, 1, s)
+    blocks: Blocks = memory.view(BLOCK)
+    s = read_settings(blocks, None)
+    g = blocks[0]
+    g.cell[0] = action
+    g.begins[0] = 0
+    out = split_outputs(outputs, 0, 1, s)
     move_bits(g, 1, s)
     write_info(g, 1, out)
-    read_views(g, 1, s)
-    write_views(g, 1, s, out)
-    return int64(2 * (g.outcome[0] + 1) + g.mover[0])
+    read_bits(g, 1, s)
+    write_bits(g, 1, s, out)
+    return pack_result(g.mover[0], g.outcome[0])
+
+
+@kernel
+def step_one_in_cells(
+    memory: Int64Array,
+    lines: Int64Array | None,
+    boards: Int8Array,
+    outputs: UInt64Array,
+    action: int,
+) -> int:
+    """Do :func:`step_one` with stones cell by cell."""
+    blocks: Blocks = memory.view(BLOCK)
+    s = read_settings(blocks, lines)
+    g = blocks[0]
+    g.cell[0] = action
+    g.begins[0] = 0
+    out = split_outputs(outputs, 0, 1, s)
+    move_cells(g, 1, s, boards)
+    write_info(g, 1, out)
+    board = boards[0]
+    planes = out.planes.view(np.int8)
+    write_planes(g, 0, board[0], s, planes)
+    write_mask(g, 0, board[0], s, out.mask.view(np.int8))
+    return pack_result(g.mover[0], g.outcome[0])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -758,7 +923,7 @@ def games_to_reply(memory: Int64Array, out: Int64Array) -> int:
     """Write the games in which the opponent is to move into ``out`` int64[B] and return their
     number.
     """
-    blocks = memory.view(BLOCK)
+    blocks: Blocks = memory.view(BLOCK)
     num_waiting = int64(0)
     for b in range(len(out)):
         if awaits_reply(blocks[b // LANES], b % LANES):
@@ -778,17 +943,19 @@ def play_replies(
     """Play ``cells`` int64[R] in the games ``rows``; return the index of the first that is illegal,
     -1 for none.
     """
-    blocks = memory.view(BLOCK)
+    blocks: Blocks = memory.view(BLOCK)
     s = read_settings(blocks, lines)
     for i in range(len(rows)):
-        g, b, cell = blocks[rows[i] // LANES], rows[i] % LANES, cells[i]
+        g = blocks[rows[i] // LANES]
+        b = rows[i] % LANES
+        cell = cells[i]
         if cell < 0 or cell >= s.parameters.rows * s.parameters.columns:
             return i
         if len(boards) > 0:
             if not put_cell(g, b, cell, boards[rows[i]], s):
                 return i
         else:
-            bit = legal_bits(g.first[b], g.second[b], s.parameters) & int64(1) << cell
+            bit = legal_bits(g.first[b], g.second[b], s.parameters) & (int64(1) << cell)
             if bit == 0:
                 return i
             put_bit(g, b, bit, int64(1), s)
@@ -807,17 +974,17 @@ def read_boards(
     """Copy positions of the games ``rows`` int64[R], or with ``views`` what the movers see: int8[R,
     cells], int8[R].
     """
-    blocks = memory.view(BLOCK)
+    blocks: Blocks = memory.view(BLOCK)
     s = read_settings(blocks, None)
     for i in range(len(rows)):
-        g, b = blocks[rows[i] // LANES], rows[i] % LANES
+        g = blocks[rows[i] // LANES]
+        b = rows[i] % LANES
         movers[i] = g.mover[b]
         for cell in range(cells.shape[1]):
             if len(boards) > 0:
                 board = boards[rows[i]]
-                cells[i, cell] = (
-                    board[0, cell] if not views or knows_stone(board, g.mover[b], cell, s) else 0
-                )
+                is_seen = not views or knows_stone(board, g.mover[b], cell, s)
+                cells[i, cell] = board[0, cell] if is_seen else 0
             else:
                 cells[i, cell] = (g.first[b] >> cell & 1) | (g.second[b] >> cell & 1) << 1
 
@@ -827,14 +994,17 @@ def write_boards(
     rows: Int64Array, cells: Int8Array, movers: Int8Array, memory: Int64Array, boards: Int8Array
 ) -> None:
     """Set the positions int8[R, cells], int8[R] of the games ``rows``; no stone is found."""
-    blocks = memory.view(BLOCK)
+    blocks: Blocks = memory.view(BLOCK)
     for i in range(len(rows)):
-        g, b = blocks[rows[i] // LANES], rows[i] % LANES
-        g.mover[b], g.first[b], g.second[b], g.stones[b] = movers[i], 0, 0, 0
+        g = blocks[rows[i] // LANES]
+        b = rows[i] % LANES
+        g.mover[b] = movers[i]
+        g.first[b] = g.second[b] = g.stones[b] = 0
         for cell in range(cells.shape[1]):
             g.stones[b] += cells[i, cell] != 0
             if len(boards) > 0:
-                boards[rows[i], 0, cell], boards[rows[i], 1, cell] = cells[i, cell], 0
+                boards[rows[i], 0, cell] = cells[i, cell]
+                boards[rows[i], 1, cell] = 0
             else:
                 g.first[b] |= int64(cells[i, cell] == 1) << cell
                 g.second[b] |= int64(cells[i, cell] == 2) << cell

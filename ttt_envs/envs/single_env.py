@@ -30,15 +30,30 @@ from ttt_envs.core.jit import BoolArray, Int8Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
 from ttt_envs.envs.config import EnvConfig, environment, takes
-from ttt_envs.envs.engine import INTEGERS, GameBatch, HasViews
-from ttt_envs.game.actions import check_action
+from ttt_envs.envs.engine import make_games
+from ttt_envs.envs.game_batch import (
+    INTEGERS,
+    ONLY_ROW,
+    GameBatch,
+    HasArrayViews,
+    boards_of,
+    chance_outcomes_of,
+    clone_games,
+    describe_outcome,
+    first_boards,
+    must_be_reset,
+    restore_games,
+    seed_games,
+    to_caller_cells,
+)
+from ttt_envs.game.actions import check_action, num_actions
 from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import visible
 from ttt_envs.game.rules import NOT_OVER, ChanceOutcome
 
 
 @environment(EnvConfig)
-class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
+class SingleEnv(HasArrayViews, gymnasium.Env[Any, np.int64]):
     """One game at a time between the caller and an opponent.
 
     Rewards are always the caller's own: +1 win, 0 draw or not over, -1 loss. With
@@ -71,30 +86,32 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
     @takes(EnvConfig)
     def __init__(self, config: EnvConfig) -> None:
         check_choice("render_mode", config.render_mode, (None, *render.MODES))
-        self.config, self.game, self.render_mode = config, config.game, config.render_mode
+        self.config = config
+        self.game = config.game
+        self.render_mode = config.render_mode
         self.observation_space = config.observations.observation_space
         self.action_space = config.observations.action_space
-        self._games = GameBatch(config, 1)
+        self._games = make_games(config, 1)
         self._out = self._games.output()
-        self._action, self._row = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self._is_over, self._seeded = True, False
+        self._num_actions = num_actions(self.game)
+        self._action = np.zeros(1, np.int64)
+        self._is_over = True
+        self._has_key = False
         self.renderer = render.Renderer(visible(self.game), config.render_mode)
         # for rendering: the board before the last step, and its action if it was illegal
         self._before = np.zeros(self.game.cells, np.int8)
         self._refused: int | None = None
-        self._name_views()
+        self._make_array_views()
 
-    def _name_views(self) -> None:
+    def _make_array_views(self) -> None:
         """Create the views of the output."""
-        config, out = self.config, self._out
-        self._mask, self._numbers, self._flags = (
-            out["mask"][0],
-            out["info"].ravel(),
-            out["flags"].ravel(),
-        )
+        out = self._out
+        self._mask = out["mask"][0]
+        self._numbers = out["info"].ravel()
+        self._flags = out["flags"].ravel()
         self._reward = out["rewards"]
-        self._flat = out["flat"][0] if config.is_flat else None
-        self._dtype = np.dtype(config.dtype)
+        self._flat = out["flat"][0] if self.config.is_flat else None
+        self._dtype = np.dtype(self.config.dtype)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -112,15 +129,16 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
         """
         position, seat = parse_reset_options(self.config, options)
         super().reset(seed=seed)
-        keys = None
-        if seed is not None or not self._seeded:
-            keys, self._seeded = np.array([draw_key(self.np_random)]), True
-        self._games.reset(self._row, self._out, keys=keys, position=position, seat=seat)
-        self._is_over, self._refused = False, None
+        if seed is not None or not self._has_key:
+            seed_games(self._games, ONLY_ROW, np.array([draw_key(self.np_random)]))
+            self._has_key = True
+        self._games.reset(ONLY_ROW, self._out, position=position, seat=seat)
+        self._is_over = False
+        self._refused = None
         if self.render_mode is not None:
-            self._before = (
-                self._games.first_boards(self._row).cells[0] if position is None else position.cells
-            )
+            if position is None:
+                position = first_boards(self._games, ONLY_ROW).position(0)
+            self._before = position.cells
             self._show()
         return self._observation()
 
@@ -140,15 +158,15 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
         if self._is_over:
             raise ResetNeeded(
                 "the game is over: call reset() to begin the next one"
-                if self._seeded
+                if self._has_key
                 else "no game has begun: call reset() before step()"
             )
         index = operator.index(action) if type(action) in INTEGERS else -1
-        if not 0 <= index < self._games.num_actions and self._numbers[2] == NOT_OVER:
+        if not 0 <= index < self._num_actions and self._numbers[2] == NOT_OVER:
             index = check_action(self.game, action)
         self._action[0] = index
         if self.render_mode is not None:
-            self._before = self._games.boards().cells[0]
+            self._before = self._games.column("cells")[0]
         self._games.step(self._action, self._out)
         terminated, truncated = self._flags.tolist()
         self._is_over = terminated or truncated
@@ -197,13 +215,13 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
         See :func:`ttt_envs.chance_outcomes`. With ``symmetry="random"`` the action is in the
         caller's view, and the positions are those of the board itself.
         """
-        return self._games.chance_outcomes(0, action)
+        return chance_outcomes_of(self._games, 0, action)
 
     def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
         """Return a copy of the game. Without ``include_rng`` it does not determine future skips and
         replies.
         """
-        return self._games.clone(include_rng)
+        return clone_games(self._games, include_rng)
 
     def restore_state(
         self, state: dict[str, Any], *, seed: int | None = None
@@ -223,10 +241,12 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
         if seed is not None:
             super().reset(seed=seed)
             keys = np.array([draw_key(self.np_random)])
-        self._games.restore(state, keys)
+        restore_games(self._games, state, keys)
         self._games.observe(self._out)
-        self._is_over, self._seeded, self._refused = bool(self._games.over[0]), True, None
-        self._before = self._games.boards().cells[0]
+        self._is_over = bool(must_be_reset(self._games)[0])
+        self._has_key = True
+        self._refused = None
+        self._before = self._games.column("cells")[0]
         self._show()
         return self._observation()
 
@@ -234,7 +254,9 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
         """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or
         show a window.
         """
-        return self.renderer.render(make_scene(self._games, 0, self._before, self._refused))
+        return self.renderer.render(
+            make_scene(self._games, self.config, 0, self._before, self._refused)
+        )
 
     def _show(self) -> None:
         """Update the window, without a call of :meth:`render`."""
@@ -261,7 +283,8 @@ def parse_reset_options(
     for name in options:
         if name not in ("position", "seat"):
             raise Refusal(f"options[{name!r}] is not known: choose 'position' or 'seat'")
-    seat, text = options.get("seat"), options.get("position")
+    seat = options.get("seat")
+    text = options.get("position")
     if seat is not None:
         if not is_whole(seat) or seat not in (0, 1):
             raise Refusal(
@@ -273,11 +296,14 @@ def parse_reset_options(
     return position, None if seat is None else int(seat)
 
 
-def make_scene(games: GameBatch, row: int, before: Int8Array, refused: int | None) -> render.Scene:
+def make_scene(
+    games: GameBatch, config: EnvConfig, row: int, before: Int8Array, refused: int | None
+) -> render.Scene:
     """Return the picture of game ``row`` after a step from the board ``before``; ``refused`` is an
     illegal action.
     """
-    cells, mover = games.boards(np.array([row])).position(0)
-    before, cells = games.to_caller_view(row, before), games.to_caller_view(row, cells)
-    seat = mover if games.is_self_play else int(games.column("seat")[row])
-    return render.make_scene(before, cells, mover, games.description(row), seat, refused)
+    cells, mover = boards_of(games, np.array([row])).position(0)
+    before = to_caller_cells(games, row, before)
+    cells = to_caller_cells(games, row, cells)
+    seat = int(games.column("seat")[row]) if config.opponents else mover
+    return render.make_scene(before, cells, mover, describe_outcome(games, row), seat, refused)

@@ -18,8 +18,19 @@ from ttt_envs.core.jit import BoolArray, Int64Array
 from ttt_envs.core.random import draw_keys
 from ttt_envs.envs import render
 from ttt_envs.envs.config import EnvConfig, environment, takes
-from ttt_envs.envs.engine import GameBatch, Output, keys_of_seeds
+from ttt_envs.envs.engine import make_games
+from ttt_envs.envs.game_batch import (
+    Output,
+    chance_outcomes_of,
+    clone_games,
+    first_boards,
+    keys_of_seeds,
+    must_be_reset,
+    restore_games,
+    seed_games,
+)
 from ttt_envs.envs.single_env import make_scene, parse_reset_options
+from ttt_envs.game.actions import num_actions
 from ttt_envs.game.phantom import visible
 from ttt_envs.game.rules import ChanceOutcome
 
@@ -96,19 +107,19 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
     @takes(VectorConfig)
     def __init__(self, config: VectorConfig) -> None:
         check_choice("render_mode", config.render_mode, (None, *self.render_modes))
-        self.config, self.game, self.render_mode = config, config.game, config.render_mode
+        self.config = config
+        self.game = config.game
+        self.render_mode = config.render_mode
         self.num_envs = count = int(config.num_envs)
         self.autoreset_mode = mode = AutoresetMode(config.autoreset_mode)
         # a game has less than 4 steps for each cell: a stone, an attempt in phantom games, an
         # illegal action
         limit = config.max_episode_steps or 0
         self._limit = limit if 0 < limit < 4 * self.game.cells else None
-        self._games = GameBatch(config, count)
+        self._games = make_games(config, count)
         self._reused = None if config.copy else self._games.output()
-        self._begins_over, self._waits_for_reset = (
-            mode is AutoresetMode.NEXT_STEP,
-            mode is AutoresetMode.DISABLED,
-        )
+        self._begins_over = mode is AutoresetMode.NEXT_STEP
+        self._waits_for_reset = mode is AutoresetMode.DISABLED
         self._is_flat = config.is_flat and config.dtype == "int8"
         self.single_observation_space = config.observations.observation_space
         self.single_action_space = config.observations.action_space
@@ -121,7 +132,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             "autoreset_mode": mode,
         }
         self._steps = np.zeros(count, np.int64)  # of the episodes, counted if there is a limit
-        self._every, self._seeded = np.ones(count, np.bool_), False
+        self._all_rows = np.ones(count, np.bool_)
+        self._has_keys = False
         # for rendering: the boards before the last step, and its actions
         self._before = np.zeros((count, self.game.cells), np.int8)
         self._actions = np.zeros(count, np.int64)
@@ -149,25 +161,28 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             TypeError, ValueError: a mask or a sequence of seeds has the wrong type or length, or an
                 option is unknown.
         """
-        others = dict(options or {})
-        mask = self._checked_mask(others.pop("reset_mask", None))
-        position, seat = parse_reset_options(self.config, others)
+        single_options = dict(options or {})
+        mask = self._check_mask(single_options.pop("reset_mask", None))
+        position, seat = parse_reset_options(self.config, single_options)
         seeds = self._seeds(seed)
         if isinstance(seed, (int, np.integer)):
             super().reset(seed=int(seed))
-        if not self._seeded:
-            self._games.seed(np.arange(self.num_envs), draw_keys(self.np_random, self.num_envs))
-            self._seeded = True
-        rows, out = np.flatnonzero(mask), self._games.output()
-        seeded = np.array([row for row in rows.tolist() if seeds[row] is not None], np.int64)
-        if len(seeded):
-            self._games.seed(seeded, keys_of_seeds([seeds[row] for row in seeded.tolist()]))
+        if not self._has_keys:
+            keys = draw_keys(self.np_random, self.num_envs)
+            seed_games(self._games, np.arange(self.num_envs), keys)
+            self._has_keys = True
+        rows = np.flatnonzero(mask)
+        seed_rows = np.array([row for row in rows.tolist() if seeds[row] is not None], np.int64)
+        if len(seed_rows):
+            keys = keys_of_seeds([seeds[row] for row in seed_rows.tolist()])
+            seed_games(self._games, seed_rows, keys)
+        out = self._games.output()
         self._games.reset(rows, out, position=position, seat=seat)
         self._steps[rows] = 0
-        if self.render_mode is not None:
-            self._before[rows] = (
-                self._games.first_boards(rows).cells if position is None else position.cells
-            )
+        if self.render_mode is not None and position is not None:
+            self._before[rows] = position.cells
+        elif self.render_mode is not None:
+            self._before[rows] = first_boards(self._games, rows).cells
         observation, *_, info = self._results(out)
         return observation, info
 
@@ -188,46 +203,48 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 reset.
         """
         games = self._games
-        if not self._seeded:
+        if not self._has_keys:
             raise ResetNeeded("no game has begun: call reset() before step()")
-        actions = self._checked_actions(actions)
-        if self._waits_for_reset and games.over.any():
+        actions = self._check_actions(actions)
+        if self._waits_for_reset and must_be_reset(games).any():
             raise ResetNeeded(
-                f"game {int(np.argmax(games.over))} is over: call "
-                f"reset(options={{'reset_mask': mask}}) "
-                f"with the games that have ended before the next step"
+                f"game {int(np.argmax(must_be_reset(games)))} is over: call "
+                "reset(options={'reset_mask': mask}) with the games that have ended before the "
+                "next step"
             )
         out = games.output() if self._reused is None else self._reused
         if self.render_mode is not None:
-            self._before = games.boards().cells
+            self._before = games.column("cells")
             self._actions = actions.copy()
-        is_new = games.over if self._limit is not None else self._every
+        is_new = must_be_reset(games) if self._limit is not None else self._all_rows
         num_ended = games.step(actions, out, begin_over=self._begins_over)
         if self._limit is not None:
             self._steps = np.where(is_new, 0, self._steps + 1)
             is_late = self._steps >= self._limit
             out["truncated"][:] |= is_late
-            games.end(is_late)
-            num_ended = int(np.count_nonzero(games.over))
+            games.set_column("is_over", np.flatnonzero(is_late), 1)
+            num_ended = int(np.count_nonzero(must_be_reset(games)))
         is_reset = num_ended and not (self._begins_over or self._waits_for_reset)
         results = self._begin_over(out) if is_reset else self._results(out)
         if self.render_mode is not None:
             begun = np.flatnonzero(games.column("begins"))
-            self._before[begun] = games.first_boards(begun).cells
+            self._before[begun] = first_boards(games, begun).cells
         return results
 
     def _begin_over(self, out: Output) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Begin the next game where one is over; return results, with the last ones in
         ``final_...`` of infos.
         """
-        over = self._games.over
-        final_observation, rewards, terminated, truncated, final_info = self._results(out, over)
-        rows, next_out = np.flatnonzero(over), self._games.output()
+        is_over = must_be_reset(self._games)
+        final_observation, rewards, terminated, truncated, final_info = self._results(out, is_over)
+        rows = np.flatnonzero(is_over)
+        next_out = self._games.output()
         self._games.reset(rows, next_out)
         self._steps[rows] = 0
         observation, *_, info = self._results(next_out)
-        info["final_obs"], info["_final_obs"] = self._unbatched(final_observation, rows), over
-        info["final_info"], info["_final_info"] = final_info, over
+        info["final_obs"] = self._unbatch(final_observation, rows)
+        info["final_info"] = final_info
+        info["_final_obs"] = info["_final_info"] = is_over
         return observation, rewards, terminated, truncated, info
 
     def _results(
@@ -242,10 +259,13 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         if self._reused is not None:
             results = (*results[:2], *(array.copy() for array in results[2:]))
         flat, mask, mover, seat, result, winner, rewards, terminated, truncated = results
-        is_row = self._every.copy() if rows is None else rows
+        is_row = self._all_rows.copy() if rows is None else rows
         if rows is not None:
             mask = mask * rows[:, None]
-            mover, seat, result, winner = mover * rows, seat * rows, result * rows, winner * rows
+            mover = mover * rows
+            seat = seat * rows
+            result = result * rows
+            winner = winner * rows
         info = {
             "action_mask": mask, "mover": mover, "seat": seat, "result": result, "winner": winner,
             "_action_mask": is_row, "_mover": is_row, "_seat": is_row, "_result": is_row,
@@ -260,35 +280,34 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         observation = self.config.observations.build(out["planes"], out["mask"], skip_chance)
         return observation, rewards, terminated, truncated, info
 
-    def _unbatched(self, observation: Any, rows: Int64Array) -> Any:
+    def _unbatch(self, observation: Any, rows: Int64Array) -> Any:
         """Return object[B]: the observations of ``rows`` one by one, None elsewhere."""
         out = np.full(self.num_envs, None, dtype=object)
         for row in rows:
             out[row] = map_parts(operator.itemgetter(row), observation)
         return out
 
-    def _checked_actions(self, actions: Any) -> Int64Array:
+    def _check_actions(self, actions: Any) -> Int64Array:
         array = np.asarray(actions)
-        if array.dtype is _INT64 and array.shape == self._every.shape and array.flags.carray:
+        if array.dtype is _INT64 and array.shape == self._all_rows.shape and array.flags.carray:
             return array  # the common case
         if array.dtype.kind not in "iu":
             what = "a column" if self.game.gravity else "the index of a cell"
             raise TypeRefusal(
                 f"actions of type {array.dtype} are no whole numbers: an action is {what}, "
-                f"0 to {self._games.num_actions - 1}"
+                f"0 to {num_actions(self.game) - 1}"
             )
         if array.shape != (self.num_envs,):
             raise Refusal(
                 f"actions of shape {array.shape} do not fit {self.num_envs} games: give one for "
                 "each game"
             )
-        return np.array(
-            array, np.int64, order="C"
-        )  # kernels would be compiled again for a read-only array
+        # a copy, because kernels would be compiled again for a read-only array
+        return np.array(array, np.int64, order="C")
 
-    def _checked_mask(self, mask: Any) -> BoolArray:
+    def _check_mask(self, mask: Any) -> BoolArray:
         if mask is None:
-            return self._every.copy()
+            return self._all_rows.copy()
         if (
             not isinstance(mask, np.ndarray)
             or mask.dtype != np.bool_
@@ -301,7 +320,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             )
         if not mask.any():
             raise Refusal("options['reset_mask'] names no game: set at least one entry to True")
-        if not self._seeded and not mask.all():
+        if not self._has_keys and not mask.all():
             raise ResetNeeded("no game has begun: call reset() for all games before resetting some")
         return mask.copy()
 
@@ -323,13 +342,13 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
     def chance_outcomes(self, index: int, action: int) -> list[ChanceOutcome]:
         """Return ``SingleEnv.chance_outcomes`` of game ``index``."""
-        return self._games.chance_outcomes(index, action)
+        return chance_outcomes_of(self._games, index, action)
 
     def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
         """Return a copy of all games. Without ``include_rng`` it does not determine future skips
         and replies.
         """
-        return {**self._games.clone(include_rng), "steps": self._steps.copy()}
+        return {**clone_games(self._games, include_rng), "steps": self._steps.copy()}
 
     def restore_state(
         self, state: dict[str, Any], *, seed: int | None = None
@@ -339,9 +358,11 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         ``seed`` (game i: ``seed + i``) is for future random numbers; a state cloned without the
         generator needs it.
         """
-        self._games.restore(state, None if seed is None else keys_of_seeds(self._seeds(seed)))
+        keys = None if seed is None else keys_of_seeds(self._seeds(seed))
+        restore_games(self._games, state, keys)
         self._steps[:] = state.get("steps", 0)  # a state of single environments has none
-        self._before, self._seeded = self._games.boards().cells, True
+        self._before = self._games.column("cells")
+        self._has_keys = True
         out = self._games.output()
         self._games.observe(out)
         observation, *_, info = self._results(out)
@@ -349,14 +370,14 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
     def render(self) -> tuple[Any, ...] | None:
         """Return one picture for each game."""
-        games, renderer = self._games, render.Renderer(visible(self.game), self.render_mode)
-        actions = np.where(
-            (games.column("illegal") & ~games.column("begins")) != 0, self._actions, -1
-        ).tolist()
-        scenes = (
-            make_scene(games, row, self._before[row], action if action >= 0 else None)
-            for row, action in enumerate(actions)
-        )
+        renderer = render.Renderer(visible(self.game), self.render_mode)
+        is_refused = (self._games.column("illegal") & ~self._games.column("begins")) != 0
+
+        def scene(row: int) -> render.Scene:
+            refused = int(self._actions[row]) if is_refused[row] else None
+            return make_scene(self._games, self.config, row, self._before[row], refused)
+
+        scenes = map(scene, range(self.num_envs))
         if self.render_mode is None:
             renderer.render(next(scenes))  # a warning
             return None

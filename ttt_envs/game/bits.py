@@ -16,6 +16,12 @@ need not copy the sign, for which AVX2 has no instruction."""
 
 
 @inlined
+def where(condition: int, new: int, old: int) -> int:
+    """Return ``new`` if the condition is 1, ``old`` if it is 0, without a branch."""
+    return old ^ ((old ^ new) & -condition)
+
+
+@inlined
 def to_bits(cells: Int8Array, stone: int) -> int:
     """Return the stones of one kind as bits, on a board up to ``MAX_CELLS_IN_BITS`` cells."""
     bits = int64(0)
@@ -43,15 +49,15 @@ def nth_bit(bits: int, n: int, size: int) -> int:
     by_8 = (by_4 + (by_4 >> 4)) & 0x0F0F0F0F0F0F0F0F
     by_16 = (by_8 + (by_8 >> 8)) & 0x00FF00FF00FF00FF
     by_32 = (by_16 + (by_16 >> 16)) & 0x0000FFFF0000FFFF
-    at = int64(0)
+    index = int64(0)
     if size > 16:
-        n, at = _beyond(n, at, by_32, 5)
-        n, at = _beyond(n, at, by_16, 4)
-    n, at = _beyond(n, at, by_8, 3)
-    n, at = _beyond(n, at, by_4, 2)
-    n, at = _beyond(n, at, by_2, 1)
-    n, at = _beyond(n, at, bits, 0)
-    return at & 63
+        n, index = _beyond(n, index, by_32, 5)
+        n, index = _beyond(n, index, by_16, 4)
+    n, index = _beyond(n, index, by_8, 3)
+    n, index = _beyond(n, index, by_4, 2)
+    n, index = _beyond(n, index, by_2, 1)
+    n, index = _beyond(n, index, bits, 0)
+    return index & 63
 
 
 @inlined
@@ -65,8 +71,8 @@ def count_bits(bits: Bits) -> Bits:
 
 
 @inlined
-def _beyond(n: int, at: int, counts: int, width: int) -> tuple[int, int]:
+def _beyond(n: int, index: int, counts: int, width: int) -> tuple[int, int]:
     """Skip the next ``1 << width`` bits if bit ``n`` is not among them."""
-    here = (counts >> at) & ((2 << width) - 1)
-    further = int64(n >= here)
-    return n - here * further, at + (further << width)
+    count = (counts >> index) & ((2 << width) - 1)
+    skips = int64(n >= count)
+    return n - count * skips, index + (skips << width)
