@@ -21,6 +21,17 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 
 from baselines.exact.tablebase import Probe, afterstate_score
+from baselines.expectiminimax.chance import (
+    OTHER,
+    OWN,
+    Chance,
+    add,
+    begin,
+    for_mover,
+    is_solved,
+    value_of,
+    window,
+)
 from baselines.expectiminimax.lines import (
     MAX_CELLS,
     SCORED,
@@ -72,6 +83,10 @@ NO_LAYER = 1 << 10
 """Number of stones of a database layer that no search reaches."""
 CELL_BITS = (1 << 9) - 1
 """the bits of a cell in a word of the table"""
+INFO, LOW, HIGH = range(3)
+"""columns of the table behind the key: the worth and the best move, and both bounds on the value"""
+NUM_COLUMNS = 3
+"""Number of columns behind the key."""
 
 
 class Roots(NamedTuple):
@@ -113,8 +128,6 @@ class State(Board):
     """number of its moves that are searched"""
     best: float
     """the best of their values"""
-    hint: int
-    """the move to try first, -1 for none"""
     values: Annotated[Float64Array, np.float64, (MAX_CELLS,)]
     """the values of these moves, for the mover"""
     num_cells: int
@@ -139,6 +152,10 @@ class Node(Tally):
     """the moves to try"""
     key: Annotated[Int64Array, np.int64, (1, MAX_WORDS + 1)]
     """of the table: the words of ``planes``; the plies left and the mover"""
+    symmetry: int
+    """the symmetry that maps the board to its key"""
+    hint: int
+    """the move to try first, -1 for none"""
 
 
 class Path(NamedTuple):
@@ -150,12 +167,12 @@ class Path(NamedTuple):
     state: State
     nodes: Records
     """`Node`[D], by plies left: D is the depth + 1"""
+    chances: Records
+    """`Chance`[D]: the chance nodes after the moves of these"""
     planes: Planes
     """the current position, down to the last ply but one"""
     table: Int64Array
-    """of decision nodes, may have no rows: the key, the worth and the best move, and both bounds on
-    the value
-    """
+    """of decision nodes, may have no rows: the key, and the columns from ``INFO`` on"""
     probe: Probe | None
     """database layer for look-ups instead of searches"""
 
@@ -249,23 +266,66 @@ def _limits(mover: int, depth: int, tally: Tally, path: Path) -> tuple[float, fl
 
 @inlined
 def _look_up(
-    mover: int, depth: int, random_key: np.uint64, key: Int64Array, path: Path
-) -> tuple[int, int, int]:
+    mover: int, depth: int, low: float, high: float, random_key: np.uint64, node: Node, path: Path
+) -> tuple[bool, float, float]:
     """Write the key of a decision node, which in a narrow search is that of one node of the tree
-    only.
+    only, the symmetry that maps the board to it, and a good move, also of a search one ply
+    shallower.
 
     Returns:
-        The symmetry that maps the board to its key; the row of the table, -1 for none; and a good
-        move, also of a search one ply shallower, -1 for none.
+        Whether the table has the node; and ``low`` and ``high``, narrowed by its bounds.
     """
-    table, words, entry, move = path.table, path.table.shape[1] - 3, -1, int64(-1)
-    symmetry = write_key(key[0], path.planes)
+    table, words = path.table, path.table.shape[1] - NUM_COLUMNS
+    node.symmetry = write_key(node.key[0], path.planes)
+    node.hint = -1
+    entry = -1
     for plies in range(max(depth - 1, 2), depth + 1):
-        key[0, words - 1] = 2 * plies + mover ^ int64(random_key)
-        entry = find(key, 0, words, table)
+        node.key[0, words - 1] = 2 * plies + mover ^ int64(random_key)
+        entry = find(node.key, 0, words, table)
         if entry >= 0:
-            move = path.planes.maps[symmetry, INVERSE, table[entry, words] & CELL_BITS]
-    return symmetry, entry, move
+            move = table[entry, words + INFO] & CELL_BITS
+            node.hint = path.planes.maps[node.symmetry, INVERSE, move]
+    if entry >= 0:
+        values = table.view(np.float64)[entry]
+        low = max(low, values[words + LOW])
+        high = min(high, values[words + HIGH])
+    return entry >= 0, low, high
+
+
+@inlined
+def _store(
+    depth: int,
+    alpha: float,
+    beta: float,
+    low: float,
+    high: float,
+    best: float,
+    move: int,
+    node: Node,
+    path: Path,
+) -> None:
+    """Write the bounds on the value of a decision node into the table, after a search has returned
+    ``best`` of the best move.
+    """
+    table, words = path.table, path.table.shape[1] - NUM_COLUMNS
+    info = depth << WORTH_SHIFT | path.planes.maps[node.symmetry, PERMUTATION, move]
+    entry, num_new = store(node.key, 0, words, info, table)
+    values = table.view(np.float64)[entry]
+    values[words + LOW] = max(low, best) if best > alpha else low
+    values[words + HIGH] = min(high, best) if best < beta else high
+    path.state.stored += num_new
+
+
+@inlined
+def _write_moves(is_root: bool, key: np.uint64, node: Node, path: Path) -> int:
+    """Write the moves of a decision node, the best first as far as is known; return the number."""
+    lines, state, moves = path.lines, path.state, node.moves
+    cells, weight = state.cells[: state.num_cells], state.weight[: state.num_cells]
+    width = 0 if is_root else state.width
+    count = write_moves(width, key, cells, moves, rules_of(lines))
+    if is_root or (state.pruning != NO_PRUNING and width == 0):
+        sort_moves(node.hint, lines, state, moves, weight, count)
+    return count
 
 
 @inlined
@@ -293,16 +353,62 @@ def _play(
 
 
 @inlined
+def _take_back(cell: int, mover: int, is_last: bool, path: Path) -> None:
+    """Undo :func:`_play`."""
+    take(cell, mover, is_last, path.lines, path.state)
+    path.state.empty += 1
+
+
+@inlined
+def _begin_chance(
+    cell: int, mover: int, depth: int, alpha: float, beta: float, chance: Chance, path: Path
+) -> None:
+    """Begin the chance node after a move of ``mover`` with ``depth`` plies left."""
+    state, tally, skip = path.state, path.nodes[depth - 1], path.lines.skip_chance
+    if len(path.table) > 0 and depth > 2:
+        mark(cell, mover, path.planes)
+    begin(skip, alpha, beta, chance)
+    if state.pruning != NO_PRUNING:
+        low, high = _limits(1 - mover, depth - 1, tally, path)
+        chance.low[OTHER] = -high
+        chance.high[OTHER] = -low
+        if skip > 0:
+            low, high = _limits(mover, depth - 1, tally, path)
+            chance.low[OWN] = low
+            chance.high[OWN] = high
+
+
+@inlined
+def _end_chance(cell: int, mover: int, depth: int, chance: Chance, path: Path) -> float:
+    """End the chance node of :func:`_begin_chance`; return its value."""
+    if len(path.table) > 0 and depth > 2:
+        mark(cell, mover, path.planes)
+    return value_of(chance)
+
+
+@inlined
+def _window(turn: int, chance: Chance, path: Path) -> tuple[float, float]:
+    """Return the window in which to search a turn; infinite if chance nodes do not narrow it."""
+    pruning = path.state.pruning
+    if pruning == STAR1 or (pruning == ALPHA_BETA and path.lines.skip_chance == 0):
+        return window(turn, chance)
+    return -np.inf, np.inf
+
+
+@inlined
 def _last_ply(
-    mover: int, count: int, beta: float, low: float, high: float, node: Node, path: Path
+    mover: int, key: np.uint64, beta: float, low: float, high: float, path: Path
 ) -> float:
-    """Do :func:`_search` for the last ply, whose ``count`` moves are written."""
-    state, moves, ceiling, best, i = path.state, node.moves, min(beta, high), low, 0
-    while i < count and best < ceiling:
+    """Do :func:`_search` for the last ply; all moves are the same for both turns after a move."""
+    state, chance, node, moves = path.state, path.chances[2], path.nodes[1], path.nodes[1].moves
+    if chance.num_replies == 0 or state.width > 0:
+        cells = state.cells[: state.num_cells]
+        chance.num_replies = write_moves(state.width, key, cells, moves, rules_of(path.lines))
+    ceiling, best, i = min(beta, high), low, 0
+    while i < chance.num_replies and best < ceiling:
         _, value = _play(moves[i], mover, 1, True, node, path.nodes[0], path)
         best = max(best, value)
-        take(moves[i], mover, True, path.lines, state)
-        state.empty += 1
+        _take_back(moves[i], mover, True, path)
         i += 1
     return best
 
@@ -334,106 +440,55 @@ def _search(
         key: random key of the node, 0 in a search of all moves.
         path: all else.
     """
-    lines, state, table, words = path.lines, path.state, path.table, path.table.shape[1] - 3
-    skip, cells = lines.skip_chance, state.cells[: state.num_cells]
-    node, next_node, moves = path.nodes[depth], path.nodes[depth - 1], path.nodes[depth].moves
-    is_root, hint, symmetry, chosen = depth == len(path.nodes) - 1, int64(-1), int64(0), int64(-1)
+    state, node, next_node = path.state, path.nodes[depth], path.nodes[depth - 1]
     if state.nodes >= state.limit or state.stored >= state.full:
         state.stopped = 1
         return 0.0
-    uses_table = len(table) > 0 and depth > 1 and not is_root
-    if is_root:
-        hint = state.hint
-    elif uses_table:
-        symmetry, entry, hint = _look_up(mover, depth, key, node.key, path)
-        if entry >= 0:
-            values = table.view(np.float64)[entry]
-            low, high = max(low, values[words + 1]), min(high, values[words + 2])
-            if low >= beta or high <= alpha or low >= high:
-                return low if low >= beta else high
-    best, first = (state.best, state.index) if is_root else (-np.inf, int64(0))
-    count = write_moves(0 if is_root else state.width, key, cells, moves, rules_of(lines))
-    if is_root or (state.pruning != NO_PRUNING and state.width == 0):
-        sort_moves(hint, lines, state, moves, state.weight[: state.num_cells], count)
-    for i in range(first, count):
-        if is_root:
-            alpha = best - state.margin
-        cell = moves[i]
+    is_root = depth == len(path.nodes) - 1
+    uses_table = len(path.table) > 0 and depth > 1 and not is_root
+    if uses_table:
+        is_stored, low, high = _look_up(mover, depth, low, high, key, node, path)
+        if is_stored and (low >= beta or high <= alpha or low >= high):
+            return low if low >= beta else high
+    first = state.index if is_root else int64(0)
+    best = state.best if is_root else -np.inf
+    best_move = int64(-1)
+    for i in range(first, _write_moves(is_root, key, node, path)):
+        cell = node.moves[i]
         is_known, value = _play(cell, mover, depth, False, node, next_node, path)
         if not is_known:
-            if len(table) > 0 and depth > 2:
-                mark(cell, mover, path.planes)
-            # A chance node. The other player's turn is first, the mover's own after a skip is the
-            # rest, and then the two change places. All bounds are for the mover
-            low_turn, high_turn, low_rest, high_rest = -np.inf, np.inf, -np.inf, np.inf
-            if state.pruning != NO_PRUNING:
-                least, highest = _limits(1 - mover, depth - 1, next_node, path)
-                low_turn, high_turn = -highest, -least
-                if skip > 0:
-                    low_rest, high_rest = _limits(mover, depth - 1, next_node, path)
-            if skip == 0:
-                low_rest = high_rest = -0.0  # added, it changes no number
-            floor = alpha if is_root else max(alpha, best)
-            chance, rest, own, side, num_replies = 1.0 - skip, skip, int64(0), int64(0), int64(0)
-            while True:
-                least, highest = (
-                    chance * low_turn + rest * low_rest,
-                    chance * high_turn + rest * high_rest,
-                )
-                # A turn outside of its window solves the node, whatever rounding says
-                is_solved = side != 0 or least >= beta or highest <= floor or least >= highest
-                value = highest if side < 0 or (side == 0 and highest <= floor) else least
-                if is_solved or own > int64(skip > 0) or state.stopped != 0:
+            chance = path.chances[depth]
+            floor = best - state.margin if is_root else max(alpha, best)
+            _begin_chance(cell, mover, depth, floor, beta, chance, path)
+            for turn in range(1 + int64(path.lines.skip_chance > 0)):
+                if is_solved(chance) or state.stopped != 0:
                     break
-                if low_turn < high_turn:
-                    player = mover if own else 1 - mover
+                if chance.low[turn] < chance.high[turn]:
+                    player = mover if turn == OWN else 1 - mover
                     next_key = turn_key(key, cell, player) if state.width > 0 else key
-                    bottom, top = -np.inf, np.inf
-                    if state.pruning == STAR1 or (skip == 0 and state.pruning != NO_PRUNING):
-                        bottom, top = (
-                            (floor - rest * high_rest) / chance,
-                            (beta - rest * low_rest) / chance,
-                        )
-                    start, end = (bottom, top) if own else (-top, -bottom)
-                    lower, upper = (low_turn, high_turn) if own else (-high_turn, -low_turn)
+                    bottom, top = _window(turn, chance, path)
+                    start, end = for_mover(turn, bottom, top)
+                    lower, upper = for_mover(turn, chance.low[turn], chance.high[turn])
                     if depth == 2:
-                        if num_replies == 0 or state.width > 0:
-                            num_replies = write_moves(
-                                state.width, next_key, cells, next_node.moves, rules_of(lines)
-                            )
-                        result = _last_ply(player, num_replies, end, lower, upper, next_node, path)
+                        value = _last_ply(player, next_key, end, lower, upper, path)
                     else:
-                        result = _search(
-                            player, depth - 1, start, end, lower, upper, next_key, path
-                        )
-                    result = result if own else -result
-                    if result > bottom:
-                        low_turn = max(low_turn, result)
-                    if result < top:
-                        high_turn = min(high_turn, result)
-                    side = int64(result >= top) - int64(result <= bottom)
-                low_turn, high_turn, low_rest, high_rest = low_rest, high_rest, low_turn, high_turn
-                chance, rest, own = rest, chance, own + 1
-            if len(table) > 0 and depth > 2:
-                mark(cell, mover, path.planes)
-        take(cell, mover, False, lines, state)
-        state.empty += 1
+                        value = _search(player, depth - 1, start, end, lower, upper, next_key, path)
+                    add(turn, value if turn == OWN else -value, bottom, top, chance)
+            value = _end_chance(cell, mover, depth, chance, path)
+        _take_back(cell, mover, False, path)
         if state.stopped != 0:
             return best
         if value > best:
-            best, chosen = value, cell
+            best = value
+            best_move = cell
         if is_root:
             state.values[i] = value
-            state.best, state.index = best, i + 1
+            state.best = best
+            state.index = i + 1
         elif best >= min(beta, high):
             break
     if uses_table:
-        info = depth << WORTH_SHIFT | path.planes.maps[symmetry, PERMUTATION, chosen]
-        entry, gained = store(node.key, 0, words, info, table)
-        values = table.view(np.float64)[entry]
-        values[words + 1] = max(low, best) if best > alpha else low
-        values[words + 2] = min(high, best) if best < beta else high
-        state.stored += gained
+        _store(depth, alpha, beta, low, high, best, best_move, node, path)
     return best
 
 
@@ -466,7 +521,7 @@ def run_search(roots: Roots, path: Path) -> None:
     while state.row < len(roots.cells) and state.stopped == 0:
         row, nodes_before = int64(state.row), state.nodes
         _begin_root(roots.cells[row], path)
-        state.hint = roots.hints[row]
+        path.nodes[depth].hint = roots.hints[row]
         window = -np.inf, np.inf, -np.inf, np.inf
         _search(int64(roots.mover[row]), depth, *window, roots.random_keys[row], path)
         for i in range(state.index):
@@ -547,26 +602,35 @@ class Search:
                 f"width={width} draws moves at random: give a 64-bit key for each position"
             )
         kind = typing.get_args(Pruning).index(pruning)
-        count, planes = len(boards.mover), Planes.empty(game)
-        self.depth, self._stops, self._memory = 0, 0, 0 if kind == NO_PRUNING else memory
-        self._key_words, self.move_values = (
-            planes.stones.shape[1] + 1,
-            np.full(boards.cells.shape, np.nan),
-        )
-        state, table = records(State, (1,))[0], np.zeros((0, self._key_words + 3), np.int64)
-        state["pruning"], state["width"], state["by_result"] = kind, width or 0, by_result
+        count = len(boards.mover)
+        planes = Planes.empty(game)
+        self.depth = 0
+        self._stops = 0
+        self._memory = 0 if kind == NO_PRUNING else memory
+        self._key_words = planes.stones.shape[1] + 1
+        self.move_values = np.full(boards.cells.shape, np.nan)
+        state = records(State, (1,))[0]
+        state["pruning"] = kind
+        state["width"] = width or 0
+        state["by_result"] = by_result
         state["margin"] = np.inf if every_move else 2 * margin
         state["probe_stones"] = NO_LAYER if probe is None else probe.stones
         self._path = Path(
-            lines_of(game, heuristic), state, records(Node, (0,)), planes, table, probe
+            lines_of(game, heuristic),
+            state,
+            records(Node, (0,)),
+            records(Chance, (0,)),
+            planes,
+            np.zeros((0, self._key_words + NUM_COLUMNS), np.int64),
+            probe,
         )
+        if width is None or random_keys is None:
+            random_keys = np.zeros(count, np.uint64)
         self._roots = Roots(
             np.ascontiguousarray(boards.cells),
             np.ascontiguousarray(boards.mover),
             hints=np.full(count, -1),
-            random_keys=np.zeros(count, np.uint64)
-            if width is None or random_keys is None
-            else random_keys,
+            random_keys=random_keys,
             nodes=np.zeros(count, np.int64),
             values=self.move_values,
         )
@@ -623,7 +687,9 @@ class Search:
         self.depth, self._stops = depth, 0
         nodes, state = records(Node, (depth + 1,)), self._path.state
         nodes["best"] = -1
-        self._path = self._path._replace(nodes=nodes)
+        nodes["hint"] = -1
+        chances = records(Chance, (depth + 1,))
+        self._path = self._path._replace(nodes=nodes, chances=chances)
         state.row, state.index, state.best, state.full = 0, 0, -np.inf, FOREVER
 
 
