@@ -1,6 +1,6 @@
 """A softmax table trained by exact updates: it plays no games, and samples nothing.
 
-An update evaluates the current policy exactly (:mod:`ttt_envs.graph.kept`) and changes all
+An update evaluates the current policy exactly (:mod:`ttt_envs.graph.game_graph`) and changes all
 positions at once; in phantom games these are views, and a policy over views has no memory. So
 learning curves are free of noise, and a reference for learners that estimate the same updates from
 games.
@@ -51,7 +51,7 @@ from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
-from ttt_envs.graph.kept import GraphEvaluation, KeptGraph
+from ttt_envs.graph.game_graph import GameGraph, GraphEvaluation
 from ttt_envs.graph.layers import query_policy
 
 Method = Literal[
@@ -124,7 +124,7 @@ class ExactPG(Checkpointable):
     stored = ("logits",)
 
     def __init__(self, config: ExactPGConfig, game: AnyGame, rng: np.random.Generator) -> None:
-        self.config, self.game, self.graph = config, game, KeptGraph(game)
+        self.config, self.game, self.graph = config, game, GameGraph(game)
         shape = self.graph.legal.shape
         initial = (
             rng.normal(0.0, config.initial_std, shape) if config.initial_std else np.zeros(shape)

@@ -25,8 +25,7 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import winner
 from ttt_envs.game.symmetry import symmetries
-from ttt_eval.exact.dynamic_programming import exploitability
-from ttt_eval.exact.policy_evaluation import evaluate_policy
+from ttt_eval.exact.dynamic_programming import evaluate_policy, exploitability
 
 PACKAGES = ("numpy", "numba", "open_spiel")
 os.environ["TTT_ENVS_CACHE_BYTES"] = "0"  # turns the disk cache off
@@ -233,7 +232,7 @@ from tempfile import TemporaryDirectory
 from baselines.exact import build, solve
 from baselines.proof_number import prove
 from ttt_eval.exact.dynamic_programming import exploitability, outcome
-from ttt_eval.exact.policy_evaluation import evaluate_policy
+from ttt_eval.exact.dynamic_programming import evaluate_policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import PhantomGame

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from learners.exact_pg import ExactPGConfig, Method, log_softmax
 from ttt_envs import Game, PhantomGame
 from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
-from ttt_envs.graph.kept import KeptGraph
+from ttt_envs.graph.game_graph import GameGraph
 from ttt_eval.exact import evaluate_policy, policy_gradient
 from ttt_eval.exact.dynamic_programming import best_response, exploitability
 
@@ -35,7 +35,7 @@ def trained(game, games, opponent="self", seat="alternate", batch=1, **settings)
 
 
 def random_table(game):
-    graph = KeptGraph(game)
+    graph = GameGraph(game)
     logits = np.random.default_rng(0).normal(size=graph.legal.shape)
     return graph, SoftmaxTable(PositionIndex(game, graph.boards), logits)
 
@@ -130,7 +130,7 @@ def test_later_updates_are_those_of_the_sources(method, before):
     """The optimistic step 2 q_t - q_(t-1), and the step of R-NaD after which nothing regularizes
     its new policy.
     """
-    graph, logits = KeptGraph(SMALL), []
+    graph, logits = GameGraph(SMALL), []
     for games in range(before + 2):
         logits.append(trained(SMALL, games, method=method, reference_interval=2).learner.logits)
     q = [graph.evaluate(np.where(graph.legal, np.exp(x), 0)).action_values for x in logits]

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from ttt_envs import Game, PhantomGame, Policy
-from ttt_envs.graph.kept import KeptGraph
+from ttt_envs.graph.game_graph import GameGraph
 from ttt_eval.exact import best_response, evaluate_policy, exploitability, exploitation, outcome
 
 UNIFORM = {"classic": (0.953125, 0.624339, 0.788732), "abrupt": (0.847140, 0.391529, 0.619334)}
@@ -48,7 +48,7 @@ def test_results_are_those_of_all_histories(game, misere):
 
 def test_known_values_of_uniform_play(hidden):
     game = PhantomGame(kind=hidden)
-    assert len(KeptGraph(game).info_set) == JOINT_VIEWS[hidden]
+    assert len(GameGraph(game).info_set) == JOINT_VIEWS[hidden]
     result = exploitation(game, "random")
     numbers = (result.first.value, result.second.value, result.exploitability)
     assert_allclose(numbers, UNIFORM[hidden], rtol=0, atol=1e-6)
@@ -58,7 +58,7 @@ def test_known_values_of_uniform_play(hidden):
 
 def test_gradient_is_that_of_finite_differences(hidden):
     game = PhantomGame(Game(2, 2, 2, 0.3), hidden)
-    graph = KeptGraph(game)
+    graph = GameGraph(game)
     logits = np.where(graph.legal, np.random.default_rng(0).normal(size=graph.legal.shape), -np.inf)
 
     def table(logits):

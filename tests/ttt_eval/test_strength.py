@@ -2,9 +2,11 @@
 Python.
 """
 
+from collections import Counter
+
 import numpy as np
 import pytest
-from exactly import play_out
+from exactly import Drawn, Recorded, play_out
 from players import FirstEmpty
 
 from baselines.exact import solve
@@ -12,7 +14,9 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards, from_text, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.symmetry import canonical_keys, symmetries
+from ttt_eval.exact import measurement
 from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, outcome, regret
+from ttt_eval.exact.measurement import Measurement
 from ttt_eval.exact.strength import differences, differences_within, strength, worst_positions
 
 SKIP = Game(3, 3, 3, 0.25)
@@ -50,6 +54,52 @@ def test_strength_is_that_of_the_exact_functions():
     assert not result.perfect
     assert strength(SKIP, "optimal", []).perfect
     assert worst_positions(SKIP, "optimal") == worst_positions(SKIP, "optimal", "random") == []
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda exact: exact.outcome("random", 1),
+        lambda exact: exact.best_response(0),
+        lambda exact: exact.exploitation(),
+        lambda exact: exact.exploitability(),
+        lambda exact: exact.regret(),
+        lambda exact: exact.illegal_share("random", 0),
+        lambda exact: exact.evaluate(),
+        lambda exact: exact.evaluate("random", seat=1),
+    ],
+)
+def test_each_measure_asks_a_policy_once(measure):
+    policy = Recorded(Drawn(SMALL, seed=2))
+    measure(Measurement(SMALL, policy))
+    assert 0 < len(set(policy.queries)) == len(policy.queries)
+
+
+@pytest.mark.parametrize("game", [SMALL, Game(3, 3, 3)])
+def test_strength_makes_solves_and_asks_once(game, monkeypatch):
+    """The policy is asked once in each position; its opponent once in each seat, which differ in
+    the mover.
+    """
+    calls = []
+
+    def counted(name):
+        function = getattr(measurement, name)
+
+        def call(*args, **options):
+            calls.append(name)
+            return function(*args, **options)
+
+        return call
+
+    expected = exploitability(game, Drawn(game, seed=2))
+    for name in ("make_pure", "solve", "Traversal"):
+        monkeypatch.setattr(measurement, name, counted(name))
+    policy, opponent = Recorded(Drawn(game, seed=2)), Recorded(Drawn(game, seed=3))
+    assert strength(game, policy, [opponent]).exploitability == expected
+    assert len(set(policy.queries)) == len(policy.queries)
+    assert len(set(opponent.queries)) == len(opponent.queries)
+    # both are made once; two best responses, self-play, and a game in each seat are traversed
+    assert Counter(calls) == {"make_pure": 2, "solve": 1, "Traversal": 5}
 
 
 @pytest.mark.parametrize("against", [None, "random"])

@@ -20,7 +20,7 @@ from ttt_apps.cli import options as cli
 from ttt_envs.core.checks import Refusal
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.phantom import AnyGame, PhantomGame
-from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
+from ttt_envs.graph.estimate import MAX_PHANTOM_CELLS
 
 MAX_NAME_LENGTH = 100
 """Maximum length of a run's name in characters, without its seed."""

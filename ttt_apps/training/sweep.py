@@ -29,8 +29,7 @@ from ttt_envs.core.files import make_subfolder, read_bounded, write_bytes
 from ttt_envs.core.packages import ROOT
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
-from ttt_envs.graph.estimate import is_measured_at_once
-from ttt_envs.graph.layers import check_cells
+from ttt_envs.graph.estimate import check_traversable, is_measured_at_once
 from ttt_eval.exact.strength import strength
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.reports.sweep import write_table
@@ -152,7 +151,7 @@ def sweep_units(
             values = {name: value for name, value in row.items() if name != sweeps.AGENT}
             options, settings = options_from_values(values)
             if isinstance(game := options.game(), PhantomGame):
-                check_cells(game)  # which is how its policies are measured
+                check_traversable(game)  # which is how its policies are measured
             if sweeps.AGENT in row:
                 units.append(_agent_unit(number, str(row[sweeps.AGENT]), options))
                 continue

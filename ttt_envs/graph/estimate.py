@@ -1,12 +1,12 @@
-"""Numbers of positions, and what an exact computation may take: memory, positions per query, and
-its progress.
+"""Numbers of positions, and what an exact computation may take: cells, memory, positions per query,
+and its progress.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from functools import cached_property
 
 import psutil
 
@@ -14,8 +14,10 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
-from ttt_envs.graph.layers import KEPT_BYTES, MAX_PHANTOM_CELLS, Layer, check_cells
 
+MAX_CELLS, MAX_PHANTOM_CELLS = 31, 9
+"""Maximum numbers of cells: both players' stones are parts of one key of 64 bits; with hidden ones,
+ten cells lead to millions of boards."""
 MIN_BOARDS = 1 << 17
 """Number of boards from which a traversal is checked: fewer take seconds and some hundred MiB."""
 MAX_BOARDS_AT_ONCE = 20_000
@@ -28,61 +30,97 @@ BYTES_PER_BOARD, KEPT_BYTES_PER_BOARD = 176, 10
 """Size of a board in the layers that are computed, and in those that are kept for the backward
 pass.
 """
+KEPT_BYTES = 1 << 29
+"""Size of the edges of a traversal in bytes beyond which those of further nodes are dropped, and
+made again.
+"""
 POSITION_SECONDS, AFFORDABLE_SECONDS = 5e-6, 5.0
 """Assumed cost of a position of a trained policy, and the maximum cost of strength that is computed
 unasked.
 """
 
-Item = TypeVar("Item", bound=tuple[Any, ...])
 
+class Monitor:
+    """Watches the memory and the progress of passes over the layers of a game.
 
-def watch(work: Work, game: AnyGame, items: Iterator[Item], *, kept: float = 0) -> Iterator[Item]:
-    """Yield items, tuples that begin with a layer, and report progress by the layers.
+    Boards with hidden stones are few, and neither estimated nor reported by layers.
 
     Args:
-        work: its memory and progress.
         game: the game.
-        items: from the first layer to the last, or back.
-        kept: bytes that are kept of each board.
-
-    Raises:
-        MemoryError: the layers will not fit into memory.
+        work: its memory and progress.
+        passes: number of passes; each is an equal part of the progress.
+        row_bytes: bytes that the caller keeps of each board, where layers are kept.
     """
-    bound, sizes, layer, backward = boards_by_stones(game), [0.0], Layer(0), False
-    for item in items:
-        if item[0] is not layer:
-            layer = item[0]
-            backward = backward or (len(sizes) == 1 and layer.depth > 0)
-            sizes.append(layer.index.size)
-            if len(sizes) - 2 == layer.depth and sum(sizes) > MIN_BOARDS and isinstance(game, Game):
-                _check(work, game, sizes[1:], bound, kept)
-        yield item
-        if work.progress is not None and isinstance(game, Game):
-            share = sum(bound[: layer.depth + (not backward)]) / sum(bound)
-            work.progress(1.0 - share if backward else share)
-    if work.progress is not None:
-        work.progress(1.0)
+
+    def __init__(self, game: AnyGame, work: Work, passes: int, row_bytes: float) -> None:
+        self._game = game
+        self._work = work
+        self._passes = passes
+        self._kept = KEPT_BYTES_PER_BOARD + row_bytes
+        self._finished = 0
+
+    @cached_property
+    def _limits(self) -> list[int]:
+        """Maximum number of boards of each layer."""
+        return boards_by_stones(self._game)
+
+    def check_memory(self, sizes: Sequence[int], *, keep: bool) -> None:
+        """Raise MemoryError if the layers will not fit into memory.
+
+        Args:
+            sizes: numbers of boards of the first layers.
+            keep: whether layers are kept.
+        """
+        if isinstance(self._game, Game) and sum(sizes) > MIN_BOARDS:
+            _check_memory(self._work, self._game, sizes, self._limits, self._kept if keep else 0.0)
+
+    def report(self, depth: int, *, backward: bool = False) -> None:
+        """Report the progress of a pass that has reached the layer ``depth``."""
+        if self._work.progress is not None and isinstance(self._game, Game):
+            share = sum(self._limits[: depth + (not backward)]) / sum(self._limits)
+            self._report_share(1.0 - share if backward else share)
+
+    def end_pass(self) -> None:
+        """Report the end of a pass."""
+        self._report_share(1.0)
+        self._finished += 1
+
+    def _report_share(self, share: float) -> None:
+        """Report the progress of a pass, 0 to 1."""
+        progress = self._work.part(self._finished, self._passes).progress
+        if progress is not None:
+            progress(share)
 
 
-def _check(
-    work: Work, game: AnyGame, sizes: Sequence[float], bound: Sequence[int], kept: float
+def _check_memory(
+    work: Work, game: AnyGame, sizes: Sequence[float], limits: Sequence[int], kept: float
 ) -> None:
     """Raise MemoryError if layers and what is ``kept`` of a board do not fit, if the first layers
     have these sizes.
     """
-    shares = [math.log(size / limit) for size, limit in zip(sizes, bound, strict=False)]
+    shares = [math.log(size / limit) for size, limit in zip(sizes, limits, strict=False)]
     slope = min(0.0, (shares[-1] - shares[-3]) / 2)
-    later = enumerate(bound[len(sizes) :], 1)
+    later = enumerate(limits[len(sizes) :], 1)
     sizes = [*sizes, *(limit * math.exp(shares[-1] + slope * ply) for ply, limit in later)]
-    needed = max(sizes) * BYTES_PER_BOARD + (sum(sizes) * kept + KEPT_BYTES if kept else 0)
+    needed = max(sizes) * BYTES_PER_BOARD
+    if kept:
+        needed += sum(sizes) * kept + KEPT_BYTES
     allowed = int(psutil.virtual_memory().available) if work.memory is None else work.memory
     if needed > allowed:
         raise MemoryError(
             f"exact numbers of {game} would take {sum(sizes):.2g} boards and {gib(needed)}, and "
-            f"{gib(allowed)} "
-            "may be used: sample them with evaluate.py match, take a smaller board or players "
-            "with fewer moves, "
-            f"or allow more with --memory, in Python memory="
+            f"{gib(allowed)} may be used: sample them with evaluate.py match, take a smaller board "
+            "or players with fewer moves, or allow more with --memory, in Python memory="
+        )
+
+
+def check_traversable(game: AnyGame) -> None:
+    """Raise MemoryError if a board has too many cells for exact results."""
+    limit = MAX_CELLS if isinstance(game, Game) else MAX_PHANTOM_CELLS
+    if game.cells > limit:
+        raise MemoryError(
+            f"{game} has {game.cells} cells, too many for exact results: choose a board of up to "
+            f"{limit}, or sample results with evaluate.py match"
         )
 
 
@@ -90,9 +128,9 @@ def check_measurable(game: AnyGame) -> None:
     """Raise MemoryError if exploitability cannot be computed, even if a board stands for its
     symmetry class.
     """
-    check_cells(game)
+    check_traversable(game)
     classes = [1, 1, 1, *(count // 16 for count in boards_by_stones(game)[3:])]
-    _check(DEFAULT_WORK, game, classes[:3], classes, KEPT_BYTES_PER_BOARD)
+    _check_memory(DEFAULT_WORK, game, classes[:3], classes, KEPT_BYTES_PER_BOARD)
 
 
 def boards_by_stones(game: AnyGame) -> list[int]:

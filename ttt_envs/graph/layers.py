@@ -17,7 +17,8 @@ in symmetric positions.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from ttt_envs.core.jit import (
     int64,
     kernel,
 )
-from ttt_envs.core.work import QUERY_SIZE
+from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.boards import Boards, distinct_boards, to_text
 from ttt_envs.game.game import Game
@@ -45,6 +46,7 @@ from ttt_envs.game.parameters import Parameters, line_sign
 from ttt_envs.game.phantom import KINDS, AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import legal_bits
 from ttt_envs.game.symmetry import inverse, symmetries
+from ttt_envs.graph.estimate import KEPT_BYTES, Monitor, check_traversable
 
 LINE, FULL = -1, -2
 """Children of moves that end the game."""
@@ -55,14 +57,6 @@ one, and does not.
 OFF_POLICY, ON_POLICY = 1, 2
 """Marks of nodes: reached only after a move that the policies never make; reached by the policies.
 """
-MAX_CELLS, MAX_PHANTOM_CELLS = 31, 9
-"""Maximum numbers of cells: both players' stones are parts of one key of 64 bits; with hidden ones,
-ten cells lead to millions of boards."""
-KEPT_BYTES = 1 << 29
-"""Size of the edges of a traversal in bytes beyond which those of further nodes are dropped, and
-made again.
-"""
-NO_EDGES = (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint8), np.zeros(0))
 TOLERANCE = 1e-6
 """Maximum difference of a sum of probabilities from 1."""
 
@@ -70,6 +64,37 @@ Players = tuple[Policy | None, Policy | None]
 """Players by seat; None for a best responder, who may make any move. Two best responders play
 perfectly.
 """
+
+
+class EdgeRules(NamedTuple):
+    """What the edges of all nodes of a traversal follow."""
+
+    parameters: Parameters
+    """of the game with visible stones"""
+    kind: int
+    """0 for visible stones, 1 for a classic and 2 for an abrupt phantom game"""
+    shift: int
+    """first bit of player_1's stones in the key of a board"""
+    masked: bool
+    """whether probabilities of illegal moves are refused"""
+    stones: Int64Array
+    """int64[cells, S]: a stone of each cell under each symmetry"""
+
+
+@lru_cache(maxsize=16)
+def edge_rules(game: AnyGame, merge: bool, masked: bool) -> EdgeRules:
+    """Return the rules of edges in a game.
+
+    Args:
+        game: the game.
+        merge: whether a board stands for its symmetry class.
+        masked: whether probabilities of illegal moves are refused.
+    """
+    images = symmetries(game, "all" if merge else "none")
+    stones = np.int64(1) << inverse(images).T.copy()
+    stones.flags.writeable = False
+    kind = 1 + KINDS.index(game.kind) if isinstance(game, PhantomGame) else 0
+    return EdgeRules(visible(game).parameters, kind, 21 if kind else 32, masked, stones)
 
 
 class Nodes(NamedTuple):
@@ -86,6 +111,17 @@ class Nodes(NamedTuple):
     """uint8[K]: cell of the move, plus ``STONE``, ``AGAIN`` or ``OVER``"""
     share: Float64Array
     """float64[K]: probability of the move; empty for a best responder"""
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether the edges were not dropped."""
+        return len(self.ends) == len(self.rows)
+
+    def without_edges(self) -> Nodes:
+        """Return the nodes alone."""
+        no_ends = np.zeros(0, np.int32)
+        no_actions = np.zeros(0, np.uint8)
+        return Nodes(self.mover, self.rows, no_ends, no_ends, no_actions, np.zeros(0))
 
     @property
     def places(self) -> tuple[Int64Array, Int64Array]:
@@ -146,13 +182,18 @@ class Traversal:
             player_1 here.
         starts: possible first movers; with ``roles`` both, to serve both seats at once.
         masked: whether a probability of an illegal move is refused; else games end by it.
-        query_size: maximum number of positions per query of a policy; no result depends on it.
+        work: its positions per query of a policy, memory and progress, see :class:`Work`; no result
+            depends on it.
+        passes: number of passes over the layers, of which each is an equal part of the progress.
+        row_bytes: bytes that the caller keeps of each board, where layers are kept.
 
     Attributes:
         layers: those of a walk that keeps them.
+        monitor: of memory and progress.
+        skip: the skip chance.
 
     Raises:
-        ValueError: ``query_size`` is not positive.
+        ValueError: ``work.chunk`` is not positive.
         MemoryError: a board of too many cells.
     """
 
@@ -166,29 +207,39 @@ class Traversal:
         roles: bool = False,
         starts: tuple[int, ...] = (0,),
         masked: bool = True,
-        query_size: int = QUERY_SIZE,
+        work: Work = DEFAULT_WORK,
+        passes: int = 1,
+        row_bytes: float = 0.0,
     ) -> None:
-        check_cells(game)
+        check_traversable(game)
         check_range(
-            "chunk", query_size, 1, problem="leaves nothing to ask", hint=" positions at once"
+            "chunk", work.chunk, 1, problem="leaves nothing to ask", hint=" positions at once"
         )
-        self.game, self.players, self.complete, self.query_size = (
-            game,
-            players,
-            complete,
-            query_size,
-        )
-        self.starts, self.roles, self.masked = starts, roles, masked
-        self.layers: list[Layer] = []
-        self.kind = 1 + KINDS.index(game.kind) if isinstance(game, PhantomGame) else 0
-        self.shift = 21 if self.kind else 32
-        self.parameters = visible(game).parameters
+        self.game = game
+        self.players = players
+        self.complete = complete
+        self.starts = starts
+        self.roles = roles
+        self.skip = game.skip_chance
         if merge is None:
-            merge = self.kind == 0 and all(
+            merge = isinstance(game, Game) and all(
                 player.symmetric for player in players if player is not None
             )
         self.merge = merge
-        self.stones = np.int64(1) << inverse(symmetries(game, "all" if merge else "none")).T.copy()
+        self.rules = edge_rules(game, merge, masked)
+        self.layers: list[Layer] = []
+        self.monitor = Monitor(game, work, passes, row_bytes)
+        self._query_size = work.chunk
+        self._misere = visible(game).misere
+
+    def line_winner(self, mover: int) -> int:
+        """Return the player who wins by a line of the mover."""
+        return 1 - mover if self._misere else mover
+
+    def keep_layers(self) -> None:
+        """Walk all layers and keep them, for backward passes."""
+        for _ in self.walk(keep=True):
+            pass
 
     def walk(self, *, keep: bool = False) -> Iterator[tuple[Layer, Layer, Nodes]]:
         """Yield nodes with their edges in order, with their layer and the next one.
@@ -198,118 +249,127 @@ class Traversal:
 
         Raises:
             ValueError: a policy that does not play by the rules.
+            MemoryError: the layers will not fit into memory.
         """
-        num_bytes, layer = 0, Layer(0)
-        layer.rows(np.zeros((1, 1), np.uint64))
+        num_bytes = 0
+        sizes: list[int] = []
+        layer = Layer(0)
+        layer.rows(np.zeros((1, 1), np.uint64))  # the empty board
         layer.reach[0, list(self.starts)] = ON_POLICY
         while layer.index.size:
-            following = Layer(layer.depth + 1)
+            sizes.append(layer.index.size)
+            self.monitor.check_memory(sizes, keep=keep)
+            next_layer = Layer(layer.depth + 1)
             if keep:
                 self.layers.append(layer)
-            for mover in (0, 1):
-                rows = layer.reach[: layer.index.size, mover].nonzero()[0].astype(np.int32)
-                for start in range(0, len(rows), self.query_size):
-                    nodes = self._expand(
-                        layer, following, mover, rows[start : start + self.query_size]
-                    )
-                    yield layer, following, nodes
-                    if keep:
-                        num_bytes += sum(array.nbytes for array in nodes[1:])
-                        layer.nodes.append(
-                            nodes
-                            if num_bytes <= KEPT_BYTES
-                            else Nodes(mover, nodes.rows, *NO_EDGES)
-                        )
+            for mover, rows in self._queries(layer):
+                nodes = self._expand(layer, next_layer, mover, rows)
+                yield layer, next_layer, nodes
+                self.monitor.report(layer.depth)
+                if keep:
+                    num_bytes += sum(array.nbytes for array in nodes[1:])
+                    layer.nodes.append(nodes if num_bytes <= KEPT_BYTES else nodes.without_edges())
             layer.pack()
-            layer = following
+            layer = next_layer
+        self.monitor.end_pass()
 
-    def with_edges(self, layer: Layer, following: Layer, nodes: Nodes) -> Nodes:
+    def walk_back(self) -> Iterator[tuple[Layer, Layer, Nodes]]:
+        """Yield kept nodes with their edges from the last to the first, with their layer and the
+        next one.
+        """
+        next_layer = Layer(len(self.layers))
+        for layer in reversed(self.layers):
+            for nodes in reversed(layer.nodes):
+                yield layer, next_layer, self.with_edges(layer, next_layer, nodes)
+                self.monitor.report(layer.depth, backward=True)
+            next_layer.pack()
+            next_layer = layer
+        self.monitor.end_pass()
+
+    def with_edges(self, layer: Layer, next_layer: Layer, nodes: Nodes) -> Nodes:
         """Return nodes with their edges, made again if they were dropped."""
-        has_edges = len(nodes.ends) == len(nodes.rows)
-        return nodes if has_edges else self._expand(layer, following, nodes.mover, nodes.rows)
+        if nodes.has_edges:
+            return nodes
+        return self._expand(layer, next_layer, nodes.mover, nodes.rows)
 
     def boards(self, layer: Layer, nodes: Nodes) -> Boards:
         """Return the positions as the policy sees them: in a phantom game the mover's views."""
-        boards = Boards(
-            np.empty((len(nodes.rows), self.game.cells), np.int8),
-            np.empty(len(nodes.rows), np.int8),
-        )
+        count = len(nodes.rows)
+        boards = Boards(np.empty((count, self.game.cells), np.int8), np.empty(count, np.int8))
         keys = layer.index.keys[nodes.rows, 0]
         _write_boards(
             keys,
             nodes.mover,
-            self.shift,
-            self.kind > 0,
+            self.rules.shift,
+            self.rules.kind > 0,
             self.roles,
-            self.game.skip_chance > 0,
+            self.skip > 0,
             *boards,
         )
         return boards
 
-    def _expand(self, layer: Layer, following: Layer, mover: int, rows: Int32Array) -> Nodes:
+    def _queries(self, layer: Layer) -> Iterator[tuple[int, Int32Array]]:
+        """Yield the movers and rows of the nodes of a layer, up to ``work.chunk`` at a time."""
+        for mover in (0, 1):
+            rows = layer.reach[: layer.index.size, mover].nonzero()[0].astype(np.int32)
+            for start in range(0, len(rows), self._query_size):
+                yield mover, rows[start : start + self._query_size]
+
+    def _expand(self, layer: Layer, next_layer: Layer, mover: int, rows: Int32Array) -> Nodes:
         """Ask the mover about nodes; number the boards after their moves, and mark the nodes that
         these lead to.
         """
-        game, policy = self.game, self.players[mover]
-        width = game.columns if game.gravity else game.cells
-        limit = len(rows) * (width if self.kind else min(width, game.cells - layer.depth))
-        ends, child, action = (
+        policy = self.players[mover]
+        size = len(rows) * self._max_moves(layer.depth)
+        nodes = Nodes(
+            mover,
+            rows,
             np.empty(len(rows), np.int32),
-            np.empty(limit, np.int32),
-            np.empty(limit, np.uint8),
+            np.empty(size, np.int32),
+            np.empty(size, np.uint8),
+            np.empty(0 if policy is None else size),
         )
-        nodes = Nodes(mover, rows, ends, child, action, np.empty(0 if policy is None else limit))
-        p, boards = np.empty((0, game.cells)), None
+        p = np.empty((0, self.game.cells))
         if policy is not None:
-            boards = self.boards(layer, nodes)
-            p = self._query(policy, boards)
-        marks, keys = layer.reach[rows, mover], np.empty((limit, 1), np.uint64)
+            p = self._query(policy, self.boards(layer, nodes))
+        marks = layer.reach[rows, mover]
+        keys = np.empty((size, 1), np.uint64)
         follow = (marks == ON_POLICY) & self.complete[mover]
-        images = np.zeros(self.stones.shape[1], np.int64)
-        arrays = (
-            layer.index.keys[rows, 0],
-            p,
-            follow,
-            self.masked,
-            self.kind,
-            self.shift,
-            self.parameters,
+        images = np.zeros(self.rules.stones.shape[1], np.int64)
+        num_edges, num_keys = _write_edges(
+            layer.index.keys[rows, 0], p, follow, self.rules, images, nodes, keys
         )
-        num_edges, num_keys = _write_edges(*arrays, self.stones, images, nodes, keys)
         if num_edges < 0:
-            assert boards is not None
             row = -1 - num_edges
+            position = self.boards(layer, nodes).position(row)
             raise Refusal(
                 f"{policy} gave no distribution over legal moves in "
-                f"{to_text(boards.position(row), visible(game))!r}: "
+                f"{to_text(position, visible(self.game))!r}: "
                 f"{np.array2string(p[row], precision=4)} must be 0 on occupied cells, nowhere "
                 "negative, and sum to 1"
             )
-        edges: list[Any] = [array[:num_edges].copy() for array in nodes[3:]]
-        nodes = Nodes(mover, rows, nodes.ends, *edges)
-        numbers = following.rows(keys[:num_keys])  # before `reach`, which it may replace
-        _link(nodes, numbers, marks, game.skip_chance, following.reach)
+        nodes = nodes._replace(
+            child=nodes.child[:num_edges].copy(),
+            action=nodes.action[:num_edges].copy(),
+            share=nodes.share[:num_edges].copy(),
+        )
+        numbers = next_layer.rows(keys[:num_keys])  # before `reach`, which it may replace
+        _link(nodes, numbers, marks, self.skip, next_layer.reach)
         return nodes
+
+    def _max_moves(self, depth: int) -> int:
+        """Return the maximum number of moves of a node in the layer ``depth``."""
+        width = self.game.columns if self.game.gravity else self.game.cells
+        return width if self.rules.kind else min(width, self.game.cells - depth)
 
     def _query(self, policy: Policy, boards: Boards) -> Float64Array:
         """Return a policy's probabilities; views, which several nodes share, are asked about
         once.
         """
-        if self.kind == 0:
+        if self.rules.kind == 0:
             return query_policy(policy, boards)
         views, view = distinct_boards(boards)
         return query_policy(policy, views)[view]
-
-
-def check_cells(game: AnyGame) -> None:
-    """Raise MemoryError if a board has too many cells for exact results."""
-    limit = MAX_CELLS if isinstance(game, Game) else MAX_PHANTOM_CELLS
-    if game.cells > limit:
-        raise MemoryError(
-            f"{game} has {game.cells} cells, too many for exact results: choose a board of up to "
-            f"{limit}, or sample "
-            f"results with evaluate.py match"
-        )
 
 
 def to_keys(cells: Int8Array) -> UInt64Array:
@@ -339,8 +399,7 @@ def query_policy(policy: Policy, boards: Boards) -> Float64Array:
     if answer.shape != boards.cells.shape:
         raise Refusal(
             f"{policy} gave probabilities of shape {list(answer.shape)} for {len(boards.mover)} "
-            "positions: "
-            f"they must be {list(boards.cells.shape)}, one for each cell"
+            f"positions: they must be {list(boards.cells.shape)}, one for each cell"
         )
     return answer
 
@@ -352,7 +411,9 @@ def query_policy(policy: Policy, boards: Boards) -> Float64Array:
 @inlined
 def stay_chance(action: int, skip: float) -> float:
     """Return the chance that the mover goes on after a move."""
-    return skip if action < AGAIN else 1.0 if action < OVER else 0.0
+    if action < AGAIN:
+        return skip
+    return 1.0 if action < OVER else 0.0
 
 
 @kernel(nogil=True)
@@ -374,16 +435,22 @@ def _write_boards(
     ones = (int64(1) << shift) - 1
     for b in range(len(keys)):
         key = int64(keys[b])
-        first, second = key & ones, key >> shift & ones
+        first = key & ones
+        second = key >> shift & ones
         if views:
             revealed = key >> (2 * shift)
-            first, second = (first, second & revealed) if mover == 0 else (first & revealed, second)
-        swapped = roles and (first == 0 if skips else count_bits(first) == count_bits(second))
-        if swapped:
+            if mover == 0:
+                second &= revealed
+            else:
+                first &= revealed
+        has_roles_swapped = roles and (
+            first == 0 if skips else count_bits(first) == count_bits(second)
+        )
+        if has_roles_swapped:
             first, second = second, first
         for cell in range(cells.shape[1]):
             cells[b, cell] = (first >> cell & 1) + 2 * (second >> cell & 1)
-        movers[b] = 1 - mover if swapped else mover
+        movers[b] = 1 - mover if has_roles_swapped else mover
 
 
 @inlined
@@ -391,11 +458,46 @@ def _sum_of_distribution(p: Float64Array, legal: int, masked: bool) -> float:
     """Return the sum of float64[cells], -1 unless they are probabilities, with ``masked`` of legal
     moves only.
     """
-    total, sound = 0.0, True
+    total = 0.0
+    is_valid = True
     for cell in range(len(p)):
         total += p[cell]
-        sound = sound and p[cell] >= 0 and (not masked or p[cell] == 0 or legal >> cell & 1 != 0)
-    return total if sound and abs(total - 1.0) <= TOLERANCE else -1.0
+        is_playable = not masked or p[cell] == 0 or legal >> cell & 1 != 0
+        is_valid = is_valid and p[cell] >= 0 and is_playable
+    return total if is_valid and abs(total - 1.0) <= TOLERANCE else -1.0
+
+
+@inlined
+def _legal_moves(first: int, second: int, view: int, rules: EdgeRules) -> int:
+    """Return the moves that the rules allow, as bits; ``view`` has the stones that the mover of a
+    phantom game knows.
+    """
+    if rules.kind == 0:
+        return legal_bits(first, second, rules.parameters)
+    return ((int64(1) << len(rules.stones)) - 1) & ~view
+
+
+@inlined
+def _write_images(key: int, first: int, second: int, rules: EdgeRules, images: Int64Array) -> None:
+    """Write the keys of a board under all symmetries into ``images`` int64[S]."""
+    images[:] = 0
+    images[0] = key
+    if len(images) == 1:
+        return
+    for cell in range(len(rules.stones)):
+        if (first | second) >> cell & 1:
+            offset = rules.shift * (second >> cell & 1)
+            for s in range(1, len(images)):
+                images[s] |= rules.stones[cell, s] << offset
+
+
+@inlined
+def _smallest_key(images: Int64Array, stone: Int64Array, offset: int) -> int:
+    """Return the key of the class of a board with one more stone, given it under all symmetries."""
+    smallest = images[0] | stone[0] << offset
+    for s in range(1, len(images)):
+        smallest = min(smallest, images[s] | stone[s] << offset)
+    return int64(smallest)
 
 
 @kernel(nogil=True)
@@ -403,11 +505,7 @@ def _write_edges(
     boards: UInt64Array,
     p: Float64Array,
     follow: BoolArray,
-    masked: bool,
-    kind: int,
-    shift: int,
-    parameters: Parameters,
-    stones: Int64Array,
+    rules: EdgeRules,
     images: Int64Array,
     nodes: Nodes,
     keys: UInt64Array,
@@ -419,11 +517,7 @@ def _write_edges(
         boards: uint64[B]: keys of the boards.
         p: float64[B, cells]: the policy; empty for a best responder.
         follow: bool[B]: whether all legal moves are edges.
-        masked: whether probabilities of illegal moves are refused.
-        kind, shift: 0 for visible stones, 1 for a classic and 2 for an abrupt game; the first bit
-            of player_1's stones.
-        parameters: of the game with visible stones.
-        stones: int64[cells, S]: a stone of each cell under each symmetry.
+        rules: of the traversal.
         images: int64[S], scratch.
         nodes, keys: written.
 
@@ -431,69 +525,49 @@ def _write_edges(
         The numbers of edges and keys; (-1 - b, 0) if row b of ``p`` is no distribution.
     """
     mover, _, ends, child, action, share = nodes
-    cells, size, is_policy, made, num_keys = (
-        len(stones),
-        len(images),
-        len(p) > 0,
-        int64(0),
-        int64(0),
-    )
-    ones, every = (int64(1) << shift) - 1, (int64(1) << cells) - 1
+    shift = rules.shift
+    ones = (int64(1) << shift) - 1
+    is_policy = len(p) > 0
+    takes_wins = not is_policy and line_sign(rules.parameters) > 0
+    num_edges = int64(0)
+    num_keys = int64(0)
     for b in range(len(boards)):
         key = int64(boards[b])
-        first, second, revealed = (
-            key & ones,
-            key >> shift & ones,
-            key >> (2 * shift) if kind > 0 else int64(0),
-        )
-        own, other = (first, second) if mover == 0 else (second, first)
-        legal = (
-            legal_bits(first, second, parameters)
-            if kind == 0
-            else every & ~(own | other & revealed)
-        )
-        total = _sum_of_distribution(p[b], legal, masked) if is_policy else 1.0
+        first = key & ones
+        second = key >> shift & ones
+        own = first if mover == 0 else second
+        other = second if mover == 0 else first
+        revealed = key >> (2 * shift) if rules.kind > 0 else int64(0)
+        legal = _legal_moves(first, second, own | other & revealed, rules)
+        total = _sum_of_distribution(p[b], legal, rules.masked) if is_policy else 1.0
         if total < 0:
             return -1 - b, int64(0)
-        lines = completing_bits(own, parameters) & legal & ~other
-        last = count_bits(first | second) == cells - 1
-        for s in range(size):
-            images[s] = key if s == 0 else 0
-        if size > 1:
-            for cell in range(cells):
-                if (first | second) >> cell & 1:
-                    at = shift * (second >> cell & 1)
-                    for s in range(1, size):
-                        images[s] |= stones[cell, s] << at
-        wins = lines if not is_policy and not follow[b] and line_sign(parameters) > 0 else int64(0)
-        moves = wins if wins != 0 else legal
-        for cell in range(cells):
+        _write_images(key, first, second, rules, images)
+        is_last = count_bits(first | second) == len(rules.stones) - 1
+        lines = completing_bits(own, rules.parameters) & legal & ~other
+        moves = lines if takes_wins and not follow[b] and lines != 0 else legal
+        for cell in range(len(rules.stones)):
             chance = p[b, cell] if is_policy else 1.0
             if moves >> cell & 1 == 0 or not (chance > 0 or follow[b]):
                 continue
             if is_policy:
-                share[made] = chance / total
-            action[made] = cell
+                share[num_edges] = chance / total
+            action[num_edges] = cell
+            child[num_edges] = 0
             if lines >> cell & 1:
-                child[made] = LINE
+                child[num_edges] = LINE
             elif other >> cell & 1:
-                action[made] = cell + (AGAIN if kind == 1 else OVER)
-                child[made] = 0
+                action[num_edges] = cell + (AGAIN if rules.kind == 1 else OVER)
                 keys[num_keys, 0] = key | (int64(1) << cell) << (2 * shift)
                 num_keys += 1
-            elif last:
-                child[made] = FULL
+            elif is_last:
+                child[num_edges] = FULL
             else:
-                child[made] = 0
-                least = images[0] | stones[cell, 0] << (shift * mover)
-                for s in range(1, size):
-                    image = images[s] | stones[cell, s] << (shift * mover)
-                    least = image if image < least else least
-                keys[num_keys, 0] = least
+                keys[num_keys, 0] = _smallest_key(images, rules.stones[cell], shift * mover)
                 num_keys += 1
-            made += 1
-        ends[b] = made
-    return made, num_keys
+            num_edges += 1
+        ends[b] = num_edges
+    return num_edges, num_keys
 
 
 @kernel(nogil=True)
@@ -510,17 +584,18 @@ def _link(
         reach: int8[size, 2], of the next layer, written.
     """
     mover, _, ends, child, action, share = nodes
-    k, i = int64(0), int64(0)
+    k = int64(0)
+    i = int64(0)
     for b in range(len(ends)):
         while k < ends[b]:
             if child[k] == 0:
-                at = numbers[i]
-                child[k] = at
+                row = numbers[i]
+                child[k] = row
                 i += 1
                 mark = marks[b] if len(share) == 0 or share[k] > 0 else OFF_POLICY
                 stay = stay_chance(action[k], skip)
-                if stay < 1 and reach[at, 1 - mover] < mark:
-                    reach[at, 1 - mover] = mark
-                if stay > 0 and reach[at, mover] < mark:
-                    reach[at, mover] = mark
+                if stay < 1 and reach[row, 1 - mover] < mark:
+                    reach[row, 1 - mover] = mark
+                if stay > 0 and reach[row, mover] < mark:
+                    reach[row, mover] = mark
             k += 1

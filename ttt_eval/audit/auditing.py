@@ -38,7 +38,8 @@ from ttt_eval.audit.errors import (
     gradient_errors,
 )
 from ttt_eval.audit.estimators import Batch, Estimator, accumulate, make_estimator
-from ttt_eval.exact.policy_evaluation import Critic, PolicyEvaluation, evaluate_policy, query_values
+from ttt_eval.exact.dynamic_programming import evaluate_policy
+from ttt_eval.exact.policy_evaluation import Critic, PolicyEvaluation, query_values
 from ttt_eval.store.statistics import Interval
 
 EXACT, ZERO, LEARNED = "exact", "zero", "learned:"

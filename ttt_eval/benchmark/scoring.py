@@ -25,8 +25,6 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_envs.graph.layers import Traversal
-from ttt_envs.graph.passes import ILLEGAL, forward
 from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, VERSION, Task, split_openings
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import (
@@ -36,7 +34,8 @@ from ttt_eval.exact.dynamic_programming import (
     outcome,
     regret,
 )
-from ttt_eval.exact.results import OutcomeProbabilities, in_seats
+from ttt_eval.exact.measurement import Measurement
+from ttt_eval.exact.results import OutcomeProbabilities
 from ttt_eval.store.result_store import RESULT_VERSION
 
 
@@ -179,11 +178,7 @@ def probability_of_illegal_move(
         ValueError: a policy that is not pure, or probabilities that are negative or do not sum to
             1.
     """
-    own, other = Unmasked(make_pure(policy, game)), make_pure(opponent, game)
-    results = np.zeros(4)
-    for _ in forward(Traversal(game, in_seats(own, other, seat), masked=False), results):
-        pass
-    return float(results[ILLEGAL])
+    return Measurement(game, Unmasked(make_pure(policy, game))).illegal_share(opponent, seat)
 
 
 def _opening_regret(game: Game, policy: Policy) -> float:

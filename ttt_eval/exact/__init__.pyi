@@ -3,6 +3,7 @@ from .critics import critic_error as critic_error
 from .dynamic_programming import Exploitation as Exploitation
 from .dynamic_programming import OutcomeProbabilities as OutcomeProbabilities
 from .dynamic_programming import best_response as best_response
+from .dynamic_programming import evaluate_policy as evaluate_policy
 from .dynamic_programming import exploitability as exploitability
 from .dynamic_programming import exploitation as exploitation
 from .dynamic_programming import match_outcome as match_outcome
@@ -12,7 +13,6 @@ from .dynamic_programming import regret as regret
 from .dynamic_programming import regret_table as regret_table
 from .policy_cache import cached as cached
 from .policy_evaluation import PolicyEvaluation as PolicyEvaluation
-from .policy_evaluation import evaluate_policy as evaluate_policy
 from .policy_evaluation import policy_gradient as policy_gradient
 from .proved_positions import keep_probabilities as keep_probabilities
 from .proved_positions import read_proved as read_proved

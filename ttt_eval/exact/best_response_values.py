@@ -14,9 +14,9 @@ from ttt_envs.core.jit import Float64Array, UInt64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
-from ttt_envs.graph.layers import Traversal, check_cells, to_keys
+from ttt_envs.graph.estimate import check_traversable
+from ttt_envs.graph.layers import Traversal, to_keys
 from ttt_envs.graph.passes import backward
-from ttt_eval.exact.dynamic_programming import keep_layers
 from ttt_eval.exact.results import in_seats
 
 
@@ -41,9 +41,11 @@ class BestResponseValues:
         self, game: Game, policy: str | Policy, seat: int, *, work: Work = DEFAULT_WORK
     ) -> None:
         check_choice("seat", seat, (0, 1))
-        check_cells(game)
-        self.game, self.seat, self._work = game, seat, work
+        check_traversable(game)
+        self.game = game
+        self.seat = seat
         self.policy = make_pure(policy, game)
+        self._work = work
 
     @cached_property
     def _table(self) -> tuple[UInt64Array, Float64Array]:
@@ -52,23 +54,27 @@ class BestResponseValues:
 
         The responder's moves beside a win are followed, too.
         """
-        players = in_seats(None, self.policy, self.seat)
-        complete = self.seat == 0, self.seat == 1
         traversal = Traversal(
-            self.game, players, complete=complete, merge=False, query_size=self._work.chunk
+            self.game,
+            in_seats(None, self.policy, self.seat),
+            complete=(self.seat == 0, self.seat == 1),
+            merge=False,
+            work=self._work,
+            passes=2,
         )
-        keep_layers(traversal, self._work)
-        layers = traversal.layers
-        chances = {layer.depth: values for layer, _, values, _ in backward(traversal)}
-        parts = [
-            chances[layer.depth][:, :, self.seat] - chances[layer.depth][:, :, 1 - self.seat]
-            for layer in layers
-        ]
-        reached = [layer.reach[: layer.index.size] > 0 for layer in layers]
-        values = np.where(np.concatenate(reached), np.concatenate(parts), np.nan)
-        keys = np.concatenate([layer.index.keys[:, 0] for layer in layers])
-        order = np.argsort(keys)
-        return keys[order], values[order]
+        traversal.keep_layers()
+        keys = []
+        values = []
+        chances_by_depth = {layer.depth: chances for layer, _, chances, _ in backward(traversal)}
+        for layer in traversal.layers:
+            chances = chances_by_depth[layer.depth]
+            is_reached = layer.reach[: layer.index.size] > 0
+            layer_values = chances[:, :, self.seat] - chances[:, :, 1 - self.seat]
+            values.append(np.where(is_reached, layer_values, np.nan))
+            keys.append(layer.index.keys[:, 0])
+        all_keys = np.concatenate(keys)
+        order = np.argsort(all_keys)
+        return all_keys[order], np.concatenate(values)[order]
 
     def values(self, boards: Boards) -> Float64Array:
         """Return values for the mover, float64[B]; NaN in a position that the two players cannot
@@ -81,10 +87,10 @@ class BestResponseValues:
 
     def check_reached(self, boards: Boards) -> None:
         """Raise ValueError, naming a position, if the two players cannot reach all positions."""
-        lost = np.flatnonzero(np.isnan(self.values(boards)))
-        if len(lost):
+        missing = np.flatnonzero(np.isnan(self.values(boards)))
+        if len(missing):
+            position = to_text(boards.position(int(missing[0])), self.game)
             raise Refusal(
-                f"{to_text(boards.position(int(lost[0])), self.game)!r} is not reached against "
-                f"{self.policy}: the game "
-                f"was played against another opponent, or from another start"
+                f"{position!r} is not reached against {self.policy}: the game was played against "
+                "another opponent, or from another start"
             )

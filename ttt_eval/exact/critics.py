@@ -14,7 +14,8 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.game import Game
-from ttt_eval.exact.policy_evaluation import PolicyEvaluation, evaluate_policy, query_values
+from ttt_eval.exact.dynamic_programming import evaluate_policy
+from ttt_eval.exact.policy_evaluation import PolicyEvaluation, query_values
 
 
 @dataclass(frozen=True)

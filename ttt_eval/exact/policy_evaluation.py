@@ -21,23 +21,21 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.softmax_table import PositionIndex
-from ttt_envs.agents.specs import make_pure
 from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.hash_index import distinct_rows
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
-from ttt_envs.core.work import DEFAULT_WORK, Work
+from ttt_envs.core.work import Work
 from ttt_envs.game.boards import Boards, position_words
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
-from ttt_envs.graph.estimate import KEPT_BYTES_PER_BOARD, watch
-from ttt_envs.graph.kept import sum_by
+from ttt_envs.graph.game_graph import sum_by
 from ttt_envs.graph.layers import ON_POLICY, Layer, Nodes, Traversal
-from ttt_envs.graph.passes import DRAW, Clock, backward, forward, forward_again
-from ttt_eval.exact.dynamic_programming import OutcomeProbabilities
-from ttt_eval.exact.results import in_seats
+from ttt_envs.graph.passes import DRAW, Discount, backward, forward, forward_again
+from ttt_eval.exact.results import OutcomeProbabilities, in_seats
 
 Critic = Callable[[Boards], Float64Array]
 """A function of positions, such as the method ``values`` of a learner; returns float64[B]: expected
@@ -61,7 +59,8 @@ class SeatEvaluation(NamedTuple):
 
 @dataclass(frozen=True)
 class PolicyEvaluation:
-    """Exact evaluation of a policy: see :func:`evaluate_policy`.
+    """Exact evaluation of a policy: see
+    :func:`~ttt_eval.exact.dynamic_programming.evaluate_policy`.
 
     Rows are the N positions that the evaluated policy reaches and in which it is to move, in
     ascending order of seat (against an opponent) and of stones. Arrays are read-only.
@@ -109,9 +108,8 @@ class PolicyEvaluation:
     @property
     def outcome(self) -> OutcomeProbabilities:
         """Probabilities of the results, the mean over the evaluated seats."""
-        return self.seats[0].outcome.mean(
-            self.seats[-1].outcome
-        )  # the same one where one is evaluated
+        # the first and the last seat are the same one where one is evaluated
+        return self.seats[0].outcome.mean(self.seats[-1].outcome)
 
     @cached_property
     def _index(self) -> PositionIndex:
@@ -143,80 +141,124 @@ def policy_gradient(evaluation: PolicyEvaluation) -> Float64Array:
     player's policy is held fixed: the simultaneous gradient of a game. The gradient in the
     parameters of a net follows by the chain rule.
     """
-    weights = (
-        evaluation.discounted_occupancy[:, None] * evaluation.probabilities / len(evaluation.seats)
-    )
+    occupancy = evaluation.discounted_occupancy[:, None]
+    weights = occupancy * evaluation.probabilities / len(evaluation.seats)
     return np.asarray(weights * np.nan_to_num(evaluation.advantages))
 
 
-def evaluate_policy(
+class EvaluationRows(NamedTuple):
+    """The columns of N rows of a :class:`PolicyEvaluation`."""
+
+    cells: Int8Array
+    mover: Int8Array
+    stones: Int8Array
+    probabilities: Float64Array
+    values: Float64Array
+    action_values: Float64Array
+    occupancy: Float64Array
+    discounted_occupancy: Float64Array
+
+    @property
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        """The columns, in order."""
+        return tuple(self)
+
+    @classmethod
+    def empty(cls, count: int, cells: int) -> EvaluationRows:
+        """Return ``count`` rows to be written."""
+        return cls(
+            cells=np.empty((count, cells), np.int8),
+            mover=np.empty(count, np.int8),
+            stones=np.empty(count, np.int8),
+            probabilities=np.empty((count, cells)),
+            values=np.empty(count),
+            action_values=np.empty((count, cells)),
+            occupancy=np.empty(count),
+            discounted_occupancy=np.empty(count),
+        )
+
+    @classmethod
+    def num_bytes(cls, cells: int) -> int:
+        """Return the size of a row in bytes."""
+        return sum(column.nbytes for column in cls.empty(1, cells))
+
+
+def evaluate_pure_policy(
     game: AnyGame,
-    policy: str | Policy,
-    opponent: str | Policy | None = None,
+    policy: Policy,
+    opponent: Policy | None,
     *,
-    seat: int | None = None,
-    discount: float = 1.0,
-    merge_symmetries: bool = False,
-    work: Work = DEFAULT_WORK,
+    seat: int | None,
+    discount: float,
+    merge_symmetries: bool,
+    work: Work,
 ) -> PolicyEvaluation:
-    """Return the exact values, action values and occupancy of a policy in all positions that it
-    reaches.
-
-    The action value of a move that the policy never makes is also exact: it makes the move once and
-    follows the policy from there. Probabilities are normalised to a sum of 1 within rounding.
-
-    Args:
-        game: the game.
-        policy: a spec string or a pure policy.
-        opponent: the same, in the other seat; None for self-play.
-        seat: the policy's, 0 moves first, 1 second; None for both. Against an opponent, both seats
-            are two games.
-        discount: weight of a later time step, 0 to 1; a time step is an own decision, see this
-            module. In phantom games it is 1.
-        merge_symmetries: evaluate one position of each symmetry class. Occupancy is that of the
-            class. Both policies must declare themselves symmetric.
-        work: see :class:`Work`.
-
-    Raises:
-        ValueError: a policy that is unknown, is not pure, or does not play by the rules; an invalid
-            option.
-        MemoryError: too many cells or positions.
+    """Return the evaluation of a pure policy; see
+    :func:`~ttt_eval.exact.dynamic_programming.evaluate_policy`.
     """
+    other = policy if opponent is None else opponent
+    _check_options(game, (policy, other), seat, discount, merge_symmetries)
+    seats = (0, 1) if seat is None else (seat,)
+    # in self-play one game serves both seats
+    games = [seats] if opponent is None else [(single_seat,) for single_seat in seats]
+    parts: list[EvaluationRows] = []
+    results: list[SeatEvaluation] = []
+    for index, evaluated_seats in enumerate(games):
+        # without skips, only one player moves on a board
+        rows_per_board = len(evaluated_seats) / (1 if game.skip_chance else 2)
+        traversal = Traversal(
+            game,
+            in_seats(policy, other, evaluated_seats[0]),
+            complete=(0 in evaluated_seats, 1 in evaluated_seats),
+            merge=merge_symmetries,
+            work=work.part(index, len(games)),
+            passes=1 + len(evaluated_seats),
+            row_bytes=EvaluationRows.num_bytes(game.cells) * rows_per_board,
+        )
+        rows, seat_results = _evaluate(traversal, evaluated_seats, discount)
+        parts.append(rows if isinstance(game, Game) else _mean_by_view(rows))
+        results += seat_results
+    rows = parts[0]
+    if len(parts) > 1:
+        rows = EvaluationRows(*map(np.concatenate, zip(*parts, strict=True)))
+    for column in rows.columns:
+        column.flags.writeable = False
+    return PolicyEvaluation(
+        game,
+        discount,
+        boards=Boards(rows.cells, rows.mover),
+        stones=rows.stones,
+        probabilities=rows.probabilities,
+        values=rows.values,
+        action_values=rows.action_values,
+        occupancy=rows.occupancy,
+        discounted_occupancy=rows.discounted_occupancy,
+        seats=tuple(results),
+        merged=merge_symmetries,
+    )
+
+
+def _check_options(
+    game: AnyGame,
+    players: tuple[Policy, Policy],
+    seat: int | None,
+    discount: float,
+    merge_symmetries: bool,
+) -> None:
+    """Raise ValueError for invalid options of an evaluation."""
     check_choice("seat", seat, (0, 1, None))
     if not 0 <= discount <= 1 or (discount < 1 and isinstance(game, PhantomGame)):
         raise Refusal(
             f"discount={discount!r} is no weight of later decisions: choose a number from 0 to 1, "
             "in a phantom game 1"
         )
-    own = make_pure(policy, game)
-    other = own if opponent is None else make_pure(opponent, game)
-    if merge_symmetries and not (own.symmetric and other.symmetric and isinstance(game, Game)):
+    are_symmetric = all(player.symmetric for player in players)
+    if merge_symmetries and not (are_symmetric and isinstance(game, Game)):
+        own, other = players
         raise Refusal(
             f"symmetries of {own} against {other} cannot be merged: both must declare themselves "
-            "symmetric, in a game "
-            f"with visible stones"
+            "symmetric, in a game with visible stones"
         )
-    seats = (0, 1) if seat is None else (seat,)
-    games = [seats] if opponent is None else [(single,) for single in seats]
-    parts, results = list[Columns](), list[SeatEvaluation]()
-    for index, evaluated in enumerate(games):
-        players = in_seats(own, other, evaluated[0])
-        complete = 0 in evaluated, 1 in evaluated
-        traversal = Traversal(
-            game, players, complete=complete, merge=merge_symmetries, query_size=work.chunk
-        )
-        columns, seat_results = _evaluate(
-            traversal, evaluated, discount, work.part(index, len(games))
-        )
-        parts.append(columns if isinstance(game, Game) else _mean_by_view(columns))
-        results += seat_results
-    cells, mover, *arrays = (
-        parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-    )
-    for array in (cells, mover, *arrays):
-        array.flags.writeable = False
-    fields: list[Any] = [Boards(cells, mover), *arrays, tuple(results), merge_symmetries]
-    return PolicyEvaluation(game, discount, *fields)
 
 
 def query_values(value_function: Critic, boards: Boards) -> Float64Array:
@@ -229,8 +271,7 @@ def query_values(value_function: Critic, boards: Boards) -> Float64Array:
     if answer.shape != boards.mover.shape:
         raise Refusal(
             f"the value function gave values of shape {list(answer.shape)} for {len(boards.mover)} "
-            "positions: "
-            f"it must give one value for each position"
+            "positions: it must give one value for each position"
         )
     if not np.isfinite(answer).all():
         raise Refusal(
@@ -239,81 +280,89 @@ def query_values(value_function: Critic, boards: Boards) -> Float64Array:
     return answer
 
 
-Columns = tuple[Any, ...]
-"""arrays: cells and mover of rows, then the other columns in the order of the fields of
-:class:`PolicyEvaluation`
-"""
-
-
 def _evaluate(
-    traversal: Traversal, seats: tuple[int, ...], discount: float, work: Work
-) -> tuple[Columns, list[SeatEvaluation]]:
+    traversal: Traversal, seats: tuple[int, ...], discount: float
+) -> tuple[EvaluationRows, list[SeatEvaluation]]:
     """Return the rows of the evaluated seats of a game, and their results.
 
     The forward pass counts the rows, so that the backward pass writes each to its place: no column
     is made twice.
     """
-    game, passes = traversal.game, 1 + len(seats)
-    wins, decisions, ends = np.zeros(4), [0.0, 0.0], [0]
-    # without skips, only one player moves on a board
-    kept = KEPT_BYTES_PER_BOARD + (27 + 17 * game.cells) * len(seats) / (
-        1 if game.skip_chance else 2
-    )
-    for layer, nodes, mass in watch(
-        work.part(0, passes), game, forward(traversal, wins, keep=True), kept=kept
-    ):
+    wins = np.zeros(4)
+    decisions = [0.0, 0.0]
+    ends = [0]
+    for layer, nodes, mass in forward(traversal, wins, keep=True):
         decisions[nodes.mover] += float(mass.sum())
-        ends.append(ends[-1] + (int(_on_policy(layer, nodes).sum()) if nodes.mover in seats else 0))
-    rows, wide = ends[-1], (ends[-1], game.cells)
-    whole = (np.empty(shape, np.int8) for shape in (wide, rows, rows))
-    columns: Columns = (*whole, *(np.empty(shape) for shape in (wide, rows, wide, rows, rows)))
+        num_rows = int(_is_on_policy(layer, nodes).sum()) if nodes.mover in seats else 0
+        ends.append(ends[-1] + num_rows)
+    rows = EvaluationRows.empty(ends[-1], traversal.game.cells)
     results = []
-    for index, seat in enumerate(seats, 1):
-        clock, number = Clock(seat, discount), len(ends) - 1
-        weighed = [] if discount == 1 else list(forward_again(traversal, np.zeros(4), clock))
-        for layer, nodes, values, gains in watch(
-            work.part(index, passes), game, backward(traversal, clock=clock)
-        ):
-            number -= 1
-            if nodes.mover == seat:
-                mass = layer.mass[nodes.rows, seat]
-                discounted = weighed[number] if weighed else mass
-                described = *_describe(traversal, layer, nodes, values, gains), mass, discounted
-                for column, part in zip(columns, described, strict=True):
-                    column[ends[number] : ends[number + 1]] = part[_on_policy(layer, nodes)]
+    for seat in seats:
+        value = _write_rows(traversal, Discount(seat, discount), ends, rows)
         outcome = OutcomeProbabilities(float(wins[seat]), float(wins[DRAW]), float(wins[1 - seat]))
-        value = float(values[0, 0, seat] - values[0, 0, 1 - seat])
         results.append(SeatEvaluation(seat, outcome, value, decisions[seat], sum(decisions)))
-    return columns, results
+    return rows, results
 
 
-def _on_policy(layer: Layer, nodes: Nodes) -> BoolArray:
+def _write_rows(
+    traversal: Traversal, discount: Discount, ends: list[int], rows: EvaluationRows
+) -> float:
+    """Write the rows of the discount's player, and return its value of the game.
+
+    Args:
+        traversal: with kept layers.
+        discount: the discount.
+        ends: the rows of the i-th nodes are ``ends[i]`` to ``ends[i + 1] - 1``.
+        rows: written.
+    """
+    seat = discount.player
+    weighed_masses = []
+    if discount.factor != 1:
+        weighed_masses = list(forward_again(traversal, np.zeros(4), discount))
+    index = len(ends) - 1
+    for layer, nodes, values, gains in backward(traversal, discount=discount):
+        index -= 1
+        if nodes.mover != seat:
+            continue
+        mass = layer.mass[nodes.rows, seat]
+        boards = traversal.boards(layer, nodes)
+        chances = values[nodes.rows, seat]
+        action_values = np.full(boards.cells.shape, np.nan)
+        action_values[nodes.places] = gains
+        node_rows = EvaluationRows(
+            *boards,
+            stones=np.count_nonzero(boards.cells, axis=1).astype(np.int8),
+            probabilities=nodes.probabilities(boards.cells.shape[1]),
+            values=chances[:, seat] - chances[:, 1 - seat],
+            action_values=action_values,
+            occupancy=mass,
+            discounted_occupancy=weighed_masses[index] if weighed_masses else mass,
+        )
+        is_on_policy = _is_on_policy(layer, nodes)
+        for column, node_column in zip(rows.columns, node_rows.columns, strict=True):
+            column[ends[index] : ends[index + 1]] = node_column[is_on_policy]
+    return float(values[0, 0, seat] - values[0, 0, 1 - seat])
+
+
+def _is_on_policy(layer: Layer, nodes: Nodes) -> BoolArray:
     """Return bool[B]: whether the policies reach nodes."""
     return np.asarray(layer.reach[nodes.rows, nodes.mover] == ON_POLICY)
 
 
-def _describe(
-    traversal: Traversal, layer: Layer, nodes: Nodes, values: Float64Array, gains: Float64Array
-) -> Columns:
-    """Return the columns of nodes, but for those of their occupancy."""
-    boards, mover = traversal.boards(layer, nodes), nodes.mover
-    chances = values[nodes.rows, mover]
-    action_values = np.full(boards.cells.shape, np.nan)
-    action_values[nodes.places] = gains
-    stones = np.count_nonzero(boards.cells, axis=1).astype(np.int8)
-    node_values = chances[:, mover] - chances[:, 1 - mover]
-    return (*boards, stones, nodes.probabilities(boards.cells.shape[1]), node_values, action_values)
-
-
-def _mean_by_view(columns: Columns) -> Columns:
+def _mean_by_view(rows: EvaluationRows) -> EvaluationRows:
     """Return the means over the nodes of each view, weighed by their visits."""
-    cells, mover, _, _, values, action_values, visits, _ = columns
-    first, view = distinct_rows(position_words(Boards(cells, mover)))
-    occupancy = sum_by(view, visits, len(first))
-    weights = visits / occupancy[view]
-    mean_values = sum_by(view, weights * values, len(first))
-    mean_actions = np.stack(
-        [sum_by(view, weights * column, len(first)) for column in action_values.T], axis=1
+    first, view = distinct_rows(position_words(Boards(rows.cells, rows.mover)))
+    occupancy = sum_by(view, rows.occupancy, len(first))
+    weights = rows.occupancy / occupancy[view]
+    action_values = [sum_by(view, weights * column, len(first)) for column in rows.action_values.T]
+    return EvaluationRows(
+        # the same in all nodes of a view
+        cells=rows.cells[first],
+        mover=rows.mover[first],
+        stones=rows.stones[first],
+        probabilities=rows.probabilities[first],
+        values=sum_by(view, weights * rows.values, len(first)),
+        action_values=np.stack(action_values, axis=1),
+        occupancy=occupancy,
+        discounted_occupancy=occupancy,
     )
-    of_view = (column[first] for column in columns[:4])  # the same in all its nodes
-    return (*of_view, mean_values, mean_actions, occupancy, occupancy)

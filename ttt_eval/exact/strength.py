@@ -18,16 +18,8 @@ from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_envs.graph.estimate import is_measured_at_once
-from ttt_eval.exact.dynamic_programming import (
-    OutcomeProbabilities,
-    expected_losses,
-    exploitation,
-    has_regret,
-    outcome,
-    regret,
-    visits,
-)
-from ttt_eval.exact.policy_cache import cached
+from ttt_eval.exact.measurement import Measurement, expected_losses, has_regret, visits
+from ttt_eval.exact.results import OutcomeProbabilities
 from ttt_eval.store.metrics import LOSSES, RATES
 
 __all__ = ["Strength", "strength", "training_callback", "worst_positions"]
@@ -172,16 +164,11 @@ def strength(
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many reachable positions.
     """
-    policy = make_policy(policy, game)
-    if isinstance(game, Game):
-        policy = cached(policy, game)
-    responders = exploitation(game, policy, work=work)
-    lost = regret(game, policy, work=work) if has_regret(game) else None
-    seats = {}
-    for opponent in opponents:
-        as_second = outcome(game, opponent, policy, work=work).reversed()
-        seats[str(opponent)] = outcome(game, policy, opponent, work=work), as_second
-    return Strength(responders.exploitability, lost, seats, responders.gains)
+    exact = Measurement(game, policy, work, cache=isinstance(game, Game))
+    responders = exact.exploitation()
+    regret = exact.regret() if has_regret(game) else None
+    seats = {str(opponent): exact.outcomes(opponent) for opponent in opponents}
+    return Strength(responders.exploitability, regret, seats, responders.gains)
 
 
 def measure(

@@ -1,4 +1,4 @@
-"""All nodes of a small game, kept for repeated exact evaluation of tables with a row for each
+"""All nodes of a small game, held for repeated exact evaluation of tables with a row for each
 information set.
 
 An information set is a position; in a phantom game it is a player's view, which stands for several
@@ -55,7 +55,7 @@ def sum_by(index: Int64Array, weights: Float64Array, size: int) -> Float64Array:
     return np.asarray(np.bincount(index, weights, size), np.float64)
 
 
-class KeptGraph:
+class GameGraph:
     """All nodes of a game and the moves between them.
 
     Args:
@@ -75,22 +75,22 @@ class KeptGraph:
     def __init__(self, game: AnyGame) -> None:
         self.game = game
         self.traversal = Traversal(game, (None, None), complete=(True, True), merge=False)
-        parts, num_edges = [], 0
+        parts = []
+        num_edges = 0
         for layer, _, nodes in self.traversal.walk(keep=True):
             parts.append(self.traversal.boards(layer, nodes))
             num_edges += len(nodes.child)
             if num_edges > MAX_EDGES:
                 raise MemoryError(
                     f"{game} has more than {MAX_EDGES:,} moves, too many for exact updates of a "
-                    "table: choose a "
-                    f"smaller board, such as 3x3 or 3x4"
+                    "table: choose a smaller board, such as 3x3 or 3x4"
                 )
         nodes_boards = Boards(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
         if isinstance(game, Game):
-            order = np.lexsort(
-                (position_keys(nodes_boards), np.count_nonzero(nodes_boards.cells, axis=1))
-            )
-            self.boards, self.info_set = nodes_boards.take(order), np.argsort(order)
+            stones = np.count_nonzero(nodes_boards.cells, axis=1)
+            order = np.lexsort((position_keys(nodes_boards), stones))
+            self.boards = nodes_boards.take(order)
+            self.info_set = np.argsort(order)
         else:
             self.boards, self.info_set = distinct_boards(nodes_boards)
         self.legal: BoolArray = self.boards.legal(game)
@@ -101,16 +101,21 @@ class KeptGraph:
         """Return the node of each edge, and its place in a table, int64[K] each; shares become
         views of one array.
         """
-        start, node, places = 0, 0, []
+        num_edges = 0
+        num_nodes = 0
+        edge_nodes = []
+        edge_cells = []
         for layer in self.traversal.layers:
-            for at, nodes in enumerate(layer.nodes):
-                stop = start + len(nodes.child)
+            for index, nodes in enumerate(layer.nodes):
                 row, cell = nodes.places
-                places.append((row + node, cell))
-                layer.nodes[at] = nodes._replace(share=self._share[start:stop])
-                start, node = stop, node + len(nodes.rows)
-        rows, cells = (np.concatenate(column) for column in zip(*places, strict=True))
-        return rows, self.info_set[rows] * self.game.cells + cells
+                edge_nodes.append(row + num_nodes)
+                edge_cells.append(cell)
+                share = self._share[num_edges : num_edges + len(nodes.child)]
+                layer.nodes[index] = nodes._replace(share=share)
+                num_edges += len(nodes.child)
+                num_nodes += len(nodes.rows)
+        rows = np.concatenate(edge_nodes)
+        return rows, self.info_set[rows] * self.game.cells + np.concatenate(edge_cells)
 
     def play(self, policy: Float64Array) -> None:
         """Let both players play a table float64[V, cells]."""
@@ -133,48 +138,52 @@ class KeptGraph:
                 backward, view by view.
         """
         self.play(policy)
-        hidden = isinstance(self.game, PhantomGame)
-        if responder is not None and hidden:
+        is_phantom = isinstance(self.game, PhantomGame)
+        if responder is not None and is_phantom:
             raise Refusal("best policies over views cannot be found by dynamic programming")
         results, visits = self._visits()
-        paid = None
-        if costs is not None:
-            ends = np.cumsum(
-                [len(nodes.child) for layer in self.traversal.layers for nodes in layer.nodes]
-            )
-            paid = np.split(costs.ravel()[self._edge], ends[:-1])
-        best = responder == 0, responder == 1
-        passes = backward(self.traversal, best=best, costs=paid)
-        parts = [
-            (values[nodes.rows, nodes.mover], gains, nodes.mover)
-            for _, nodes, values, gains in passes
-        ][::-1]
-        node_values = np.concatenate(
-            [chances[:, mover] - chances[:, 1 - mover] for chances, _, mover in parts]
-        )
-        gains = np.concatenate([part for _, part, _ in parts])
-        size, shape = len(self.boards.mover), self.legal.shape
-        occupancy = sum_by(self.info_set, visits, size)
-        weights = (
-            visits / np.where(occupancy > 0, occupancy, 1.0)[self.info_set]
-            if hidden
-            else np.ones(len(visits))
-        )
-        values = sum_by(self.info_set, weights * node_values, size)
-        action_values = sum_by(
-            self._edge, weights[self._edge_node] * gains, size * shape[1]
-        ).reshape(shape)
+        node_values, gains = self._node_values(costs, responder)
+        occupancy = self._sum_by_info_set(visits)
+        weights = np.ones(len(visits))
+        if is_phantom:
+            weights = visits / np.where(occupancy > 0, occupancy, 1.0)[self.info_set]
+        values = self._sum_by_info_set(weights * node_values)
+        edge_values = weights[self._edge_node] * gains
+        action_values = sum_by(self._edge, edge_values, self.legal.size).reshape(self.legal.shape)
         if responder is not None:
-            masked = np.where(self.legal, action_values, np.nan)
-            policy = np.where(
-                (self.boards.mover == responder)[:, None],
-                best_shares(masked, VALUE_TOLERANCE),
-                policy,
-            )
+            masked_values = np.where(self.legal, action_values, np.nan)
+            responses = best_shares(masked_values, VALUE_TOLERANCE)
+            policy = np.where((self.boards.mover == responder)[:, None], responses, policy)
             self.play(policy)
             results, visits = self._visits()
-            occupancy = sum_by(self.info_set, visits, size)
+            occupancy = self._sum_by_info_set(visits)
         return GraphEvaluation(policy, action_values, values, occupancy, results)
+
+    def _sum_by_info_set(self, weights: Float64Array) -> Float64Array:
+        """Return the sums over the nodes of each information set, float64[V], of weights
+        float64[N].
+        """
+        return sum_by(self.info_set, weights, len(self.boards.mover))
+
+    def _node_values(
+        self, costs: Float64Array | None, responder: int | None
+    ) -> tuple[Float64Array, Float64Array]:
+        """Return the mover's expected result in each node, float64[N], and after each edge,
+        float64[K], of the table that is played; see :meth:`evaluate`.
+        """
+        edge_costs = None
+        if costs is not None:
+            layers = self.traversal.layers
+            ends = np.cumsum([len(nodes.child) for layer in layers for nodes in layer.nodes])
+            edge_costs = np.split(costs.ravel()[self._edge], ends[:-1])
+        best = responder == 0, responder == 1
+        node_values = []
+        edge_values = []
+        for _, nodes, chances, gains in backward(self.traversal, best=best, costs=edge_costs):
+            by_player = chances[nodes.rows, nodes.mover]
+            node_values.append(by_player[:, nodes.mover] - by_player[:, 1 - nodes.mover])
+            edge_values.append(gains)
+        return np.concatenate(node_values[::-1]), np.concatenate(edge_values[::-1])
 
     def _visits(self) -> tuple[tuple[float, float, float], Float64Array]:
         """Return the results of the table that is played, and the probability of each node,

@@ -1,0 +1,263 @@
+"""Exact measures of one policy, by dynamic programming over the nodes that games reach; nothing is
+sampled.
+
+Probabilities flow forward and values back over the layers of :mod:`ttt_envs.graph`. A policy is
+asked only about positions that games reach, in a phantom game about views, by which it plays; best
+responders there remember everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple, TypeGuard
+
+import numpy as np
+
+from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import make_pure
+from ttt_envs.core.checks import check_choice
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.work import DEFAULT_WORK, Work
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame, refuse_hidden
+from ttt_envs.graph.layers import Players, Traversal
+from ttt_envs.graph.passes import DRAW, ILLEGAL, backward, forward
+from ttt_eval.exact.phantom_best_response import best_response as search_best_response
+from ttt_eval.exact.policy_cache import cached
+from ttt_eval.exact.policy_evaluation import PolicyEvaluation, evaluate_pure_policy
+from ttt_eval.exact.results import Exploitation, OutcomeProbabilities, in_seats
+
+
+class RegretRow(NamedTuple):
+    """Loss of a policy in self-play by its moves on boards with a given number of stones."""
+
+    stones: int
+    moves: float
+    """expected number of such moves: the probability that a game lasts so long"""
+    loss: float
+    """expected loss of value by these moves"""
+
+
+class Visit(NamedTuple):
+    """Positions that games reach, all with the same mover and number of stones."""
+
+    stones: int
+    boards: Boards
+    probabilities: Float64Array
+    """float64[B, cells]: the mover's policy"""
+    mass: Float64Array
+    """float64[B]: probability that a game reaches the position, or its symmetry class"""
+
+
+class Measurement:
+    """Exact measures of a policy, which is made once for all of them.
+
+    Each measure traverses the games of the policy once, and asks it once in each position that
+    they reach.
+
+    Args:
+        game: the game.
+        policy: a spec string or a pure policy.
+        work: see :class:`Work`; its progress is that of each measure.
+        cache: whether the policy's answers are kept for the next measure, see
+            :class:`~ttt_eval.exact.policy_cache.CachedPolicy`.
+
+    Raises:
+        ValueError: a policy that is unknown or not pure; by all measures, one that does not play by
+            the rules.
+        MemoryError: by all measures, too many cells or positions.
+    """
+
+    def __init__(
+        self,
+        game: AnyGame,
+        policy: str | Policy,
+        work: Work = DEFAULT_WORK,
+        *,
+        cache: bool = False,
+    ) -> None:
+        self.game = game
+        self.policy = make_pure(policy, game)
+        self.work = work
+        if cache:
+            self.policy = cached(self.policy, game)
+
+    @cached_property
+    def solution(self) -> Solution:
+        """The solution of the game."""
+        return solve(refuse_hidden(self.game))
+
+    def outcome(self, opponent: str | Policy, seat: int) -> OutcomeProbabilities:
+        """Return the result against an opponent, with the policy in a seat, 0 or 1."""
+        return self._outcome(make_pure(opponent, self.game), seat, self.work)
+
+    def outcomes(self, opponent: str | Policy) -> tuple[OutcomeProbabilities, OutcomeProbabilities]:
+        """Return the results against an opponent, moving first and moving second."""
+        other = make_pure(opponent, self.game)
+        first = self._outcome(other, 0, self.work.part(0, 2))
+        return first, self._outcome(other, 1, self.work.part(1, 2))
+
+    def _outcome(self, opponent: Policy, seat: int, work: Work) -> OutcomeProbabilities:
+        results = np.zeros(4)
+        players = in_seats(self.policy, opponent, seat)
+        for _ in forward(Traversal(self.game, players, work=work), results):
+            pass
+        win, loss = in_seats(results[0], results[1], seat)
+        return OutcomeProbabilities(float(win), float(results[DRAW]), float(loss))
+
+    def illegal_share(self, opponent: str | Policy, seat: int) -> float:
+        """Return the probability that a game ends by an illegal move of the policy, which may have
+        probabilities of such moves; the opponent has none.
+        """
+        results = np.zeros(4)
+        players = in_seats(self.policy, make_pure(opponent, self.game), seat)
+        for _ in forward(Traversal(self.game, players, masked=False, work=self.work), results):
+            pass
+        return float(results[ILLEGAL])
+
+    def best_response(self, seat: int) -> OutcomeProbabilities:
+        """Return the result of a best responder in a seat, from the responder's view.
+
+        Raises:
+            ValueError: another seat than 0 and 1.
+        """
+        check_choice("seat", seat, (0, 1))
+        return self._best_responses((seat,))[0]
+
+    def exploitation(self) -> Exploitation:
+        """Return the results of best responders in both seats, and the value of the game."""
+        value = self.solution.value if has_regret(self.game) else None
+        first, second = self._best_responses((0, 1))
+        return Exploitation(first, second, value)
+
+    def exploitability(self) -> float:
+        """Return NashConv / 2: the mean of both responders' values."""
+        first, second = self._best_responses((0, 1))
+        return Exploitation(first, second, None).exploitability
+
+    def _best_responses(self, seats: tuple[int, ...]) -> list[OutcomeProbabilities]:
+        """Return the best responder's results, by its seats."""
+        if isinstance(self.game, PhantomGame):
+            return [search_best_response(self.game, self.policy, seat) for seat in seats]
+        if self.policy.colour_blind:  # one traversal serves both seats
+            traversal = Traversal(
+                self.game,
+                (None, self.policy),
+                roles=True,
+                starts=seats,
+                work=self.work,
+                passes=2,
+            )
+            chances = start_chances(traversal)
+            return [_result(chances[seat, 0], chances[seat, 1]) for seat in seats]
+        results = []
+        for index, seat in enumerate(seats):
+            work = self.work.part(index, len(seats))
+            players: Players = (None, self.policy) if seat == 0 else (self.policy, None)
+            chances = start_chances(Traversal(self.game, players, work=work, passes=2))
+            results.append(_result(chances[0, seat], chances[0, 1 - seat]))
+        return results
+
+    def regret(self) -> float:
+        """Return the mean loss of value per move in self-play."""
+        return mean_loss(self.regret_table())
+
+    def regret_table(self) -> list[RegretRow]:
+        """Return the loss of value in self-play by the number of stones on the board.
+
+        Raises:
+            ValueError: a board too large to solve, or hidden stones.
+        """
+        solution = self.solution
+        moves = np.zeros(self.game.cells)
+        losses = np.zeros(self.game.cells)
+        for visit in visits(self.game, self.policy, self.policy, merge=None, work=self.work):
+            action_values = solution.action_values(visit.boards)
+            moves[visit.stones] += visit.mass.sum()
+            losses[visit.stones] += visit.mass @ expected_losses(action_values, visit.probabilities)
+        rows = enumerate(zip(moves.tolist(), losses.tolist(), strict=True))
+        return [RegretRow(stones, count, loss) for stones, (count, loss) in rows if count > 0]
+
+    def evaluate(
+        self,
+        opponent: str | Policy | None = None,
+        *,
+        seat: int | None = None,
+        discount: float = 1.0,
+        merge_symmetries: bool = False,
+    ) -> PolicyEvaluation:
+        """Return the values of all positions that the policy reaches; see
+        :func:`~ttt_eval.exact.dynamic_programming.evaluate_policy`.
+        """
+        return evaluate_pure_policy(
+            self.game,
+            self.policy,
+            None if opponent is None else make_pure(opponent, self.game),
+            seat=seat,
+            discount=discount,
+            merge_symmetries=merge_symmetries,
+            work=self.work,
+        )
+
+
+def visits(
+    game: AnyGame,
+    first: Policy,
+    second: Policy,
+    *,
+    merge: bool | None = False,
+    work: Work = DEFAULT_WORK,
+) -> Iterator[Visit]:
+    """Yield the positions that games between two policies reach.
+
+    Args:
+        game: the game.
+        first, second: the policies.
+        merge: whether a board stands for its symmetry class; None if both policies are symmetric.
+        work: see :class:`Work`.
+    """
+    traversal = Traversal(game, (first, second), merge=merge, work=work)
+    for layer, nodes, mass in forward(traversal):
+        boards = traversal.boards(layer, nodes)
+        yield Visit(layer.depth, boards, nodes.probabilities(game.cells), mass)
+
+
+def start_chances(traversal: Traversal) -> Float64Array:
+    """Return the chances that player_0 and player_1 win on the empty board, float64[2, 2] by the
+    player to move.
+    """
+    traversal.keep_layers()
+    for _, _, values, _ in backward(traversal):
+        chances = values[0]
+    return np.asarray(chances)
+
+
+def _result(win: float, loss: float) -> OutcomeProbabilities:
+    return OutcomeProbabilities(float(win), max(0.0, float(1 - win - loss)), float(loss))
+
+
+def has_regret(game: AnyGame) -> TypeGuard[Game]:
+    """Return whether the values of all positions can be had, of which regret is a loss: not where
+    stones are hidden.
+    """
+    return game.cells <= MAX_SOLVER_CELLS and isinstance(game, Game)
+
+
+def mean_loss(rows: Sequence[RegretRow]) -> float:
+    """Return the mean loss of value per move, given the losses by the number of stones."""
+    return sum(row.loss for row in rows) / sum(row.moves for row in rows)
+
+
+def expected_losses(action_values: Float64Array, probabilities: Float64Array) -> Float64Array:
+    """Return the expected loss of value by a move, float64[B]; action values are NaN where
+    illegal.
+    """
+    values = np.nan_to_num(action_values)
+    expected = np.zeros(len(probabilities))
+    for cell in range(values.shape[1]):
+        expected += probabilities[:, cell] * values[:, cell]
+    best = np.fmax.reduce(action_values, axis=1, initial=-np.inf)
+    return np.asarray(np.maximum(best - expected, 0.0))
