@@ -118,7 +118,8 @@ def main() -> None:
     """Write all notebooks, and the links to them."""
     place = address()
     for name in SOURCES:
-        path, notebook = ROOT / "examples" / f"{name}.ipynb", make_notebook(name, place)
+        path = ROOT / "examples" / f"{name}.ipynb"
+        notebook = make_notebook(name, place)
         print(f"{path.name}: running", flush=True)
         execute(notebook)
         nbformat.write(notebook, path)

@@ -33,7 +33,8 @@ def to_rollout(batch: Batch) -> tuple[NDArray[np.float64], ...]:
         step of an episode after another, else 0; ``next_value`` float64[E] of the positions after
         the last step; and ``next_done`` float64[E], 1 where the episode ended with the last step.
     """
-    values, mask = batch.values, batch.mask
+    values = batch.values
+    mask = batch.mask
     continues = np.arange(mask.shape[1]) == mask.shape[1] - 1
     rewards = batch.rewards + batch.discount * values[:, 1:] * (batch.truncated & ~continues)
     dones = np.zeros(mask.shape)

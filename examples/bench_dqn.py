@@ -40,10 +40,12 @@ class DQN:
         torch.set_num_threads(1)  # for a small net, more threads only wait for each other
         self.rng = np.random.default_rng(seed)
         self.hyperparameters = SETTINGS
-        self.both, self.steps = task.opponent == "self", task.steps
+        self.both = task.opponent == "self"
+        self.steps = task.steps
         cells = task.games[0].cells
         inputs = 2 * cells + task.observe_skip_chance
-        self.model, self.target = make_net(inputs, cells), make_net(inputs, cells)
+        self.model = make_net(inputs, cells)
+        self.target = make_net(inputs, cells)
         self.target.load_state_dict(self.model.state_dict())
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=SETTINGS["learning_rate"])
         size = SETTINGS["buffer"]

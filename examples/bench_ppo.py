@@ -45,7 +45,8 @@ class PPO:
         self.both = task.opponent == "self"
         cells = task.games[0].cells
         inputs = 2 * cells + task.observe_skip_chance
-        self.model, self.critic = make_net(inputs, cells), make_net(inputs, 1)
+        self.model = make_net(inputs, cells)
+        self.critic = make_net(inputs, 1)
         self.parameters = [*self.model.parameters(), *self.critic.parameters()]
         self.optimizer = torch.optim.Adam(self.parameters, lr=SETTINGS["learning_rate"])
 
@@ -61,7 +62,8 @@ class PPO:
 
     def step(self, env, observation, info):
         """Return what is learned from one move, and what is seen next."""
-        obs, mask = torch.as_tensor(observation), torch.as_tensor(info["action_mask"])
+        obs = torch.as_tensor(observation)
+        mask = torch.as_tensor(info["action_mask"])
         with torch.no_grad():
             moves = self.distribution(obs, mask)
             action = moves.sample()
@@ -83,11 +85,13 @@ class PPO:
         reward, sign = (np.array(column) for column in list(zip(*rows, strict=True))[5:])
         with torch.no_grad():
             following = float(self.critic(torch.as_tensor(observation)))
-        advantage, carried = np.zeros(len(rows), np.float32), 0.0
+        advantage = np.zeros(len(rows), np.float32)
+        carried = 0.0
         for t in reversed(range(len(rows))):  # generalized advantage estimation, backwards in time
             delta = reward[t] + sign[t] * following - float(value[t])
             carried = delta + SETTINGS["gae_lambda"] * sign[t] * carried
-            advantage[t], following = carried, float(value[t])
+            advantage[t] = carried
+            following = float(value[t])
         gain = torch.as_tensor(advantage)
         target = gain + value
         for _ in range(SETTINGS["epochs"]):

@@ -30,7 +30,10 @@ parser.add_argument(
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
 
-GAME, GAMES, SIZE, BATCH = Game(3, 3, 3), 64, 50_000, 256
+GAME = Game(3, 3, 3)
+GAMES = 64
+SIZE = 50_000
+BATCH = 256
 rng = np.random.default_rng(options.seed)
 torch.manual_seed(options.seed)
 torch.set_num_threads(1)  # for a small net, more threads only wait for each other
@@ -51,7 +54,8 @@ envs = gymnasium.make_vec(
     illegal_action="raise",  # a forgotten mask is an error
     autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP,
 )
-q_network, target_network = make_net(), make_net()
+q_network = make_net()
+target_network = make_net()
 target_network.load_state_dict(q_network.state_dict())
 optimizer = torch.optim.Adam(q_network.parameters(), lr=1e-3)
 buffer = {

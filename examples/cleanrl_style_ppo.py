@@ -29,8 +29,15 @@ parser.add_argument(
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
 
-GAME, GAMES, LENGTH, EPOCHS, BATCH = Game(3, 3, 3), 64, 32, 4, 512
-LAMBDA, CLIP, ENTROPY, VALUE = 0.95, 0.2, 0.01, 0.5  # no discount, as games are short
+GAME = Game(3, 3, 3)
+GAMES = 64
+LENGTH = 32
+EPOCHS = 4
+BATCH = 512
+LAMBDA = 0.95  # no discount, as games are short
+CLIP = 0.2
+ENTROPY = 0.01
+VALUE = 0.5
 torch.manual_seed(options.seed)
 torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 
@@ -55,7 +62,8 @@ envs = gymnasium.make_vec(
     illegal_action="raise",  # a forgotten mask is an error
     autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP,
 )
-actor, critic = make_net(9), make_net(1)
+actor = make_net(9)
+critic = make_net(1)
 parameters = [*actor.parameters(), *critic.parameters()]
 optimizer = torch.optim.Adam(parameters, lr=1e-3)
 
@@ -70,25 +78,30 @@ for iteration in range(iterations):
         "log_prob": torch.zeros(LENGTH, GAMES),
         "value": torch.zeros(LENGTH, GAMES),
     }
-    reward, goes_on = torch.zeros(LENGTH, GAMES), torch.zeros(LENGTH, GAMES)
+    reward = torch.zeros(LENGTH, GAMES)
+    goes_on = torch.zeros(LENGTH, GAMES)
     for t in range(LENGTH):
         with torch.no_grad():
-            obs_t, mask = torch.as_tensor(obs), torch.as_tensor(info["action_mask"])
+            obs_t = torch.as_tensor(obs)
+            mask = torch.as_tensor(info["action_mask"])
             moves = distribution(obs_t, mask)
             action = moves.sample()
             row = (obs_t, mask, action, moves.log_prob(action), critic(obs_t).squeeze(1))
         for name, value in zip(data, row, strict=True):
             data[name][t] = value
         obs, gained, terminated, truncated, info = envs.step(action.numpy())
-        reward[t], goes_on[t] = torch.as_tensor(gained), torch.as_tensor(~terminated)
+        reward[t] = torch.as_tensor(gained)
+        goes_on[t] = torch.as_tensor(~terminated)
 
     with torch.no_grad():  # generalized advantage estimation, backwards in time
-        advantage, following = torch.zeros(LENGTH, GAMES), critic(torch.as_tensor(obs)).squeeze(1)
+        advantage = torch.zeros(LENGTH, GAMES)
+        following = critic(torch.as_tensor(obs)).squeeze(1)
         carried = torch.zeros(GAMES)
         for t in reversed(range(LENGTH)):
             delta = reward[t] + goes_on[t] * following - data["value"][t]
             carried = delta + LAMBDA * goes_on[t] * carried
-            advantage[t], following = carried, data["value"][t]
+            advantage[t] = carried
+            following = data["value"][t]
     data |= {"advantage": advantage, "return": advantage + data["value"]}
     flat = {name: column.flatten(0, 1) for name, column in data.items()}
 

@@ -94,12 +94,15 @@ def main():
     torch.manual_seed(options.seed)
     torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 
-    game, count, length = Game(3, 3, 3), 64, 8
+    game = Game(3, 3, 3)
+    count = 64
+    length = 8
     settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "raise"}
     envs = pufferlib.vector.make(
         Games, env_kwargs={"count": count, **settings}, backend=pufferlib.PufferEnv
     )
-    actor, critic = make_net(9), make_net(1)
+    actor = make_net(9)
+    critic = make_net(1)
     optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=1e-3)
     updates = max(1, options.steps // (count * length))
     envs.async_reset(options.seed)
@@ -107,11 +110,10 @@ def main():
         envs.observations
     )  # the same memory, in which each step writes the next observations
     for update in range(updates):
-        observations, actions = (
-            torch.zeros(length, count, 18),
-            torch.zeros(length, count, dtype=torch.int64),
-        )
-        rewards, goes_on = torch.zeros(length, count), torch.zeros(length, count)
+        observations = torch.zeros(length, count, 18)
+        actions = torch.zeros(length, count, dtype=torch.int64)
+        rewards = torch.zeros(length, count)
+        goes_on = torch.zeros(length, count)
         for t in range(length):
             observations[t] = obs
             with torch.no_grad():
@@ -120,13 +122,12 @@ def main():
             rewards[t] = torch.from_numpy(envs.rewards)
             goes_on[t] = torch.from_numpy(~envs.terminals)
         with torch.no_grad():
-            following, targets = critic(obs).squeeze(1), torch.zeros(length, count)
+            following = critic(obs).squeeze(1)
+            targets = torch.zeros(length, count)
             for t in reversed(range(length)):
                 targets[t] = following = rewards[t] + goes_on[t] * following
-        moves, values = (
-            distribution(actor(observations), observations),
-            critic(observations).squeeze(2),
-        )
+        moves = distribution(actor(observations), observations)
+        values = critic(observations).squeeze(2)
         gain = (targets - values).detach()
         loss = -(moves.log_prob(actions) * gain).mean() + 0.5 * (targets - values).square().mean()
         loss -= 0.01 * moves.entropy().mean()

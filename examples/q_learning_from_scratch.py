@@ -32,7 +32,8 @@ def update(state, action, reward, discount, next_value):
 
 def epsilon_greedy(state, legal_actions, rng):
     """Return a random action with probability epsilon, else one of highest value."""
-    explores, u = rng.random() < EPSILON, rng.random()
+    explores = rng.random() < EPSILON
+    u = rng.random()
     best = max(Q[state, a] for a in legal_actions)
     candidates = [a for a in legal_actions if explores or Q[state, a] == best]
     return candidates[int(u * len(candidates))]

@@ -43,7 +43,8 @@ parser.add_argument(
 )
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
-game, batch = Game(3, 3, 3, options.skip_chance), 2_000
+game = Game(3, 3, 3, options.skip_chance)
+batch = 2_000
 
 
 class Named(BaseWrapper):
@@ -59,7 +60,8 @@ class Named(BaseWrapper):
     def observe(self, agent):
         """Return an agent's observation."""
         observation = self.env.observe(agent)
-        stones, mask = observation["observation"].ravel(), observation["action_mask"]
+        stones = observation["observation"].ravel()
+        mask = observation["action_mask"]
         return {"observations": stones.astype(np.float32), "action_mask": mask.astype(np.float32)}
 
     def last(self, observe=True):

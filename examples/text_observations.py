@@ -44,7 +44,8 @@ def prompt_of(observation):
     """Format the position as text: coordinates, stones, the mover, and the legal actions by number
     and name.
     """
-    own, other = observation[..., 0].ravel(), observation[..., 1].ravel()
+    own = observation[..., 0].ravel()
+    other = observation[..., 1].ravel()
     return TASK + text(GAME, Scene((own + 2 * other).astype(np.int8), mover=0))
 
 

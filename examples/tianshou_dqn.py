@@ -89,7 +89,8 @@ class Games:
         self.games.close()
 
 
-game, epochs = Game(3, 3, 3), 5
+game = Game(3, 3, 3)
+epochs = 5
 envs = Games(
     16, opponent=options.opponent, seat="alternate", illegal_action="raise"
 )  # a forgotten mask is an error

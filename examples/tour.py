@@ -65,7 +65,8 @@ env = gymnasium.make(
     opponent="win-or-block",
     render_mode="rgb_array_list",
 )
-player, rng = make_policy("win-or-block", game), np.random.default_rng(SEED)
+player = make_policy("win-or-block", game)
+rng = np.random.default_rng(SEED)
 observation, info = env.reset(seed=SEED)
 over = False
 while not over:
@@ -95,7 +96,8 @@ the average gain of a best responder. Only perfect play has 0.
 
 # %%
 learner = QLearningConfig(backup="negamax", symmetries="all").build(game, make_initial_rng(SEED))
-curve_games, curve_values = [0], [exploitability(game, learner)]
+curve_games = [0]
+curve_values = [exploitability(game, learner)]
 figure, axis = plt.subplots(figsize=(6, 3), layout="constrained")
 (curve,) = axis.plot(curve_games, curve_values, marker=".")
 axis.set_yscale("symlog", linthresh=1e-3)  # to show 0
@@ -133,7 +135,8 @@ between. Rarely played moves have the largest errors.
 # %%
 positions = [".../.../... o", "o../.x./... o", "ox./.o./x.. x"]
 boards = Boards.from_positions([from_text(text) for text in positions])
-exact, learned = solve(game).action_values(boards), learner.action_values(boards)
+exact = solve(game).action_values(boards)
+learned = learner.action_values(boards)
 figure, axes = plt.subplots(2, len(positions), figsize=(6, 4.2), layout="constrained")
 for row, (name, values) in enumerate((("exactly", exact), ("learned", learned))):
     for column, axis in enumerate(axes[row]):
@@ -193,7 +196,8 @@ result.
 
 # %%
 score = play_pairs(game, learner, "win-or-block", pairs=1_000, seed=SEED)
-estimate, truth = score.rate("score"), match_outcome(game, learner, "win-or-block")
+estimate = score.rate("score")
+truth = match_outcome(game, learner, "win-or-block")
 points = truth.win + truth.draw / 2
 figure, axis = plt.subplots(figsize=(6, 1.2), layout="constrained")
 axis.errorbar(

@@ -259,11 +259,12 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
                 'backup="negamax" needs'
             )
             raise Refusal(f'{rule}: choose rewards="unit" or backup="agent"')
-        self.config, self.name, self.game, self.backup = config, config.name, game, backup
-        self.symmetric, self.epsilon = (
-            config.symmetries == "all",
-            np.array([config.epsilon, config.epsilon_decay]),
-        )
+        self.config = config
+        self.name = config.name
+        self.game = game
+        self.backup = backup
+        self.symmetric = config.symmetries == "all"
+        self.epsilon = np.array([config.epsilon, config.epsilon_decay])
 
     def limits(self) -> Limits:
         """See :class:`Stored`."""
@@ -277,7 +278,8 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
 
     def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
         """Return epsilon-greedy moves int64[B]."""
-        draws, actions = rng.random((len(boards.mover), 2)), np.empty(len(boards.mover), np.int64)
+        draws = rng.random((len(boards.mover), 2))
+        actions = np.empty(len(boards.mover), np.int64)
         is_random = np.empty(len(actions), np.bool_)
         decide_random(draws, self.epsilon, is_random)
         choose_best(self.values_to_explore(boards, is_random), draws, actions)
@@ -302,12 +304,14 @@ def choose_best(q: Float64Array, draws: Float64Array, actions: Int64Array) -> No
     No branch depends on the values, because it would be mispredicted.
     """
     for b in range(len(actions)):
-        best, num_best = -np.inf, 0
+        best = -np.inf
+        num_best = 0
         for action in range(q.shape[1]):
             num_best = 0 if q[b, action] > best else num_best
             best = q[b, action] if q[b, action] > best else best
             num_best += q[b, action] == best
-        rank, move = int64(draws[b, 1] * num_best), 0
+        rank = int64(draws[b, 1] * num_best)
+        move = 0
         for action in range(q.shape[1]):
             rank -= q[b, action] == best
             move += rank >= 0

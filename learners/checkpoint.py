@@ -30,7 +30,9 @@ from ttt_envs.core.checks import Refusal, find_named, name_place
 from ttt_envs.core.files import open_to_read, read_json, write_atomically
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict, visible
 
-CHECKPOINT, METRICS, COST = "checkpoint.npz", "metrics.jsonl", "cost.json"
+CHECKPOINT = "checkpoint.npz"
+METRICS = "metrics.jsonl"
+COST = "cost.json"
 MAX_CONFIG_BYTES = 1 << 22
 """Maximum size of a config.json in bytes."""
 Count = Annotated[int, Meta(ge=0)]
@@ -253,7 +255,8 @@ class RunPolicy(PolicyWrapper):
         symmetrized = symmetrize and not learner.symmetric
         self.learner: Policy = SymmetrizedPolicy(learner, visible(game)) if symmetrized else learner
         super().__init__(self.learner)
-        self.path, self.symmetrize = path, symmetrize
+        self.path = path
+        self.symmetrize = symmetrize
         if hasattr(self.learner, "run_simulations"):  # guides searches in one kernel
             self.run_simulations = self.learner.run_simulations
 

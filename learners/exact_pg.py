@@ -124,15 +124,15 @@ class ExactPG(Checkpointable):
     stored = ("logits",)
 
     def __init__(self, config: ExactPGConfig, game: AnyGame, rng: np.random.Generator) -> None:
-        self.config, self.game, self.graph = config, game, GameGraph(game)
+        self.config = config
+        self.game = game
+        self.graph = GameGraph(game)
         shape = self.graph.legal.shape
         initial = (
             rng.normal(0.0, config.initial_std, shape) if config.initial_std else np.zeros(shape)
         )
-        self.index, self.logits = (
-            PositionIndex(game, self.graph.boards),
-            log_softmax(initial, self.graph.legal),
-        )
+        self.index = PositionIndex(game, self.graph.boards)
+        self.logits = log_softmax(initial, self.graph.legal)
 
     def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
@@ -178,7 +178,9 @@ class ExactTraining(TrainingLoop):
         self, learner: ExactPG, games: int, *, batch: int, opponent: str, seat: str
     ) -> None:
         super().__init__(learner, games, batch)
-        game, boards, method = learner.game, learner.graph.boards, learner.config.method
+        game = learner.game
+        boards = learner.graph.boards
+        method = learner.config.method
         if isinstance(game, PhantomGame) and method == "fictitious-play":
             raise Refusal(
                 f"{method} needs best responses over views, unknown in {game}: choose another "
@@ -201,11 +203,9 @@ class ExactTraining(TrainingLoop):
             )
             self._seats = {"first": (0,), "second": (1,)}.get(seat, (0, 1))
         self.updated = np.isin(boards.mover, self._seats)
-        self.totals, self.q_tm1, self.reference = (
-            np.zeros(3),
-            np.zeros(learner.logits.shape),
-            learner.logits,
-        )
+        self.totals = np.zeros(3)
+        self.q_tm1 = np.zeros(learner.logits.shape)
+        self.reference = learner.logits
 
     def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
@@ -223,8 +223,11 @@ class ExactTraining(TrainingLoop):
         Raises:
             ValueError: the learning diverges.
         """
-        learner, config = self.learner, self.learner.config
-        x, legal, number = learner.logits, learner.graph.legal, self.done.games
+        learner = self.learner
+        config = self.learner.config
+        x = learner.logits
+        legal = learner.graph.legal
+        number = self.done.games
         p = np.where(legal, np.exp(x), 0.0)
         exact = self._evaluate(p)
         self.totals = self.totals + np.array(exact.results)
@@ -258,7 +261,8 @@ class ExactTraining(TrainingLoop):
             The evaluation of each position with the learner in its mover's seat; the results are
             the learner's, the mean over its seats, and in self-play those of player_0.
         """
-        graph, evaluations = self.learner.graph, []
+        graph = self.learner.graph
+        evaluations = []
         if self._opponent is None and not best_response:
             return graph.evaluate(policy, costs)
         for seat in self._seats:
@@ -266,7 +270,8 @@ class ExactTraining(TrainingLoop):
             joint = policy if self._opponent is None else np.where(own, policy, self._opponent)
             paid = None if costs is None else np.where(own, costs, 0.0)
             evaluations.append(graph.evaluate(joint, paid, seat if best_response else None))
-        first, second = evaluations[0], evaluations[-1]
+        first = evaluations[0]
+        second = evaluations[-1]
         is_second = graph.boards.mover == 1
         for array, other in zip(first[:4], second[:4], strict=True):
             array[is_second] = other[is_second]
@@ -303,9 +308,11 @@ class ExactTraining(TrainingLoop):
         self, p: Float64Array, exact: GraphEvaluation, h: float
     ) -> Float64Array:
         """Return (x + h q) / (1 + h a) - x."""
-        config, x = self.learner.config, self.learner.logits
+        config = self.learner.config
+        x = self.learner.logits
         scale = 1.0 / math.sqrt(self.done.games + 1.0) if config.anneal else 1.0
-        h, a = h * scale, config.temperature * scale
+        h = h * scale
+        a = config.temperature * scale
         return np.asarray((x + h * exact.action_values) / (1.0 + h * a) - x)
 
     def _fictitious_play(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
@@ -322,7 +329,8 @@ class ExactTraining(TrainingLoop):
         """Return h q~, of rewards minus a (x - x_r), with x_r the logits of the regularization
         policy.
         """
-        config, x = self.learner.config, self.learner.logits
+        config = self.learner.config
+        x = self.learner.logits
         if self.done.games % config.reference_interval == 0:
             self.reference = x
         return h * self._evaluate(p, config.temperature * (x - self.reference)).action_values

@@ -162,7 +162,9 @@ def evaluate_net(obs: Int8Array, net: Packed, room: Float32Array) -> int:
     in the order of its terms, skipping zeros, which most are. So the result is also the same on
     every computer.
     """
-    cells, states, width = len(obs), 2 * net.lines.shape[1] - 1, net.widths[1]
+    cells = len(obs)
+    states = 2 * net.lines.shape[1] - 1
+    width = net.widths[1]
     out = room[0][:width]
     out[:] = 0.0
     _add(ONE, net.weights, 0, out)  # the bias
@@ -175,7 +177,8 @@ def evaluate_net(obs: Int8Array, net: Packed, room: Float32Array) -> int:
             _add(ONE, net.weights, (3 * cells + line * states + state) * width, out)
     start = (1 + net.widths[0]) * width
     for layer in range(2, len(net.widths)):
-        inputs, width = out, net.widths[layer]
+        inputs = out
+        width = net.widths[layer]
         out = room[(layer - 1) % 2][:width]
         out[:] = 0.0
         _add(ONE, net.weights, start, out)
@@ -218,7 +221,8 @@ def _states(obs: Int8Array, lines: Int64Array, out: Int8Array) -> None:
 def _state(obs: Int8Array, lines: Int64Array, line: int) -> int:
     """Return the state of one line of one board."""
     length: int = lines.shape[1]
-    own, other = int64(0), int64(0)
+    own = int64(0)
+    other = int64(0)
     for at in range(length):
         stone = obs[lines[line, at]]
         own += stone == 1
@@ -294,7 +298,9 @@ class TFNet(Stored):
         self.tf = tf = import_tensorflow(learner)
         self._add_bias = tf.nn.bias_add if fused_bias else tf.add
         self.updates = 0
-        self._learner, self._activations, self._rate = learner, activations, (learning_rate, decay)
+        self._learner = learner
+        self._activations = activations
+        self._rate = (learning_rate, decay)
         with tf.device(DEVICE):
             self.weights = {name: tf.Variable(array) for name, array in weights.items()}
             names = [f"{moment}.{name}" for moment in ("mean", "square") for name in weights]
@@ -336,7 +342,8 @@ class TFNet(Stored):
 
     def legal_moves(self, game: AnyGame, obs: Any) -> Any:
         """Return :func:`rules.legal`: bool[..., cells] of boards int8[..., cells] in progress."""
-        tf, empty = self.tf, obs == 0
+        tf = self.tf
+        empty = obs == 0
         if not game.gravity:
             return empty
         below = obs[..., game.columns :] != 0
@@ -347,7 +354,8 @@ class TFNet(Stored):
 
         Those of Adam are corrected for moments that start at 0.
         """
-        (rate, decay), rates = self._rate, []
+        rate, decay = self._rate
+        rates = []
         for update in range(self.updates, self.updates + count):
             rates.append(rate / (1 + decay * update))
             if self._moments:

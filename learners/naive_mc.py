@@ -78,15 +78,11 @@ class NaiveMC(TabularLearner):
 
     def update(self, transition: Transition) -> dict[str, float]:
         """Remember the moves, and learn from those of the players whose game is over, in order."""
-        batch, num_over = (
-            transition.own_first(self.config.rewards),
-            int((transition.discount == 0).sum()),
-        )
+        batch = transition.own_first(self.config.rewards)
+        num_over = int((transition.discount == 0).sum())
         if (games := int(batch.game.max(initial=-1)) + 1) > len(self.lengths):
-            self.waiting, self.lengths = (
-                extend_rows(self.waiting, games),
-                extend_rows(self.lengths, games),
-            )
+            self.waiting = extend_rows(self.waiting, games)
+            self.lengths = extend_rows(self.lengths, games)
         self.table.reserve(num_over * self.game.cells)
         error = mc_update(batch, self.waiting, self.lengths, self._rates, self.table.memory)
         errors = {"error": error} if num_over else {}
@@ -102,9 +98,12 @@ def mc_update(
     ``waiting`` uint64[games, 2, cells, words] has the keys of the moves of each player, ``lengths``
     int64[games, 2] their numbers. Return the mean absolute difference before.
     """
-    total, count = 0.0, 0
+    total = 0.0
+    count = 0
     for b in range(len(batch.action)):
-        game, mover, obs = batch.game[b], int64(batch.boards.mover[b]), batch.boards.cells[b]
+        game = batch.game[b]
+        mover = int64(batch.boards.mover[b])
+        obs = batch.boards.cells[b]
         length = (
             lengths[game, mover] if lengths[game, mover] < len(obs) else 0
         )  # full of games never finished

@@ -70,12 +70,14 @@ def train_in(
     check_choice("seat", seat, get_args(Seat))
     check_backup(learner, self_play=opponent == SELF)
     other = None if opponent == SELF else make_policy(opponent, learner.game)
-    key, progress = training_key(seed), Progress()
+    key = training_key(seed)
+    progress = Progress()
     decisions = Decisions(learner, 1, make_rng(seed, SPAWN_EXPLORATION))
     for number in range(games):
         own_seat = 0 if other is None else {"first": 0, "second": 1, "alternate": number % 2}[seat]
         env.reset(seed=seed if number == 0 else None)
-        last, rewards = 0, [0.0, 0.0]
+        last = 0
+        rewards = [0.0, 0.0]
         for agent in env.agent_iter():
             observation, reward, terminated, truncated, _ = env.last()
             player = env.possible_agents.index(agent)
@@ -88,10 +90,8 @@ def train_in(
                 action = decisions.act(GAME_0, boards)  # and learns from the decision before
                 last = player
             else:
-                episode_key, stones = (
-                    np.uint64(splitmix64(key, number)),
-                    np.count_nonzero(boards.cells),
-                )
+                episode_key = np.uint64(splitmix64(key, number))
+                stones = np.count_nonzero(boards.cells)
                 action = act_in_episodes(other, boards, np.array([episode_key]), np.array([stones]))
             env.step(int(cells_to_actions(learner.game, action)[0]))
         decisions.end(GAME_0, np.array([last], np.int8), np.array([rewards[last]]))

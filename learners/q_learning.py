@@ -92,7 +92,8 @@ class QLearning(TabularLearner):
     def update(self, transition: Transition) -> dict[str, float]:
         """Learn from the transitions, in order."""
         self.table.reserve(len(transition.action))
-        batch, config = transition.own_first(self.config.rewards), self.config
+        batch = transition.own_first(self.config.rewards)
+        config = self.config
         rates = self._rates, config.step_size_power
         error = q_update(batch, config.gamma, *rates, self._parameters, self.table.memory)
         return {
@@ -116,7 +117,8 @@ def q_update(
     """
     total = 0.0
     for b in range(len(batch.action)):
-        obs, next_obs = batch.boards.cells[b], batch.next_boards.cells[b]
+        obs = batch.boards.cells[b]
+        next_obs = batch.next_boards.cells[b]
         next_value = 0.0
         if batch.discount[b] != 0:
             if batch.next_action[b] >= 0:  # Sarsa

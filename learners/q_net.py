@@ -153,9 +153,13 @@ class QNet(EpsilonGreedyLearner):
         gamma with the sign of the next mover (0 where the game is over). Returns the mean before
         the step.
         """
-        net, tf, cells = self.net, self.net.tf, self.game.cells
+        net = self.net
+        tf = self.net.tf
+        cells = self.game.cells
         obs, next_obs, numbers = tf.split(batch, [cells, cells, 3], axis=1)
-        action, reward, discount = tf.cast(numbers[:, 0], tf.int32), numbers[:, 1], numbers[:, 2]
+        action = tf.cast(numbers[:, 0], tf.int32)
+        reward = numbers[:, 1]
+        discount = numbers[:, 2]
 
         next_q = net.outputs(net.planes(next_obs, 2))
         next_value = tf.reduce_max(
@@ -179,7 +183,8 @@ class QNet(EpsilonGreedyLearner):
         """Update the net once from all the decisions, or ``gradient_steps`` times from the replay
         buffer.
         """
-        config, batch = self.config, transition.own_first(self.config.rewards)
+        config = self.config
+        batch = transition.own_first(self.config.rewards)
         numbers = np.stack([batch.action, batch.reward, batch.discount * config.gamma], axis=1)
         rows = np.concatenate(
             [batch.boards.cells, batch.next_boards.cells, numbers], axis=1, dtype=np.float32
@@ -211,7 +216,8 @@ class QNet(EpsilonGreedyLearner):
         batch; sums of few such numbers in float64 are exact, so that symmetric moves have equal
         values.
         """
-        obs, layers = boards.own_first(), dense_layers(self.net.arrays, ACTIVATIONS)
+        obs = boards.own_first()
+        layers = dense_layers(self.net.arrays, ACTIVATIONS)
         total = np.zeros(obs.shape)
         for permutation, back in zip(self._permutations, self._inverses, strict=True):
             total += forward(planes(obs[:, permutation], 2), layers).astype(np.float32)[:, back]
@@ -227,7 +233,8 @@ class ReplayBuffer(Stored):
     stored = ("rows", "added", "rng")
 
     def __init__(self, size: int, width: int, rng: np.random.Generator) -> None:
-        self.rows, self.added = np.zeros((size, width), np.float32), np.zeros(1, np.int64)
+        self.rows = np.zeros((size, width), np.float32)
+        self.added = np.zeros(1, np.int64)
         self.rng = np.random.Generator(np.random.SFC64(rng.integers(2**32, size=4)))
 
     def limits(self) -> Limits:

@@ -112,7 +112,9 @@ class Table(Stored):
     def __init__(
         self, game: AnyGame, which: Symmetries, afterstates: bool, initial: float, max_bytes: int
     ) -> None:
-        self.game, self.initial, self.max_bytes = game, initial, max_bytes
+        self.game = game
+        self.initial = initial
+        self.max_bytes = max_bytes
         images = inverse(symmetries(game, which))
         cells_per_word, unit = (36, 64) if game.cells <= 36 else (34, 512)
         words = -(-game.cells // cells_per_word)
@@ -148,7 +150,8 @@ class Table(Stored):
         if needed <= len(self.memory.keys):
             return
         slots = 1 << (needed - 1).bit_length()
-        entries, slot_bytes = self._entries(), 8 * (len(self.memory.words) + 2 * self._columns)
+        entries = self._entries()
+        slot_bytes = 8 * (len(self.memory.words) + 2 * self._columns)
         if slots * slot_bytes > self.max_bytes:
             size = (
                 f"{self.size:,} entries of {self.game} and may take {self.max_bytes / 2**20:,.3g} "
@@ -184,7 +187,8 @@ class Table(Stored):
         arrays.
         """
         keys, values, counts = self._entries()
-        order, board = np.lexsort(keys.T), np.zeros((self.game.rows, self.game.columns), np.int8)
+        order = np.lexsort(keys.T)
+        board = np.zeros((self.game.rows, self.game.columns), np.int8)
         return {
             "board": board,
             "keys": keys[order],
@@ -194,7 +198,8 @@ class Table(Stored):
 
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
         """See :class:`~learners.base.Stored`."""
-        board, memory = np.zeros((self.game.rows, self.game.columns), np.int8), self.memory
+        board = np.zeros((self.game.rows, self.game.columns), np.int8)
+        memory = self.memory
         return {
             "board": ArraySpec.like(board),
             "keys": ArraySpec.like(memory.keys).within(None, None, "entries"),
@@ -210,7 +215,8 @@ class Table(Stored):
         Raises:
             ValueError: a key without a move, or a move off the board.
         """
-        keys, move_bits = arrays["keys"], self.memory.move_bits
+        keys = arrays["keys"]
+        move_bits = self.memory.move_bits
         self.check_keys(keys)
         in_use = len(np.unique(keys | move_bits)) if move_bits else len(keys)
         self._fill(keys, arrays["values"], arrays["counts"], 1 << (2 * in_use - 1).bit_length())
@@ -318,10 +324,8 @@ def write_keys(obs: Int8Array, first: int, stop: int, table: Memory) -> None:
         for action in range(np.uint64(first), np.uint64(stop)):
             is_less = False
             for w in range(len(table.words) - 1, -1, -1):
-                word, least = (
-                    table.sums[w] + table.move_weights[s, w, action],
-                    table.action_keys[action, w],
-                )
+                word = table.sums[w] + table.move_weights[s, w, action]
+                least = table.action_keys[action, w]
                 is_less = (s == 0) | (word < least) | (word == least) & is_less
             for w in range(len(table.words)):
                 word = table.sums[w] + table.move_weights[s, w, action]
@@ -354,7 +358,8 @@ def is_stop(key: UInt64Array, slot: int, table: Memory) -> int:
     Bit 63 of (x - 1) & ~x is 1 only if x is 0. A compiler makes two branches of a comparison with
     "or", and processors cannot predict whether an entry is there.
     """
-    used, difference = table.keys[slot, 0], (key[0] | table.move_bits) ^ table.keys[slot, 0]
+    used = table.keys[slot, 0]
+    difference = (key[0] | table.move_bits) ^ table.keys[slot, 0]
     for w in range(1, len(table.words)):
         difference |= key[w] ^ table.keys[slot, w]
     bit = np.uint64(1)
@@ -377,18 +382,18 @@ def insert(key: UInt64Array, table: Memory) -> int:
 def insert_all(keys: UInt64Array, values: Float64Array, counts: Int64Array, table: Memory) -> None:
     """Insert entries with different keys uint64[N, words]."""
     for i in range(len(keys)):
-        slot, move = insert(keys[i], table), keys[i, 0] & table.move_bits
-        table.values[slot, move], table.counts[slot, move] = values[i], counts[i]
+        slot = insert(keys[i], table)
+        move = keys[i, 0] & table.move_bits
+        table.values[slot, move] = values[i]
+        table.counts[slot, move] = counts[i]
 
 
 @inlined
 def value_of(obs: Int8Array, action: int, table: Memory) -> float:
     """Return the value of an action on a board."""
     set_key(obs, action, table)
-    slot, move = (
-        find(table.action_keys[action], table),
-        table.action_keys[action, 0] & table.move_bits,
-    )
+    slot = find(table.action_keys[action], table)
+    move = table.action_keys[action, 0] & table.move_bits
     value: float = table.values[slot, move]
     return value
 
@@ -402,7 +407,8 @@ def learn(
 
     The learning rate alpha of the n-th update of an entry is that of :func:`learning_rates`.
     """
-    slot, move = insert(key, table), key[0] & table.move_bits
+    slot = insert(key, table)
+    move = key[0] & table.move_bits
     table.size[1] += table.counts[slot, move] == 0
     table.counts[slot, move] += 1
     n = table.counts[slot, move]
@@ -420,7 +426,8 @@ def max_value(obs: Int8Array, parameters: Parameters, table: Memory, q: Float64A
     Values of illegal actions are read, too: a branch would take longer.
     """
     write_keys(obs, 0, len(obs), table)
-    best, slot = -np.inf, find(table.action_keys[0], table)
+    best = -np.inf
+    slot = find(table.action_keys[0], table)
     for action in range(len(obs)):
         if table.move_bits == 0:  # each action has a slot of its own
             slot = find(table.action_keys[action], table)

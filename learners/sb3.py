@@ -80,10 +80,8 @@ class RandomState:
             (torch, "_rng_state"),
             (torch, "_num_threads"),
         ]
-        states, self._states = (
-            self._states,
-            [getattr(module, f"get{name}")() for module, name in kinds],
-        )
+        states = self._states
+        self._states = [getattr(module, f"get{name}")() for module, name in kinds]
         for (module, name), state in zip(kinds, states, strict=True):
             if state is not None:
                 getattr(module, f"set{name}")(state)
@@ -177,7 +175,9 @@ class SB3Net(Checkpointable):
     """Between layers."""
 
     def __init__(self, config: SB3Config, game: AnyGame) -> None:
-        self.name, self.config, self.game = config.name, config, game
+        self.name = config.name
+        self.config = config
+        self.game = game
         self.stochastic = getattr(config, "stochastic", False)
         self._arrays: Arrays = {}
         self._layers: list[list[Dense]] = []  # shared with the actor
@@ -201,7 +201,8 @@ class SB3Net(Checkpointable):
         Raises:
             ValueError: they are not of these layers.
         """
-        config, layers = self.config, []
+        config = self.config
+        layers = []
         for prefixes, outputs in zip(self.towers, (num_actions(self.game), 1), strict=False):
             parts = [
                 array.astype(np.float64)
@@ -222,7 +223,8 @@ class SB3Net(Checkpointable):
                 )
                 raise Refusal(f"{needs}, but these arrays are another game's or learner's")
             layers.append([*tower[:-1], tower[-1]._replace(activation="linear")])
-        self._arrays, self._layers[:] = arrays, layers
+        self._arrays = arrays
+        self._layers[:] = layers
 
     def outputs(self, boards: Boards, tower: int = 0) -> Float64Array:
         """Return float64[B, outputs] of a part of the net for ``observation="flat"``."""
@@ -328,7 +330,8 @@ class SB3Training(TrainingLoop):
         self, learner: SB3Net, games: int, *, batch: int, seed: int, opponent: str, seat: SeatChoice
     ) -> None:
         super().__init__(learner, games, batch)
-        config, self._self_play = learner.config, opponent == SELF
+        config = learner.config
+        self._self_play = opponent == SELF
         if self._self_play:
             check_opposite_values(learner.game, "choose a policy as opponent")
         buffer_size = getattr(config, "buffer_size", 0)
@@ -347,7 +350,8 @@ class SB3Training(TrainingLoop):
         rules |= {**game_keywords(learner.game), "opponent": opponent, "seat": seat}
         env = make_vec_env(n_envs=self.batch, dtype="int8", **rules)
         self._positions, arguments = config.arguments(self.batch)
-        rate, parameters = config.learning_rate, inspect.signature(algorithm).parameters
+        rate = config.learning_rate
+        parameters = inspect.signature(algorithm).parameters
         arguments = {
             **{name: value for name, value in vars(config).items() if name in parameters},
             **arguments,
@@ -402,7 +406,8 @@ class SB3Training(TrainingLoop):
         """Take a step of the games: count those that end, in self-play for player_0, and set the
         discounts.
         """
-        over, rewards = step["dones"], step["rewards"].astype(np.float64)
+        over = step["dones"]
+        rewards = step["rewards"].astype(np.float64)
         if self._self_play:
             mover, seat = (
                 np.array([info[name] for info in step["infos"]]) for name in ("mover", "seat")

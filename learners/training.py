@@ -127,8 +127,12 @@ class TrainingLoop(Stored, ABC):
 
     def __init__(self, learner: Checkpointable, games: int, batch: int) -> None:
         check_counts(games, batch)
-        self.learner, self.games, self.batch = learner, games, batch
-        self.done, self.marked, self.steps = Progress(), 0, 0
+        self.learner = learner
+        self.games = games
+        self.batch = batch
+        self.done = Progress()
+        self.marked = 0
+        self.steps = 0
         self.logged: Mapping[str, float] = {}
 
     @abstractmethod
@@ -221,11 +225,13 @@ class Decisions(Stored):
     stored = ("is_open", "boards", "action", "rng", "logged")
 
     def __init__(self, learner: Learner, games: int, rng: np.random.Generator) -> None:
-        self.learner, self.rng = learner, rng
+        self.learner = learner
+        self.rng = rng
         self.logged: Mapping[str, Any] = {}
         self.num_seats = 1 if learner.backup == "negamax" else 2
         size = self.num_seats * games
-        self.is_open, self.boards = np.zeros(size, np.bool_), Boards.start(learner.game, size)
+        self.is_open = np.zeros(size, np.bool_)
+        self.boards = Boards.start(learner.game, size)
         self.action = np.zeros(size, np.int64)
 
     def limits(self) -> Limits:
@@ -247,7 +253,8 @@ class Decisions(Stored):
 
         Sarsa chooses first, because it learns from the moves chosen.
         """
-        index, no_rewards = self._index(games, boards.mover), np.zeros(len(games))
+        index = self._index(games, boards.mover)
+        no_rewards = np.zeros(len(games))
         if self.learner.on_policy:
             actions = self.learner.explore(boards, self.rng)
             self._close(index, no_rewards, boards, actions)
@@ -257,7 +264,8 @@ class Decisions(Stored):
         self.is_open[index] = True
         row = f"V{boards.cells.shape[1]}"  # a row as one number is written in a third of the time
         self.boards.cells.view(row).put(index, boards.cells.view(row))
-        self.boards.mover[index], self.action[index] = boards.mover, actions
+        self.boards.mover[index] = boards.mover
+        self.action[index] = actions
         return actions
 
     def end(self, games: Int64Array, last: Int8Array, rewards: Float64Array) -> None:
@@ -294,7 +302,8 @@ class Decisions(Stored):
         index = index[rows]
         self.is_open[index] = False
         boards = next_boards = _take(self.boards, index)
-        discount, next_action = np.zeros(len(rows)), np.full(len(rows), -1)
+        discount = np.zeros(len(rows))
+        next_action = np.full(len(rows), -1)
         if results is not None:
             next_boards = _take(results, rows)
             discount = np.where(boards.mover == next_boards.mover, 1.0, -1.0)
@@ -333,7 +342,9 @@ class Pool(Stored, Policy):
     """
 
     name = POOL
-    pure, plays_hidden, variants = False, True, ALL_VARIANTS
+    pure = False
+    plays_hidden = True
+    variants = ALL_VARIANTS
     build: Callable[[], Learner]
 
     def __init__(self, game: AnyGame, every: int = 5_000, size: int = 8) -> None:
@@ -341,7 +352,9 @@ class Pool(Stored, Policy):
             raise Refusal(
                 f"pool: every={every} and size={size} do not work: choose 1 or more for both"
             )
-        self.every, self.size, self._snapshots = every, size, dict[int, Learner]()
+        self.every = every
+        self.size = size
+        self._snapshots = dict[int, Learner]()
 
     def begin(self, first: int, last: int, running: int, learner: Learner) -> None:
         """Take due snapshots before games ``first`` to ``last``, and drop those older than game
@@ -363,10 +376,12 @@ class Pool(Stored, Policy):
     ) -> Int64Array:
         """Return a move int64[B] in each of the games with these numbers."""
         u = uniforms(episode_keys, STREAM_POOL, np.zeros(len(games), np.int64))
-        actions, available = np.empty(len(games), np.int64), games // self.every + 1
+        actions = np.empty(len(games), np.int64)
+        available = games // self.every + 1
         chosen = available - 1 - (u * np.minimum(available, self.size)).astype(np.int64)
         for number in np.unique(chosen).tolist():
-            rows, snapshot = np.flatnonzero(chosen == number), self._snapshots[number]
+            rows = np.flatnonzero(chosen == number)
+            snapshot = self._snapshots[number]
             actions[rows] = act_in_episodes(
                 snapshot, boards.take(rows), episode_keys[rows], plies[rows]
             )
@@ -385,7 +400,8 @@ class Pool(Stored, Policy):
 
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
         """See :class:`~learners.base.Stored`: those of every snapshot."""
-        numbers, specs = _snapshot_numbers(arrays), self.build().array_specs({})
+        numbers = _snapshot_numbers(arrays)
+        specs = self.build().array_specs({})
         return {f"{number}.{name}": spec for number in numbers for name, spec in specs.items()}
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -459,7 +475,8 @@ class Trainer(TrainingLoop):
         seed_games(self._games, np.arange(count), np.full(count, training_key(seed)))
         self._output = self._games.output()
         self.decisions = Decisions(learner, count, make_rng(seed, SPAWN_EXPLORATION))
-        self.live, self._actions = np.zeros(count, np.bool_), np.zeros(count, np.int64)
+        self.live = np.zeros(count, np.bool_)
+        self._actions = np.zeros(count, np.int64)
         self._begin(np.arange(count))
 
     @property
@@ -494,14 +511,10 @@ class Trainer(TrainingLoop):
                 numbers or positions.
         """
         super().from_arrays(arrays)
-        started, in_progress = (
-            self.done.games + int(self.live.sum()),
-            arrays["board.outcome"] == NOT_OVER,
-        )
-        numbers, stones = (
-            self._games.column("episode", self.live),
-            np.count_nonzero(arrays["board.cells"], axis=1),
-        )
+        started = self.done.games + int(self.live.sum())
+        in_progress = arrays["board.outcome"] == NOT_OVER
+        numbers = self._games.column("episode", self.live)
+        stones = np.count_nonzero(arrays["board.cells"], axis=1)
         if (
             started > self.games
             or not ((numbers >= 0) & (numbers < started)).all()
@@ -525,7 +538,8 @@ class Trainer(TrainingLoop):
         self._games.step(self._actions, self._output)
         ended = (self.live & must_be_reset(self._games)).nonzero()[0]
         if len(ended):
-            rewards, seats = self._output["rewards"][ended], self._games.column("seat", ended)
+            rewards = self._output["rewards"][ended]
+            seats = self._games.column("seat", ended)
             self.decisions.end(ended, seats.astype(np.int8), rewards)
             self.done.count(np.where(self._self_play & (seats == 1), -rewards, rewards))
             self.live[ended] = False

@@ -183,10 +183,14 @@ def play_training_games(
     Moves within 1e-9 of the best have equal shares.
     """
     score_moves, *_ = make_teacher(teacher, game)
-    rows, results = [], []
+    rows = []
+    results = []
     for number in numbers:
-        rng, boards, outcome = make_rng(seed, SPAWN_TEACHER, number), Boards.start(game), NOT_OVER
-        cells, mover = boards.cells[0], boards.mover
+        rng = make_rng(seed, SPAWN_TEACHER, number)
+        boards = Boards.start(game)
+        outcome = NOT_OVER
+        cells = boards.cells[0]
+        mover = boards.mover
         while outcome == NOT_OVER:
             scores = score_moves(boards, rng)[0]
             rows.append((boards.own_first()[0], float(np.nanmax(scores)), number))
@@ -228,11 +232,14 @@ class Imitation(TrainingLoop):
 
     learner: ValueNet
     stored = ("counts", "examples")
-    measured_at_end, continues_log = True, False
+    measured_at_end = True
+    continues_log = False
 
     def __init__(self, learner: ValueNet, games: int, *, seed: int, cluster: str = "") -> None:
         super().__init__(learner, games, 1)
-        config, self._seed, self._workers = learner.config, seed, cluster or learner.config.jobs
+        config = learner.config
+        self._seed = seed
+        self._workers = cluster or learner.config.jobs
         check_jobs(self._workers)  # before a run has a folder
         check_range(
             "games", games, 1, problem="gives no training data", hint=" of the teacher's games"
@@ -240,7 +247,8 @@ class Imitation(TrainingLoop):
         import_tensorflow(config.name)  # report a missing TensorFlow before games are played
         learner.scale = np.array(make_teacher(config.teacher, learner.game)[1:], np.float32)
         self._weights = learner.weights
-        no_obs, no_games = np.zeros((0, learner.game.cells), np.int8), np.zeros(0, np.int64)
+        no_obs = np.zeros((0, learner.game.cells), np.int8)
+        no_games = np.zeros(0, np.int64)
         self.examples = TrainingExamples(no_obs, np.zeros(0), no_games, np.zeros(0))
         self._steps = self._play_and_fit()
 
@@ -275,7 +283,8 @@ class Imitation(TrainingLoop):
         """Play games, and yield nothing after each block; then train, and yield the numbers of
         :meth:`_fit`.
         """
-        config, numbers = self.learner.config, range(self.done.games, self.games)
+        config = self.learner.config
+        numbers = range(self.done.games, self.games)
         play = partial(
             play_training_games, self.learner.game, config.teacher, config.epsilon, self._seed
         )
@@ -290,19 +299,21 @@ class Imitation(TrainingLoop):
         """Train the net on the teacher's values; yield the errors before, and after every
         ``log_iterations``.
         """
-        learner, config, (obs, value, *_) = self.learner, self.learner.config, self.examples
+        learner = self.learner
+        config = self.learner.config
+        obs, value, *_ = self.examples
         net = TFNet(
             config.name, self._weights, (*config.layers()[1], "linear"), config.learning_rate
         )
         learned, held = hold_out(learner.game, self.examples, config.held_out, learner.rng)
-        tf, value, permutations = (
-            net.tf,
-            value.astype(np.float32),
-            symmetries(learner.game, config.symmetries),
-        )
+        tf = net.tf
+        value = value.astype(np.float32)
+        permutations = symmetries(learner.game, config.symmetries)
         images = np.concatenate([obs[learned][:, permutation] for permutation in permutations])
-        x, y = tf.constant(planes(images)), tf.constant(np.tile(value[learned], len(permutations)))
-        x_held, y_held = tf.constant(planes(obs[held])), tf.constant(value[held])
+        x = tf.constant(planes(images))
+        y = tf.constant(np.tile(value[learned], len(permutations)))
+        x_held = tf.constant(planes(obs[held]))
+        y_held = tf.constant(value[held])
 
         def error(x: Any, y: Any) -> Any:
             # the report sums, here is the mean: Adam is invariant to the factor
@@ -312,13 +323,15 @@ class Imitation(TrainingLoop):
             net.steps(lambda n: (error(x, y),), rates)
             return error(x, y), error(x_held, y_held)
 
-        train, lowest = net.compile(iterate, ((None,), "float32")), math.inf
+        train = net.compile(iterate, ((None,), "float32"))
+        lowest = math.inf
         for start in range(-config.log_iterations, config.iterations, config.log_iterations):
             count = min(config.log_iterations, config.iterations - start) if start >= 0 else 0
             loss, held_loss = (float(number) for number in train(net.next_rates(count)))
             net.check(loss)
             if config.keep == "last" or held_loss < lowest or not len(held):
-                lowest, learner.weights = held_loss, net.arrays
+                lowest = held_loss
+                learner.weights = net.arrays
             held_out = {"held_out_loss": held_loss} if len(held) else {}
             yield {"iterations": net.updates, "loss": loss, **held_out, "positions": len(obs)}
 
@@ -380,7 +393,10 @@ class ValueNet(GreedyPolicy, Checkpointable):
         weights: dict[str, Float32Array],
         rng: np.random.Generator,
     ) -> None:
-        self.config, self.game, self.weights, self.rng = config, game, weights, rng
+        self.config = config
+        self.game = game
+        self.weights = weights
+        self.rng = rng
         self.scale = np.ones(2, np.float32)
         self._permutations = symmetries(game, config.symmetries)
 
@@ -390,7 +406,8 @@ class ValueNet(GreedyPolicy, Checkpointable):
 
     def values(self, boards: Boards) -> Float64Array:
         """Return the net's values float64[B] from the mover's view, as fractions of a win."""
-        obs, (win, bound) = boards.own_first(), self.scale.tolist()
+        obs = boards.own_first()
+        win, bound = self.scale.tolist()
         layers = dense_layers(self.weights, (*self.config.layers()[1], "linear"))
         total = sum(
             forward(planes(obs[:, permutation]), layers)[:, 0] for permutation in self._permutations

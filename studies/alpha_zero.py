@@ -42,7 +42,9 @@ ROUNDING = 1e-9
 """Maximum exploitability of play called perfect."""
 QUICK_SHARE = 16
 """The quick form plays this part of the games."""
-SKIPS, FOUR, FOUR_SKIPS = Game(skip_chance=0.25), Game(4, 4, 4), Game(4, 4, 4, 0.25)
+SKIPS = Game(skip_chance=0.25)
+FOUR = Game(4, 4, 4)
+FOUR_SKIPS = Game(4, 4, 4, 0.25)
 SHARES = tuple((mark + 1) / 32 for mark in range(32))
 MARKS: Mapping[Game, tuple[float, ...]] = {
     FOUR: SHARES[1::2],
@@ -216,9 +218,11 @@ class TrainingStudy(Study):
         Returns:
             By mark ``games``, ``cpu_s`` and ``exploitability``; and ``searched``.
         """
-        game, training = Game.from_dict(unit["game"]), make_training(unit)
+        game = Game.from_dict(unit["game"])
+        training = make_training(unit)
         curve: dict[str, Any] = {"games": [], "cpu_s": [], "exploitability": []}
-        cpu_s, marks = 0.0, [round(share * unit["games"]) for share in unit["marks"]]
+        cpu_s = 0.0
+        marks = [round(share * unit["games"]) for share in unit["marks"]]
         while training.running:
             start = time.process_time()
             training.step()

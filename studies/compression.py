@@ -52,7 +52,8 @@ class Decompositions(Study):
 
     def measure(self, unit: Unit) -> list[dict[str, Any]]:
         """Measure a method at each share, at its largest rank."""
-        (game, source), is_learned = TABLES[unit["table"]], unit["table"] == LEARNED
+        game, source = TABLES[unit["table"]]
+        is_learned = unit["table"] == LEARNED
         values = (
             learned_values(game, train_learner(game)) if is_learned else source_values(game, source)
         )
@@ -81,7 +82,9 @@ class Decompositions(Study):
         """Report all tables at equal numbers, and where the smallest error is the least exploitable
         play.
         """
-        rows, claims, panels = list[Row](), list[Claim](), list[Panel]()
+        rows = list[Row]()
+        claims = list[Claim]()
+        panels = list[Panel]()
         for table in dict.fromkeys(unit["table"] for unit, _ in results):
             curves = {unit["method"]: points for unit, points in results if unit["table"] == table}
             matches = 0

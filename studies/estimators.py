@@ -11,25 +11,26 @@ from ttt_eval.audit import Auditor, AuditSettings
 from ttt_eval.audit.errors import ROUNDING
 from ttt_eval.store.result_store import Unit
 
-EXACT, LEARNED = "exact", "learned:100"
+EXACT = "exact"
+LEARNED = "learned:100"
 """Critics: exact values, and mean returns of so few other episodes that they are wrong."""
 LAMBDAS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
 GAE = [f"gae:lam={lam:g}" for lam in LAMBDAS]
-SMALL, LARGER = (2, 3, 2), (3, 3, 3)
+SMALL = (2, 3, 2)
+LARGER = (3, 3, 3)
 """Rows, columns and win lengths."""
-LATE, EARLIER = "oxo/xo./x.. o", "ox./.../x.. o"
+LATE = "oxo/xo./x.. o"
+EARLIER = "ox./.../x.. o"
 """Positions of the larger board from which groups of three episodes, and episodes of another
 policy, are enumerated.
 """
 TARGET = "optimal:epsilon=0.5"
 """Policy that is audited off policy, from episodes of random play."""
 SKIPS = (0.0, 0.25, 0.5)
-WHOLE, TRUNCATED, GROUPS, OFF_POLICY = (
-    "whole episodes",
-    "truncated after 2 decisions",
-    "groups",
-    "off policy",
-)
+WHOLE = "whole episodes"
+TRUNCATED = "truncated after 2 decisions"
+GROUPS = "groups"
+OFF_POLICY = "off policy"
 """Kinds of episodes."""
 ESTIMATORS: Mapping[str, Sequence[str]] = {
     WHOLE: [*GAE, "n-step:n=2", "n-step:n=3", "monte-carlo", "return-minus-value", "td-lambda",
@@ -125,7 +126,8 @@ class Estimators(Study):
             for estimator, audit in audits.items():
                 errors = {name: audit["gradient"][key]["mean"] for key, name in ERRORS.items()}
                 rows.append(Row(f"{label}: {estimator}", None, errors))
-        data, claims = read_data("estimators"), []
+        data = read_data("estimators")
+        claims = []
         for claim in data["bias"]:
             biases = [bias for row in _numbers(results, claim, "bias_squared") for bias in row]
             holds = min(biases) > ROUNDING if claim["biased"] else max(biases) <= ROUNDING

@@ -44,7 +44,8 @@ from ttt_eval.store.result_store import Unit
 from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 TEACHER_GAMES = 25
-SEEDS, PAIRS = 10, 500
+SEEDS = 10
+PAIRS = 500
 """Number of nets for each of the report's, each trained on games of its own; number of games of
 each in either seat.
 """
@@ -95,7 +96,8 @@ class EntryResult:
     """
 
     def __init__(self, entry: Entry, runs: Sequence[Mapping[str, Any]]) -> None:
-        self.entry, self.runs = entry, runs
+        self.entry = entry
+        self.runs = runs
         tables = np.stack([total_score([run]).table for run in runs], axis=1)
         self.rates = tables / tables.sum(axis=2, keepdims=True)
         if runs[0]["exact"] is not None:
@@ -157,8 +159,10 @@ class ImitationNets(Study):
 
     def measure(self, unit: Unit) -> Any:
         """Train a net by imitation of the tree and play it."""
-        entry, seed = ENTRIES[unit["entry"]], unit["seed"]
-        game, tree = entry.game, entry.tree
+        entry = ENTRIES[unit["entry"]]
+        seed = unit["seed"]
+        game = entry.game
+        tree = entry.tree
         steps = entry.iterations
         config = ValueNetConfig(
             preset=entry.preset, teacher=tree, iterations=steps, log_iterations=steps
@@ -167,7 +171,8 @@ class ImitationNets(Study):
             game, TEACHER_GAMES, batch=1, seed=seed, opponent=config.opponent
         )
         training.run()
-        net, exact = training.learner, None
+        net = training.learner
+        exact = None
         if game.cells <= MAX_EXACT_CELLS:
             exact = [list(outcome(game, net, tree)), list(outcome(game, tree, net).reversed())]
         return {**play_match(game, net, tree, unit["pairs"], seed), "exact": exact}

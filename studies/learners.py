@@ -147,7 +147,9 @@ class DuelStudy(Study):
         """Train a pair, and measure the challenger after each mark: ``games`` and ``exact``
         results.
         """
-        game, seed, marks = Game(), unit["seed"], unit["marks"]
+        game = Game()
+        seed = unit["seed"]
+        marks = unit["marks"]
         rngs = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))).spawn(2)
         benchmark, challenger = (
             build_learner(unit[role]["learner"], unit[role]["settings"], game, rng)
@@ -202,7 +204,8 @@ class LearningCurve:
         """Return by games the mean over seeds of results weighted by ``weights`` of wins, draws and
         losses.
         """
-        values, bounds = self.exact @ np.asarray(weights), (min(0.0, *weights), 1.0)
+        values = self.exact @ np.asarray(weights)
+        bounds = (min(0.0, *weights), 1.0)
         chosen = self.marks if games is None else [mark for mark in self.marks if mark in games]
         return {
             mark: interval_from_seeds(values[:, self.marks.index(mark)].tolist(), bounds=bounds)
@@ -259,10 +262,8 @@ class Optimizer(DuelStudy):
 
     title = "Optimizer and learning rate of the Q-net, against Q-learning"
     source = f"{SOURCE}, figures 7 and 8"
-    name, question = (
-        "learners-optimizer",
-        "Which optimizer and learning rate are best for the Q-net?",
-    )
+    name = "learners-optimizer"
+    question = "Which optimizer and learning rate are best for the Q-net?"
     marks = (10_000,)
 
     def pairs(self) -> dict[str, dict[str, Any]]:
@@ -318,10 +319,8 @@ class AgainstNaive(DuelStudy):
 
     title = "Learners against the naive learner"
     source = f"{SOURCE}, figures 12 and 13"
-    name, question = (
-        "learners-naive",
-        "Do learners outperform the naive learner that learns beside them?",
-    )
+    name = "learners-naive"
+    question = "Do learners outperform the naive learner that learns beside them?"
 
 
 class QLearningAgainstNet(DuelStudy):
@@ -329,7 +328,8 @@ class QLearningAgainstNet(DuelStudy):
 
     title = "Q-learning against the Q-net"
     source = f"{SOURCE}, figure 14"
-    name, question = "learners-qnet", "Which of Q-learning and the Q-net learns faster?"
+    name = "learners-qnet"
+    question = "Which of Q-learning and the Q-net learns faster?"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -387,7 +387,8 @@ class Cost(Study):
     def analyse(self, results: Results) -> Report:
         """Report CPU per game beyond the startup, and memory, beside the report's ratios."""
         costs = {name: ProcessCost(results, name) for name in group(results, "learner")}
-        rows, claims = [], []
+        rows = []
+        claims = []
         for name, cost in costs.items():
             numbers = {
                 "us CPU a game": interval_from_seeds((1e6 * cost.per_game).tolist()),
@@ -498,10 +499,8 @@ class ProcessCost:
             for unit, result in results
             if unit["learner"] == name
         }
-        repeats, self.games = (
-            sorted({repeat for repeat, _ in own}),
-            np.array(sorted({games for _, games in own})),
-        )
+        repeats = sorted({repeat for repeat, _ in own})
+        self.games = np.array(sorted({games for _, games in own}))
         runs = [[own[repeat, int(games)] for games in self.games] for repeat in repeats]
         self.cpu = np.array([[cpu_seconds(run) for run in row] for row in runs])
         self.memory = np.array([[run["peak_rss_bytes"] for run in row] for row in runs])

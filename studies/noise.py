@@ -33,7 +33,8 @@ TIE = 1e-6
 """Maximum difference of scores of equal policies."""
 MAX_WRONG = 0.05
 RARELY = f"in less than {MAX_WRONG:.0%} of cases"
-SAMPLED, EXACT_RATE = "win rate against random, 100 games", "win rate against random, exact"
+SAMPLED = "win rate against random, 100 games"
+EXACT_RATE = "win rate against random, exact"
 
 
 class NoiseOfGames(Study):

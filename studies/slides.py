@@ -52,7 +52,8 @@ class NetScores(Study):
         """Compute the distribution of equal players' absolute net score at 0, 1, ... 20, and its
         standard deviation.
         """
-        pairs, chances = unit["pairs"], pair_probabilities(*MASTER_RATES)
+        pairs = unit["pairs"]
+        chances = pair_probabilities(*MASTER_RATES)
         deviation = math.sqrt(pairs * float(chances @ np.arange(-2, 3) ** 2))
         beyond = {
             name: 1 - probability_within(chances, pairs, math.floor(limit))
@@ -64,7 +65,8 @@ class NetScores(Study):
     def analyse(self, results: Results) -> Report:
         """Report the tables beside ours, number by number."""
         exact = {unit["pairs"]: result for unit, result in results}
-        rows, wrong = [], dict[str, float]()
+        rows = []
+        wrong = dict[str, float]()
         for slide, scores in SLIDES.items():
             for pairs, computed in exact.items():
                 ours = [round(computed["within"][score], 3) for score in scores]

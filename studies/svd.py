@@ -54,7 +54,8 @@ MAX_DRIFT = 0.1
 """Maximum change of a winning rate that is called almost constant."""
 SHOWN = DATA["shown"]
 """Ranks of the table of figure 4."""
-MAJORITY, SIGNIFICANT = 0.5, 1.96
+MAJORITY = 0.5
+SIGNIFICANT = 1.96
 """Share of games called most; standard deviations of a significant difference."""
 SYMBOLS = "All rates are exact."
 
@@ -127,7 +128,9 @@ class Figure4(PaperStudy):
 
     def analyse(self, results: Results) -> Report:
         """Report the curves of both conventions, and the paper's claims about them."""
-        rows, claims, panels = list[Row](), list[Claim](), list[Panel]()
+        rows = list[Row]()
+        claims = list[Claim]()
+        panels = list[Panel]()
         curves = {
             terminal: {
                 point["rank"]: point
@@ -149,7 +152,8 @@ class Figure4(PaperStudy):
             panels.append(
                 Panel(series, "share of the numbers kept", "rate; relative error", terminal)
             )
-        curve, entries = curves["equation"], full_table("equation").entries
+        curve = curves["equation"]
+        entries = full_table("equation").entries
         squares = np.square([point["error"] for point in curve.values()])
         singular = np.sqrt(
             np.maximum(0.0, squares[:-1] - squares[1:])
@@ -158,7 +162,8 @@ class Figure4(PaperStudy):
             terminal: min(rank for rank, point in part.items() if point["error"] < 1e-9)
             for terminal, part in curves.items()
         }
-        num_kept, full_rank = curve[KNEE]["numbers"], full_ranks["equation"]
+        num_kept = curve[KNEE]["numbers"]
+        full_rank = full_ranks["equation"]
         ignored = {"sum": float(singular[KNEE:].sum()), "error": curve[KNEE]["error"]}
         verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
             "reduced": (
@@ -175,7 +180,8 @@ class Figure4(PaperStudy):
 
 
 def _claims_on_ranks(terminal: str, curve: Mapping[int, Any]) -> list[Claim]:
-    last, wins = max(curve), {rank: mean(point).win for rank, point in curve.items()}
+    last = max(curve)
+    wins = {rank: mean(point).win for rank, point in curve.items()}
     rates = np.array(
         [[mean(point).win, mean(point).loss] for rank, point in curve.items() if rank >= KNEE]
     )
@@ -227,9 +233,12 @@ class Figure5(PaperStudy):
 
     def analyse(self, results: Results) -> Report:
         """Report all columns, and the paper's claims."""
-        rows, claims, panels = list[Row](), list[Claim](), list[Panel]()
+        rows = list[Row]()
+        claims = list[Claim]()
+        panels = list[Panel]()
         for unit, result in results:
-            (svd_rank, rank), (svd_ratio, ratio) = unit["pair"], result["ratios"]
+            svd_rank, rank = unit["pair"]
+            svd_ratio, ratio = result["ratios"]
             label = (
                 f"{unit['terminal']}, {unit['method']} {rank} ({ratio:.3f}) - svd {svd_rank} "
                 f"({svd_ratio:.3f})"
@@ -301,10 +310,8 @@ class Table1(PaperStudy):
         """Report the table with recomputed ratios."""
         rows = []
         for unit, result in results:
-            (svd_rank, rank), ratios = (
-                unit["pair"],
-                {method: ratio for method, (_, ratio) in result.items()},
-            )
+            svd_rank, rank = unit["pair"]
+            ratios = {method: ratio for method, (_, ratio) in result.items()}
             agrees = all(
                 abs(ratios[method] - unit["ratio"]) <= MAX_RATIO_ERROR for method in METHODS[:2]
             )

@@ -171,7 +171,8 @@ def counts_agree(published: Sequence[int], ours: Sequence[int] | Int64Array) -> 
 
 def mean_result(counts: Sequence[int] | Int64Array, weights: Sequence[float]) -> Interval:
     """Return the mean of result values, -1 to 1 each, over independent games."""
-    games, weight = np.asarray(counts), np.asarray(weights)
+    games = np.asarray(counts)
+    weight = np.asarray(weights)
     mean = float(games @ weight / games.sum())
     variance = float(games @ (weight - mean) ** 2 / max(1, games.sum() - 1))
     # from [-1, 1] to [0, 1] and back
@@ -252,10 +253,8 @@ class RandomPlay(Study):
         published = {(board.size, board.win_length): board for board in BOARDS}
         rows = []
         for size, score in scores.items():
-            rates, label = (
-                rates_of_first_mover(score),
-                f"{board_name(square(*size))}, {score.games:,} games",
-            )
+            rates = rates_of_first_mover(score)
+            label = f"{board_name(square(*size))}, {score.games:,} games"
             if size in published:
                 counts = published[size].random
                 agrees = counts_agree(counts, first_mover_score(score).table.sum(axis=0))
@@ -315,7 +314,8 @@ EXACT_TREE = f"expectiminimax:depth={DEPTH},width=15"
 """The tree on that board; it tries every move."""
 EXACT_PAIRINGS = ((EXACT_TREE, "random"), (EXACT_TREE, "optimal"), ("optimal", "optimal"))
 """Pairings on that board, in either seat."""
-GAMES_PER_SEAT, OTHER_GAMES = 10_000, 2_000
+GAMES_PER_SEAT = 10_000
+OTHER_GAMES = 2_000
 """Number of our games in each seat: of our reading of the report's tree, and of other trees."""
 UNIT_GAMES = 1_000
 """Maximum number of games in each seat per unit."""
@@ -323,11 +323,14 @@ PUBLISHED_LENGTH = 16
 """Number of turns that the report names."""
 PUBLISHED_TIMES = {10: "almost 10 hours"}
 """Duration of the published games, by size."""
-MAJORITY, MIN_PROBABILITY = 0.5, 0.05
+MAJORITY = 0.5
+MIN_PROBABILITY = 0.05
 """Share called most; probability of a match below which it is not a plausible sample of ours."""
-VERY_GOOD, WONDERFUL = 0.99, 0.9
+VERY_GOOD = 0.99
+WONDERFUL = 0.9
 """Win rates taken for "a very good performance" and "a wonderful winning rate"."""
-MAX_RATE_DIFFERENCE, MAX_LENGTH_DIFFERENCE = 0.01, 2
+MAX_RATE_DIFFERENCE = 0.01
+MAX_LENGTH_DIFFERENCE = 2
 """Maximum differences of rates, and of stones, taken for "very close"."""
 SEARCHES: tuple[Pruning, ...] = ("star1", "none")
 """Our search, and the report's, which visits its whole tree."""
@@ -387,7 +390,8 @@ class BoardResult(NamedTuple):
 
     def rows(self) -> list[Row]:
         """Return the rows of the board."""
-        rows, board = [], self.board
+        rows = []
+        board = self.board
         for label, score in self.trees.items():
             agrees = counts_agree(board.tree, score.table[SECOND]) if "every" not in label else None
             published = None if "every" in label else format_counts(board.tree)
@@ -557,7 +561,8 @@ def _length_difference(a: BoardResult, b: BoardResult) -> Interval:
 
 def _same_result(result: BoardResult, other: BoardResult) -> tuple[bool | None, dict[str, Any]]:
     """Return whether two results are very close, and the differences of wins and of stones."""
-    rates, lengths = difference(result.rates[0], other.rates[0]), _length_difference(result, other)
+    rates = difference(result.rates[0], other.rates[0])
+    lengths = _length_difference(result, other)
     limits = ((rates, MAX_RATE_DIFFERENCE), (lengths, MAX_LENGTH_DIFFERENCE))
     holds = holds_for_all(is_within(value, -limit, limit) for value, limit in limits)
     return holds, {

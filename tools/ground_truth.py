@@ -127,7 +127,8 @@ def measure_unit(folder: Path, unit: Unit) -> Any:
 
 
 def _facts(solution: Solution, optimal: Optimal) -> dict[str, Any]:
-    game, start = solution.game, Boards.start(solution.game)
+    game = solution.game
+    start = Boards.start(solution.game)
     return {
         "value": solution.value,
         "distance": None if game.skip_chance else int(solution.distance(start)[0]),

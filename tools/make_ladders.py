@@ -89,7 +89,9 @@ def measure_ladder(
         ValueError: an invalid number of games; another process that works in the folder.
     """
     check_games(plan.games, least=0)
-    rungs, game, own = plan.rungs, plan.game.to_dict(), (f"{name}.json",)
+    rungs = plan.rungs
+    game = plan.game.to_dict()
+    own = (f"{name}.json",)
     pairings = list(combinations(range(len(rungs)), 2))
     units: list[Unit] = [
         {
@@ -104,10 +106,8 @@ def measure_ladder(
     all_results = collect_results(_measure, units, folder, provenance, jobs=jobs, other_files=own)
     costed: list[Unit] = [{"game": game, "costed": spec} for spec in rungs]
     costs = collect_results(_measure, costed, folder / "costs", provenance)
-    results, graded = (
-        all_results[: len(pairings)],
-        dict(zip(plan.graded, all_results[len(pairings) :], strict=True)),
-    )
+    results = all_results[: len(pairings)]
+    graded = dict(zip(plan.graded, all_results[len(pairings) :], strict=True))
     typed = {
         pairing: convert(result, Pairing) for pairing, result in zip(pairings, results, strict=True)
     }

@@ -107,7 +107,9 @@ def make_proved(
     if not plan.game.gravity:
         check_provable(plan.game)
     limits = {"w": plan.wins, "d": plan.count - plan.wins, QUICK: plan.quick}
-    accepted, drawn, counts = dict[bytes, ProvedPosition](), 0, Counter[str]()
+    accepted = dict[bytes, ProvedPosition]()
+    drawn = 0
+    counts = Counter[str]()
     with closing(
         map_blocks(_candidates, ((plan, first) for first in count(0, BLOCK)), jobs)
     ) as work:
@@ -198,7 +200,8 @@ def _sample_position(
     players = [
         make_policy_once(game, plan.players[int(rng.integers(len(plan.players)))]) for _ in range(2)
     ]
-    cells, mover = np.zeros(game.cells, np.int8), 0
+    cells = np.zeros(game.cells, np.int8)
+    mover = 0
     for ply in range(stones):
         player = players[mover] if ply >= 2 else make_policy_once(game, "random")
         move = int(act(player, Boards.from_positions([Position(cells, mover)]), rng)[0])

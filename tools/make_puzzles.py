@@ -43,7 +43,8 @@ PANEL = (
     "expectiminimax:depth=3",
 )
 """Policies whose mistakes grade a puzzle."""
-PLAYER, PAIRS = "win-or-block", 400
+PLAYER = "win-or-block"
+PAIRS = 400
 """Both players of the games that give the positions, and the pairs of such games for each game of
 the set.
 """
@@ -57,7 +58,8 @@ def make_set(seed: int) -> Iterator[Puzzle]:
     """
     keys: set[tuple[object, ...]] = set()
     for number, (game, count) in enumerate(PUZZLES_PER_GAME.items()):
-        puzzles, chosen = list(obvious_puzzles(game, [seed, number])), list[Puzzle]()
+        puzzles = list(obvious_puzzles(game, [seed, number]))
+        chosen = list[Puzzle]()
         groups: dict[tuple[int, str], list[Puzzle]] = {}
         for place in np.random.default_rng([seed, number]).permutation(len(puzzles)):
             groups.setdefault((puzzles[place].level, puzzles[place].why), []).append(puzzles[place])
@@ -74,13 +76,13 @@ def make_set(seed: int) -> Iterator[Puzzle]:
 def obvious_puzzles(game: Game, seed: Sequence[int]) -> Iterator[Puzzle]:
     """Yield the graded puzzles among the positions of seeded games, in order of the games."""
     positions = game_positions(game, int(np.random.default_rng(seed).integers(1 << 31)))
-    boards, solution = Boards.from_positions(positions), solve(game)
-    (obvious, reasons), values = obvious_moves(game, boards), solution.action_values(boards)
+    boards = Boards.from_positions(positions)
+    solution = solve(game)
+    obvious, reasons = obvious_moves(game, boards)
+    values = solution.action_values(boards)
     top = np.nanmax(values, axis=1)
-    loss, bad = (
-        top - np.where(obvious, values, -np.inf).max(axis=1),
-        values < top[:, None] - VALUE_TOLERANCE,
-    )
+    loss = top - np.where(obvious, values, -np.inf).max(axis=1)
+    bad = values < top[:, None] - VALUE_TOLERANCE
     rows = np.flatnonzero(
         (loss >= MIN_LOSS) & (bad.sum(axis=1) >= boards.legal(game).sum(axis=1) / 2)
     )

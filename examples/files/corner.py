@@ -27,7 +27,8 @@ class Corner(Named):
     ) -> NDArray[np.float64]:
         """float64[B, cells]."""
         empty = (boards.cells == 0).astype(np.float64)
-        last_row, last = self.game.cells - self.game.columns, self.game.cells - 1
+        last_row = self.game.cells - self.game.columns
+        last = self.game.cells - 1
         corners = np.zeros_like(empty)
         corners[:, [0, self.game.columns - 1, last_row, last]] = 1.0
         corners *= empty

@@ -35,7 +35,8 @@ class Favourite(Learner):
     def __init__(self, config: FavouriteConfig, game: Game) -> None:
         self.config = config
         self.game = game
-        self.rewards, self.counts = np.zeros(game.cells), np.zeros(game.cells)
+        self.rewards = np.zeros(game.cells)
+        self.counts = np.zeros(game.cells)
 
     def probabilities(
         self, boards: Boards, rng: np.random.Generator | None = None

@@ -34,7 +34,8 @@ class GemEnv(gem.Env):
         """Begin the next game, or with ``seed`` the first of that seed; no global generator is
         seeded.
         """
-        seed, self._first_seed = self._first_seed if seed is None else seed, None
+        seed = self._first_seed if seed is None else seed
+        self._first_seed = None
         return self._env.reset(seed=seed)
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:

@@ -52,7 +52,9 @@ class TextArenaEnv(ta.Env):
             misere=misere,
             torus=torus,
         )
-        self._opponent, self._reward, self._settings = opponent, reward, settings
+        self._opponent = opponent
+        self._reward = reward
+        self._settings = settings
 
     def reset(self, num_players: int, seed: int | None = None) -> None:
         """Begin a game, of seed 0 without a ``seed``; TextArena's global generator is not seeded.
@@ -90,7 +92,8 @@ class TextArenaEnv(ta.Env):
 
     def _update(self) -> None:
         """Give the next prompt to the player to move, or to all players the end of the game."""
-        text, state = self.text, self.state
+        text = self.text
+        state = self.state
         for seat in text.seats if text.over else (text.mover,):
             player = text.seats.index(seat)
             kind = (

@@ -187,7 +187,8 @@ class AlphaZero(Checkpointable):
     action_values: Callable[[Boards], Float64Array]
 
     def __init__(self, config: AlphaZeroConfig, game: Game, rng: np.random.Generator) -> None:
-        self.config, self.game = config, game
+        self.config = config
+        self.game = game
         self.symmetric = config.symmetries == "all"
         self.lines: Int64Array = game.line_cells if config.lines else game.line_cells[:0]
         inputs = 3 * game.cells + len(self.lines) * (2 * game.win_length - 1)
@@ -200,12 +201,15 @@ class AlphaZero(Checkpointable):
 
     @weights.setter
     def weights(self, weights: dict[str, Float32Array]) -> None:
-        self._weights, net = weights, Packed.from_weights(weights, self.lines)
+        self._weights = weights
+        net = Packed.from_weights(weights, self.lines)
         self._own, self.mean = (
             NetEvaluator(self.game, net, which) for which in ("none", self.config.symmetries)
         )
-        self.evaluate, self.run_simulations = self._own.evaluate, self._own.run_simulations
-        self.values, self.action_values = self.mean.values, self.mean.action_values
+        self.evaluate = self._own.evaluate
+        self.run_simulations = self._own.run_simulations
+        self.values = self.mean.values
+        self.action_values = self.mean.action_values
 
     def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
@@ -258,13 +262,16 @@ class NetEvaluator:
     """
 
     def __init__(self, game: Game, net: Packed, which: Symmetries) -> None:
-        self.game, self._net, self._permutations = game, net, symmetries(game, which)
+        self.game = game
+        self._net = net
+        self._permutations = symmetries(game, which)
         self._workspaces: list[_Workspace] = []  # those not in use: each thread has its own
 
     def means(self, boards: Boards) -> tuple[Float64Array, Float64Array]:
         """Return logits float64[B, cells] and values float64[B] from the mover's view."""
         obs = boards.own_first()
-        logits, values = np.empty(obs.shape), np.empty(len(obs))
+        logits = np.empty(obs.shape)
+        values = np.empty(len(obs))
         with self._workspace() as work:
             _evaluate_rows(obs, work, logits, values)
         return logits, values
@@ -321,7 +328,10 @@ def _evaluate(obs: Int8Array, work: _Workspace) -> int:
     row = int64(base_3(obs)) if has_cache else int64(0)
     if has_cache and work.is_evaluated[row] == 1:
         return row
-    cells, count, logits, value = len(obs), len(work.permutations), work.logits[row], 0.0
+    cells = len(obs)
+    count = len(work.permutations)
+    logits = work.logits[row]
+    value = 0.0
     for cell in range(cells):
         logits[cell] = 0.0
     for image in range(count):
@@ -333,7 +343,8 @@ def _evaluate(obs: Int8Array, work: _Workspace) -> int:
         value += math.tanh(np.float64(outputs[cells]))
     for cell in range(cells):
         logits[cell] /= count
-    work.values[row], work.is_evaluated[row] = value / count, 1
+    work.values[row] = value / count
+    work.is_evaluated[row] = 1
     return row
 
 

@@ -100,8 +100,10 @@ def play_games(
         The training examples, game by game.
     """
     count = len(numbers)
-    (cells, mover), stones = Boards.start(game, count), np.zeros(count, np.int64)
-    keys, outcome = np.zeros(count, np.uint64), np.full(count, NOT_OVER, np.int8)
+    cells, mover = Boards.start(game, count)
+    stones = np.zeros(count, np.int64)
+    keys = np.zeros(count, np.uint64)
+    outcome = np.full(count, NOT_OVER, np.int8)
     begin_rows(cells, mover, stones, keys, key, np.arange(numbers.start, numbers.stop))
     games = SelfPlayGames(config, game, evaluator, keys)
     while len(rows := np.flatnonzero(outcome == NOT_OVER)):
@@ -126,8 +128,12 @@ class SelfPlayGames:
     def __init__(
         self, config: AlphaZeroConfig, game: Game, evaluator: Evaluator, keys: UInt64Array
     ) -> None:
-        self.config, self.game, self.evaluator, self.keys = config, game, evaluator, keys
-        first, longest = np.zeros(len(keys), np.int64), config.opening_for(game)
+        self.config = config
+        self.game = game
+        self.evaluator = evaluator
+        self.keys = keys
+        first = np.zeros(len(keys), np.int64)
+        longest = config.opening_for(game)
         self._openings = (uniforms(keys, OPENING, first) * (longest + 1)).astype(
             np.int64
         )  # in random moves
@@ -144,7 +150,8 @@ class SelfPlayGames:
         Returns:
             The moves int64[G].
         """
-        keys, stones = self.keys[rows], np.count_nonzero(boards.cells, axis=1)
+        keys = self.keys[rows]
+        stones = np.count_nonzero(boards.cells, axis=1)
         policy, values, selected = self._search(boards, keys, stones)
         is_random = uniforms(keys, STREAM_EXPLORE, stones) < self.config.epsilon
         legal = normalise(boards.legal(self.game))
@@ -171,7 +178,9 @@ class SelfPlayGames:
         """Return the improved policy float64[G, cells], the values float64[G], and the selected
         moves of a search.
         """
-        config, shape, cells = self.config, boards.cells.shape, self.game.cells
+        config = self.config
+        shape = boards.cells.shape
+        cells = self.game.cells
         game = self.game if config.chance_nodes else dataclasses.replace(self.game, skip_chance=0.0)
         if config.search == "gumbel":
             each = (stones[:, None] * cells + np.arange(cells)).ravel()
@@ -251,23 +260,27 @@ class SelfPlay(TrainingLoop):
         self, learner: AlphaZero, games: int, *, batch: int, seed: int, cluster: str = ""
     ) -> None:
         super().__init__(learner, games, batch)
-        self._seed, self._workers = seed, cluster or learner.config.jobs
+        self._seed = seed
+        self._workers = cluster or learner.config.jobs
         check_jobs(self._workers)  # before a run has a folder
         if cluster:
             connect(cluster)  # once, not in every step
-        config, cells = learner.config, learner.game.cells
+        config = learner.config
+        cells = learner.game.cells
         parallel = min(batch, games) if self._workers == 1 else BLOCK
         trees = parallel * Tree.num_bytes(config.simulations + 1, 2, cells)
         check_memory(trees, f"simulations={config.simulations:,} in {parallel:,} games at a time")
         hidden: list[Activation] = ["relu" for _ in config.layers_for(learner.game)]
         rates = config.learning_rate, config.learning_rate_decay
         self.net = TFNet(config.name, learner.weights, [*hidden, "linear"], *rates, fused_bias=True)
-        boards, states = (None, None, cells), (None, None, len(learner.lines))
+        boards = (None, None, cells)
+        states = (None, None, len(learner.lines))
         targets = (boards, "float32"), ((None, None), "float32")
         self._update = self.net.compile(
             self._steps, (boards, "int8"), (states, "int8"), *targets, ((None,), "float32")
         )
-        no_obs, no_numbers = np.zeros((0, cells), np.int8), np.zeros(0)
+        no_obs = np.zeros((0, cells), np.int8)
+        no_numbers = np.zeros(0)
         no_targets = no_obs.astype(np.float32), no_numbers.astype(np.float32)
         self.replay = TrainingExamples(no_obs, *no_targets, no_numbers)
         self._permutations = symmetries(learner.game, config.symmetries)
@@ -283,7 +296,8 @@ class SelfPlay(TrainingLoop):
 
     def step(self) -> None:
         """Play a batch of games and make its updates."""
-        learner, config = self.learner, self.learner.config
+        learner = self.learner
+        config = self.learner.config
         numbers = range(self.done.games, min(self.done.games + self.batch, self.games))
         play = partial(play_block, config, learner.game, learner.state, self._seed)
         size = len(numbers) if self._workers == 1 else BLOCK
@@ -317,7 +331,8 @@ class SelfPlay(TrainingLoop):
         """Draw batches [updates, batch_size], with replacement, each position under a random
         symmetry.
         """
-        config, (obs, policy, value, no_results) = self.learner.config, self.replay
+        config = self.learner.config
+        obs, policy, value, no_results = self.replay
         shape = config.gradient_steps, config.batch_size
         rows = rng.integers(0, len(value), shape)
         images = self._permutations[rng.integers(0, len(self._permutations), shape)]
@@ -358,7 +373,9 @@ class SelfPlay(TrainingLoop):
         """Return the loss, the policy's mean cross entropy over legal moves, and the value's mean
         squared error.
         """
-        net, tf, config = self.net, self.net.tf, self.learner.config
+        net = self.net
+        tf = self.net.tf
+        config = self.learner.config
         num_lines, length = self.learner.lines.shape
         one_hot = tf.one_hot(
             tf.cast(states, tf.int32) - 1, 2 * length - 1
