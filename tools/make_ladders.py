@@ -16,6 +16,7 @@ from typing import Any
 
 import tyro
 from msgspec import convert
+from msgspec.structs import asdict, replace
 
 from ttt_apps.cli.versions import make_provenance
 from ttt_apps.evaluate.ladder import rung_row
@@ -88,10 +89,8 @@ def measure_ladder(
     Raises:
         ValueError: an invalid number of games; another process that works in the folder.
     """
-    check_games(plan.games, least=0)
-    rungs = plan.rungs
-    game = plan.game.to_dict()
-    own = (f"{name}.json",)
+    check_games(plan.games, smallest=0)
+    rungs, game, own = plan.rungs, plan.game.to_dict(), (f"{name}.json",)
     pairings = list(combinations(range(len(rungs)), 2))
     units: list[Unit] = [
         {
@@ -152,19 +151,17 @@ def _measure(unit: Unit) -> dict[str, Any]:
     measure_move_costs(
         game, unit["costed"]
     )  # compiled code is cached on disk and is not part of the cost
-    return measure_move_costs(game, unit["costed"])[0]._asdict()
+    return asdict(measure_move_costs(game, unit["costed"])[0])
 
 
 def to_markdown(ladder: Ladder) -> str:
     """Format a ladder as a Markdown table."""
-    fronts = pareto_front(
-        [rung["rating"] for rung in ladder.rungs],
-        [rung["cost"]["cpu_s_per_move"] for rung in ladder.rungs],
-    )
-    rows = [
-        rung_row({**rung, "spec": f"`{rung['spec']}`"}) | {"Pareto front": "yes" if front else ""}
-        for rung, front in zip(ladder.rungs, fronts, strict=True)
-    ]
+    seconds = [rung.cost.cpu_s_per_move for rung in ladder.rungs]
+    fronts = pareto_front(ladder.ratings, seconds)
+    rows = []
+    for rung, front in zip(ladder.rungs, fronts, strict=True):
+        quoted = replace(rung, spec=f"`{rung.spec}`")
+        rows.append({**rung_row(quoted), "Pareto front": "yes" if front else ""})
     return "\n".join(
         markdown_rows([list(rows[0]), *([cell or "" for cell in row.values()] for row in rows)])
     )

@@ -180,12 +180,12 @@ def tournament_rows(files):
     settings = MatchSettings(tiny.GAME, (*PLAYERS, "table"), luck_correction="exact")
     result = run_tournament(settings, Path("again"), {}, pairs=4, anchor="random")
     scores, players = result.scores, result.players
-    ranked = sorted(range(3), key=lambda index: -players[index]["rating"].mean)
+    ranked = sorted(range(3), key=lambda index: -players[index].rating.mean)
     for place, row in enumerate(ranked, 1):
         shares = [
             f"{scores[row, column].rate('score').mean:.3f}" for column in ranked if column != row
         ]
-        yield f"{place} {players[row]['spec']}", number(players[row]["rating"]._asdict()), *shares
+        yield f"{place} {players[row].spec}", number(players[row].rating._asdict()), *shares
 
 
 @case("match random win-or-block --sprt -10 10 --games=64 --out=OUT --no-report")
@@ -227,18 +227,16 @@ def explained_rows(files):
 @case("ladder", board=False)
 def rung_rows(files):
     for rung in ladder.read_ladder("3x3").rungs:
-        losses, cost = (
-            (f"{rung[name]:.4f}" for name in LOSSES),
-            f"{1e6 * rung['cost']['cpu_s_per_move']:,.3g}",
-        )
-        yield rung["spec"], f"{rung['rating']:.0f}", "exact", *losses, cost
+        losses = (f"{getattr(rung, name):.4f}" for name in LOSSES)
+        cost = f"{1e6 * rung.cost.cpu_s_per_move:,.3g}"
+        yield rung.spec, f"{rung.rating:.0f}", "exact", *losses, cost
 
 
 @case("ladder win-or-block", board=False)
 def place_rows(files):
     for rung in ladder.read_ladder("3x3").rungs:
-        result = exact.match_outcome(Game(), PLAYERS[1], rung["spec"])
-        yield rung["spec"], number(rung["rating"]), *map(number, result[:3])
+        result = exact.match_outcome(Game(), PLAYERS[1], rung.spec)
+        yield rung.spec, number(rung.rating), *map(number, result[:3])
 
 
 @case("plot RUN", board=False)

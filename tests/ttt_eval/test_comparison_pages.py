@@ -10,22 +10,23 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from pages import check_in_browser, in_browser, page_of_result
 
 from ttt_apps.evaluate import main as evaluate
 from ttt_envs.game.boards import coordinate
 from ttt_envs.game.game import Game
 from ttt_eval.exact.strength import differences_within
-from ttt_eval.matches.ladder import Ladder, rate_policy
+from ttt_eval.matches.ladder import Ladder, Rung, rate_policy
+from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.matches.score import Score
-from ttt_eval.matches.sprt import SPRT, describe_test
-from ttt_eval.matches.tournament import bradley_terry, describe_tournament
+from ttt_eval.matches.sprt import SPRT, summarize_test
+from ttt_eval.matches.tournament import bradley_terry, summarize_tournament
 from ttt_eval.reports.formats import duration, format_elo, format_interval, likelihood, number
-from ttt_eval.reports.pages import write_page
+from ttt_eval.reports.pages import MAX_BYTES, read_result, write_page
 from ttt_eval.reports.parts import interval_cells
-from ttt_eval.reports.results import MAX_BYTES
 from ttt_eval.runs.run_files import REPORT
-from ttt_eval.runs.sweep import RunResult, write_sweep
+from ttt_eval.runs.sweep import SweepResult, SweepRun, tabulate_runs
 from ttt_eval.store.result_store import RESULT
 from ttt_eval.store.statistics import Interval, interval_from_seeds
 
@@ -53,7 +54,9 @@ def score_of(pairs):
 def sprt(pairs=WON, a="win-or-block", b="random", differences=None):
     score, test = score_of(pairs), SPRT(0, 30)
     settings = {**SETTINGS, "a": a, "b": b, "most_games": 4000, "clock": "9+1"}
-    return describe_test(test, score, [(100, test.decide(score).llr)], settings, differences)
+    path = [(100, test.decide(score).llr)]
+    result = summarize_test(test, score, path, **settings)
+    return {**result.to_dict(), "differences": differences}
 
 
 def tournament(
@@ -64,14 +67,14 @@ def tournament(
         {pairing: (score.pentanomial, 1.0) for pairing, score in results.items()}, 3, draws=100
     )
     settings = {**SETTINGS, "games_per_pairing": 200}
-    return describe_tournament(dict.fromkeys(players, ""), results, ratings, settings, differences)
+    result = summarize_tournament(dict.fromkeys(players, ""), results, ratings, **settings)
+    return {**result.to_dict(), "differences": differences}
 
 
 def ladder():
-    cost = {"cpu_s_per_move": 1e-6, "setup_cpu_s": 0.1, "peak_rss_bytes": 10**8, "own_bytes": 10**6}
-    exact = {"exploitability": 0.1, "regret": 0.1, "cost": cost}
+    cost = MoveCost(1e-6, 0.1, 10**8, 10**6)
     rungs = [
-        {"spec": spec, **exact, **dict.fromkeys(("rating", "low", "high"), elo)}
+        Rung(spec, elo, elo, elo, cost, exploitability=0.1, regret=0.1)
         for spec, elo in (("random", 0.0), ("win-or-block", 200.0), ("optimal", 320.0))
     ]
     data = {
@@ -87,23 +90,22 @@ def ladder():
         "small", SKIP, rungs, {**data, "provenance": PROVENANCE, "sha256": "0"}, "small.json"
     )
     placed = rate_policy("optimal:epsilon=0.2", small, PROVENANCE, costs=False)
-    placed |= {"front": True, "cost": {**cost, "cpu_s_per_move": 3.14e-6}}
-    for rung in placed["rungs"]:
-        rung |= {
-            "cpu_s_per_move_here": 2e-6 + rung["rating"] * 1e-8,
-            "front": rung["spec"] == "optimal",
-        }
-    return placed
+    placed.front = True
+    placed.cost = replace(cost, cpu_s_per_move=3.14e-6)
+    for rung in placed.rungs:
+        rung.cpu_s_per_move_here = 2e-6 + rung.rating * 1e-8
+        rung.front = rung.spec == "optimal"
+    return placed.to_dict()
 
 
-def sweep(folder):
+def sweep():
     rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
     values, other = (
         ((0.2, 0.21, 0.19), (0.4, 0.41, 0.39)),
         {"cpu_s": 3.0, "peak_rss_bytes": 2.0**28},
     )
     trained = [
-        RunResult(
+        SweepRun(
             row,
             seed,
             {"exploitability": value, "score_against_random": 0.9, **other},
@@ -112,19 +114,20 @@ def sweep(folder):
         for row in (1, 0)
         for seed, value in enumerate(values[row])
     ]
-    write_sweep(folder, "steps.toml", PROVENANCE, rows, trained)
-    return json.loads((folder / RESULT).read_text())
+    table = tabulate_runs(rows, trained)
+    result = SweepResult(source="steps.toml", table=table, runs=trained, provenance=PROVENANCE)
+    return json.loads(json.dumps(result.to_dict()))
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
+def results():
     """A result of each kind."""
     result = differences_within(SKIP, "win-or-block", "random")
     return {
         "sprt": sprt(differences=result),
         "tournament": tournament(differences={"a": 1, "b": 0, "positions": result}),
         "ladder": ladder(),
-        "sweep": sweep(tmp_path_factory.mktemp("sweep")),
+        "sweep": sweep(),
     }
 
 
@@ -147,6 +150,15 @@ def test_a_page_has_its_sections_and_pictures(tmp_path, results, kind):
         for svg in svgs
         for text in ElementTree.fromstring(svg).iter("text")
     }
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_a_stored_result_is_read_and_written_again(tmp_path, results, kind):
+    data = json.loads(json.dumps(results[kind]))
+    (tmp_path / RESULT).write_text(json.dumps(data))
+    result = read_result(tmp_path)
+    result.write(tmp_path)
+    assert json.loads((tmp_path / RESULT).read_text()) == data
 
 
 def test_forfeited_games_are_reported(tmp_path, results):

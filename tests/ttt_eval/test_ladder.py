@@ -15,6 +15,7 @@ from ttt_eval.matches import ladder as rate
 from ttt_eval.matches.ladder import (
     ANCHOR,
     LADDER_FOLDER,
+    LadderResult,
     ladder_name,
     pairing_seed,
     pareto_front,
@@ -72,54 +73,52 @@ def test_random_is_0_and_perfect_play_is_highest(measured):
     ladder = measured["exact"]
     first, *_, best = ladder.rungs
     assert ladder.exact
-    assert [rung["rating"] for rung in ladder.rungs] == sorted(
-        rung["rating"] for rung in ladder.rungs
-    )
-    assert (first["spec"], first["rating"], best["spec"], best["regret"]) == (
+    assert [rung.rating for rung in ladder.rungs] == sorted(rung.rating for rung in ladder.rungs)
+    assert (first.spec, first.rating, best.spec, best.regret) == (
         ANCHOR,
         0,
         "optimal",
         0,
     )
-    assert best["exploitability"] < 1e-12 < first["exploitability"]
-    assert all(rung["low"] == rung["rating"] == rung["high"] for rung in ladder.rungs)
+    assert best.exploitability < 1e-12 < first.exploitability
+    assert all(rung.low == rung.rating == rung.high for rung in ladder.rungs)
 
 
 def test_rating_of_a_rung_is_its_own(measured):
     for ladder, rung in ((each, rung) for each in measured.values() for rung in each.rungs):
-        result = place(str(rung["spec"]), ladder, games=200, seed=7)
-        assert result["exact"] == ladder.exact
-        if result["exact"]:
-            assert result["rating"]["mean"] == pytest.approx(rung["rating"], abs=0.01)
-            assert result["exploitability"] == pytest.approx(rung["exploitability"], abs=1e-12)
+        result = place(str(rung.spec), ladder, games=200, seed=7)
+        assert result.exact == ladder.exact
+        if result.exact:
+            assert result.rating.mean == pytest.approx(rung.rating, abs=0.01)
+            assert result.exploitability == pytest.approx(rung.exploitability, abs=1e-12)
         else:
-            assert result["rating"]["low"] < rung["rating"] < result["rating"]["high"]
+            assert result.rating.low < rung.rating < result.rating.high
 
 
 def test_intervals_include_the_uncertainty_of_rungs_and_shrink_with_games(measured):
     ladder = measured["sampled"]
-    few, many = (place("win-or-block", ladder, games=games)["rating"] for games in (20, 200))
+    few, many = (place("win-or-block", ladder, games=games).rating for games in (20, 200))
     fixed = replace(ladder, data={**ladder.data, "games": 0})
-    held = place("win-or-block", fixed, games=200)["rating"]
-    assert held["mean"] == many["mean"]
-    assert held["high"] - held["low"] < many["high"] - many["low"] < few["high"] - few["low"]
+    held = place("win-or-block", fixed, games=200).rating
+    assert held.mean == many.mean
+    assert held.high - held.low < many.high - many.low < few.high - few.low
 
 
 def test_result_file(measured, tmp_path):
     ladder = measured["exact"]
     placement = place("optimal:epsilon=0.5", ladder, folder=tmp_path)
-    assert json.loads((tmp_path / RESULT).read_text()) == placement
-    for result, spec in zip(placement["results"], ladder.specs, strict=True):
-        assert (result["win"], result["draw"], result["loss"]) == match_outcome(
-            GAME, "optimal:epsilon=0.5", spec
-        )
-    assert 0 < len(placement["worst_positions"]) <= rate.MAX_WORST_POSITIONS
+    data = json.loads((tmp_path / RESULT).read_text())
+    assert data == placement.to_dict()
+    assert LadderResult.from_dict(data, tmp_path) == placement
+    for result, spec in zip(placement.results, ladder.specs, strict=True):
+        shares = match_outcome(GAME, "optimal:epsilon=0.5", spec)
+        assert (result.win, result.draw, result.loss) == shares
+    assert 0 < len(placement.worst_positions) <= rate.MAX_WORST_POSITIONS
 
 
 def test_pareto_front():
     # cheapest, weaker at the same cost, strong, as strong and dearer
     assert pareto_front([0, -5, 300, 300], [2, 2, 3, 4]) == [True, False, True, False]
-    assert pareto_front([0, 100], None) == [None, None]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -140,14 +139,14 @@ def test_stored_ladder_is_complete_and_in_order(name):
         assert result["exact"] == ladder.exact
         assert sum(result["pentanomial"] or []) * 2 == result["games"] == plan.games
     for rung in ladder.rungs:
-        assert isinstance(rung["spec"], FromFile)
-        assert rung["low"] <= rung["rating"] <= rung["high"]
-        assert (rung["exploitability"] is not None) == (rung["spec"] in plan.graded)
-        assert rung["cost"]["cpu_s_per_move"] > 0
-    assert (ladder.rungs[0]["spec"], ladder.rungs[0]["rating"]) == (ANCHOR, 0)
+        assert isinstance(rung.spec, FromFile)
+        assert rung.low <= rung.rating <= rung.high
+        assert (rung.exploitability is not None) == (rung.spec in plan.graded)
+        assert rung.cost.cpu_s_per_move > 0
+    assert (ladder.rungs[0].spec, ladder.rungs[0].rating) == (ANCHOR, 0)
     for lower, upper in pairwise(ladder.rungs):
-        assert lower["high"] < upper["low"]
-        assert lower["rating"] + 10 < upper["rating"]
+        assert lower.high < upper.low
+        assert lower.rating + 10 < upper.rating
 
 
 @pytest.mark.parametrize(
@@ -218,4 +217,4 @@ def test_ladder_is_measured_by_the_tool_and_used(tmp_path, capsys, monkeypatch):
     make_ladders.main(("tiny",), out=tmp_path)
     path = tmp_path / "tiny" / "tiny.json"
     assert (capsys.readouterr().out, read_ladder(path).data["games"]) == (f"written: {path}\n", 40)
-    assert place("optimal", read_ladder(path), games=40)["rating"]["mean"] > 0
+    assert place("optimal", read_ladder(path), games=40).rating.mean > 0

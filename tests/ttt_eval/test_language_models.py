@@ -70,7 +70,8 @@ def play(model, settings, opponent, games):
 
 def evaluate_games(model, settings, opponent, games, **options):
     settings, interview = replace(settings, opponent=opponent), interview_of(settings.game, model)
-    return evaluate_model(interview, settings, games=games, positions=False, **options)["games"]
+    result = evaluate_model(interview, settings, games=games, positions=False, **options)
+    return result.to_dict()["games"]
 
 
 def env_game(game, model, opponent, seed, seat):
@@ -125,6 +126,7 @@ class Named(Policy):
 def test_the_exact_strength_is_that_of_the_policy(model):
     settings, interview = TextGameConfig(SMALL, illegal="random"), interview_of(SMALL, model)
     result = evaluate_model(interview, settings, games=0, positions=True)
+    result = result.to_dict()
     policy, part = Named(SMALL, model), result["positions"]
     exact, moves = part["exact"], part["moves"]
     assert exact["exploitability"] == pytest.approx(exploitability(SMALL, policy), abs=1e-12)
@@ -399,7 +401,8 @@ def test_a_stopped_evaluation_continues_and_asks_nothing_twice(sent, tmp_path):
 def assert_whole(result, game, games):
     """Assert that a result is that of asking the model directly."""
     settings = TextGameConfig(game, opponent="optimal")
-    whole = evaluate_model(interview_of(game, "random"), settings, games=games, positions=True)
+    interview = interview_of(game, "random")
+    whole = evaluate_model(interview, settings, games=games, positions=True).to_dict()
     assert [result[name] for name in ("games", "positions")] == [
         whole[name] for name in ("games", "positions")
     ]

@@ -98,17 +98,20 @@ def test_runs_are_aggregated_over_seeds(tmp_path):
     rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
     regrets = {(1, 0): 0.2, (0, 1): 0.3, (0, 0): 0.1}
     runs = [
-        sweep.RunResult(*key, {"regret": value}, "runs/{}-{}".format(*key))
+        sweep.SweepRun(*key, {"regret": value}, "runs/{}-{}".format(*key))
         for key, value in regrets.items()
     ]
     table = sweep.tabulate_runs(rows, runs)
-    assert table[0]["regret"] == interval_from_seeds([0.1, 0.3], bounds=(0.0, 2.0))._asdict()
+    assert table[0].numbers == {"regret": interval_from_seeds([0.1, 0.3], bounds=(0.0, 2.0))}
     (agree,) = sweep.tabulate_runs(
-        rows[:1], [sweep.RunResult(0, seed, {"exploitability": 0.0}) for seed in range(3)]
+        rows[:1], [sweep.SweepRun(0, seed, {"exploitability": 0.0}) for seed in range(3)]
     )
-    assert agree["exploitability"]["high"] == pytest.approx(1 - 0.05 ** (1 / 3))  # its maximum is 1
-    sweep.write_sweep(tmp_path, "sweep.toml", {"code": "x"}, rows, runs)
-    assert write_table(tmp_path) == [
+    assert agree.numbers["exploitability"].high == pytest.approx(
+        1 - 0.05 ** (1 / 3)
+    )  # its maximum is 1
+    result = sweep.SweepResult(source="sweep.toml", table=table, runs=runs, folder=tmp_path)
+    result.write(tmp_path)
+    assert write_table(result) == [
         ["epsilon", "seeds", "regret"],
         [
             "0.1",
@@ -120,6 +123,7 @@ def test_runs_are_aggregated_over_seeds(tmp_path):
     data = json.loads((tmp_path / "result.json").read_text())
     assert data["table"][1] == {"options": rows[1], "seeds": 1, "regret": {"mean": 0.2}}
     assert set(data["table"][0]["regret"]) == {"mean", "low", "high"}
+    assert sweep.SweepResult.from_dict(data, tmp_path) == result
     assert "| 0.3 | 0 | 0.2000 |" in (tmp_path / "table.md").read_text()
 
 

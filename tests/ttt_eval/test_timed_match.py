@@ -115,7 +115,7 @@ def test_sequential_test_with_a_clock(tmp_path):
         SPRT(0, 200),
     )
     result = run_sprt(match, test, tmp_path, {}, pairs=8)
-    assert (result.games, result.raw["clock"]) == (16, "5+0.1")
+    assert (result.games, result.clock) == (16, "5+0.1")
 
 
 # --------------------------------------------------------------------------------------------------

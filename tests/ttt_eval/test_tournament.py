@@ -153,7 +153,7 @@ def test_all_pairings_are_played_with_the_same_keys(done):
         if "mcts" not in PLAYERS[j]:
             np.testing.assert_array_equal(score.pairs, (parts[0] + parts[1]).pairs)
     assert len(scores) == 6
-    assert result.players[0]["rating"].high < result.players[1]["rating"].low
+    assert result.players[0].rating.high < result.players[1].rating.low
     np.testing.assert_array_equal(scores[1, 0].pentanomial, scores[0, 1].pentanomial[::-1])
     np.testing.assert_array_equal(scores[1, 0].table, scores[0, 1].table[::-1, ::-1])
     players = json.loads(done[1])["players"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import tyro
+from msgspec.structs import asdict
 from rich.table import Table
 
 from ttt_apps.cli import options as cli
@@ -80,11 +80,15 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
                 folder=self.out,
                 progress=progress,
             )
-        strength = describe_losses(result) if result["exact"] else None
-        facts = {"rating": result["rating"], "exactly": strength, "cost": result["cost"]}
+        losses = {name: getattr(result, name) for name in LOSSES}
+        facts = {
+            "rating": result.rating._asdict(),
+            "exactly": describe_losses(losses) if result.exact else None,
+            "cost": None if result.cost is None else asdict(result.cost),
+        }
         parts = _place_table(ladder, result), cli.facts_table(facts)
         if self.out is None:
-            cli.show(result, *parts, json=self.json)
+            cli.show(result.to_dict(), *parts, json=self.json)
         else:
             self.show_folder(self.out, *parts)
 
@@ -94,40 +98,43 @@ def _title(ladder: ladders.Ladder) -> str:
     return f"the ladder {ladder.name}, {ladder.game}: {how}"
 
 
-def rung_row(rung: Mapping[str, Any]) -> dict[str, Any]:
+def rung_row(rung: ladders.Rung) -> dict[str, str | None]:
     """Return the cells of a rung in the table of a ladder."""
-    cost = rung["cost"]
+    losses = {name: getattr(rung, name) for name in LOSSES}
     return {
-        "reference policy": rung["spec"],
-        "rating": f"{rung['rating']:.0f}",
-        "95%": "exact"
-        if rung["low"] == rung["high"]
-        else f"{rung['low']:.0f} to {rung['high']:.0f}",
-        **{name: None if rung.get(name) is None else f"{rung[name]:.4f}" for name in LOSSES},
-        "CPU, us a move": f"{1e6 * cost['cpu_s_per_move']:,.3g}",
-        "memory, MiB": f"{cost['own_bytes'] / 2**20:,.0f}",
+        "reference policy": rung.spec,
+        "rating": f"{rung.rating:.0f}",
+        "95%": "exact" if rung.low == rung.high else f"{rung.low:.0f} to {rung.high:.0f}",
+        **{name: None if loss is None else f"{loss:.4f}" for name, loss in losses.items()},
+        "CPU, us a move": f"{1e6 * rung.cost.cpu_s_per_move:,.3g}",
+        "memory, MiB": f"{rung.cost.own_bytes / 2**20:,.0f}",
     }
 
 
-def _place_table(ladder: ladders.Ladder, result: Mapping[str, Any]) -> Table:
+def _place_table(ladder: ladders.Ladder, result: ladders.LadderResult) -> Table:
     """Return a table of the results against all rungs, with the policy at its place between
     them.
     """
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
-            "reference policy": rung["spec"],
-            "rating": rung["rating"],
-            **{name: against[name] for name in ("win", "draw", "loss", "expected")},
-            "score": against["score"]["mean"],
-            "CPU, s a move": rung["cpu_s_per_move_here"],
-            "Pareto front": rung["front"],
+            "reference policy": rung.spec,
+            "rating": rung.rating,
+            "win": against.win,
+            "draw": against.draw,
+            "loss": against.loss,
+            "expected": against.expected,
+            "score": against.score.mean,
+            "CPU, s a move": rung.cpu_s_per_move_here,
+            "Pareto front": rung.front,
         }
-        for rung, against in zip(result["rungs"], result["results"], strict=True)
+        for rung, against in zip(result.rungs, result.results, strict=True)
     ]
-    cost = result["cost"] or {}
-    placed = {"reference policy": f"> {result['policy']}", "rating": result["rating"]["mean"]}
-    rows.append(
-        {**placed, "CPU, s a move": cost.get("cpu_s_per_move"), "Pareto front": result["front"]}
-    )
+    placed = {
+        "reference policy": f"> {result.policy}",
+        "rating": result.rating.mean,
+        "CPU, s a move": None if result.cost is None else result.cost.cpu_s_per_move,
+        "Pareto front": result.front,
+    }
+    rows.append(placed)
     rows.sort(key=lambda row: -row["rating"])
-    return cli.rows_table(rows, title=f"{result['policy']} against {_title(ladder)}")
+    return cli.rows_table(rows, title=f"{result.policy} against {_title(ladder)}")

@@ -21,13 +21,12 @@ from ttt_apps.training.options import folder_name
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import cache_root
 from ttt_envs.core.checks import check_range, name_place
-from ttt_envs.core.files import parse_json, read_bounded, write_json
+from ttt_envs.core.files import parse_json, read_bounded
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.language_models.asking import TIMEOUT_S, Interview, Sampling, make_ask, open_answers
-from ttt_eval.language_models.results import estimate_usage, evaluate_model
+from ttt_eval.language_models.results import TokenUsage, estimate_usage, evaluate_model
 from ttt_eval.matches.luck import check_correction
 from ttt_eval.store.metrics import write_rows
-from ttt_eval.store.result_store import RESULT
 
 DEFAULT_GAMES = 100
 UNPRINTED_KEYS = ("pairs", "corrected", "moves", "blunders", "exact")
@@ -165,11 +164,15 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         if result is None:
             self._write_prompts(interview, self.prompts or out / "prompts.jsonl", path)
             return
-        result["new"] |= self._cost(result["new"])
-        source = {"endpoint": self.endpoint or None, "answers": self.answers and str(self.answers)}
-        write_json(out / RESULT, {**result, **source, "provenance": make_provenance()})
+        new = result.to_dict()["new"]
+        new |= self._cost(new)
+        result.new = TokenUsage(**new)
+        result.endpoint = self.endpoint or None
+        result.answers = None if self.answers is None else str(self.answers)
+        result.provenance = make_provenance()
+        result.write(out)
         self.show_folder(
-            out, *_tables(result), _usage_table(result["new"], "requested by this call", "cost")
+            out, *_tables(result.to_dict()), _usage_table(new, "requested by this call", "cost")
         )
 
     def _cost(self, usage: Mapping[str, int]) -> dict[str, float]:

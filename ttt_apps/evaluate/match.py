@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
+from msgspec import UNSET
 from rich.table import Table
 from tyro.constructors import PrimitiveConstructorSpec
 
@@ -20,18 +21,16 @@ from ttt_apps.cli.versions import make_provenance
 from ttt_apps.training.options import changed_values, folder_name
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.files import write_json
 from ttt_envs.game.game import Game
-from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches import sprt, tournament
-from ttt_eval.matches.elo import elo_to_dict
+from ttt_eval.matches.elo import elo_to_dict, likelihood_of_superiority
 from ttt_eval.matches.games import append_games, new_games
 from ttt_eval.matches.luck import check_correction
 from ttt_eval.matches.match import MatchSettings, play_blocks
 from ttt_eval.matches.openings import Openings
+from ttt_eval.matches.results import MatchResult, compare_moves
 from ttt_eval.matches.score import Score
 from ttt_eval.reports.matches import describe_decision
-from ttt_eval.store.result_store import RESULT
 
 FACTS = (
     "score",
@@ -194,15 +193,16 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         if self.out is None:
             cli.show(data, *parts, json=self.json)
             return
-        differences = differences_within(game, a, b)
-        stored = {
-            **settings,
-            **data,
+        result = MatchResult(
+            **match.describe_pair() | {"clock": self.clock or None},
             **score.to_record(),
-            "differences": differences,
-            "provenance": make_provenance(),
-        }
-        write_json(self.out / RESULT, stored)
+            score=score.rate("score"),
+            likelihood_of_superiority=likelihood_of_superiority(score),
+            differences=compare_moves(game, a, b),
+            times=data.get("times", UNSET),
+            provenance=make_provenance(),
+        )
+        result.write(self.out)
         self.show_folder(self.out, *parts)
 
     def _play_test(self, elo0: float, elo1: float) -> None:
@@ -234,7 +234,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         if result.accepted is None:
             cli.warn("the test is undecided: allow more games with --games")
         sentences = [describe_decision(result), _describe_ratio(result.decision)]
-        self.show_folder(folder, *_score_tables(title, result.raw), *sentences)
+        self.show_folder(folder, *_score_tables(title, result.to_dict()), *sentences)
 
     def _play_tournament(self) -> None:
         match, pairs = self._settings(), (self.games or 1_000) // 2
@@ -259,9 +259,10 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         for (i, j), score in scores.items():
             if i < j:
                 _note_forfeits(score, self.players[i], self.players[j])
-        order = sorted(range(len(self.players)), key=lambda i: -result.players[i]["rating"].mean)
+        ratings = [player.rating for player in result.players]
+        order = sorted(range(len(self.players)), key=lambda i: -ratings[i].mean)
         rows = [
-            {"player": f"{place} {self.players[i]}", "Elo": result.players[i]["rating"].to_dict()}
+            {"player": f"{place} {self.players[i]}", "Elo": ratings[i].to_dict()}
             | {
                 str(other): None if i == j else _format_score(scores[i, j])
                 for other, j in enumerate(order, 1)

@@ -118,12 +118,20 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
                 postprocess=partial(_write_files, folder),
                 progress=progress,
             )
-        results = [
-            sweeps.RunResult(unit["row"], unit["seed"], row, place["run"])
+        runs = [
+            sweeps.SweepRun(unit["row"], unit["seed"], row, place["run"])
             for unit, row, place in zip(units, numbers, places, strict=True)
         ]
-        sweeps.write_sweep(folder, self.sweep.name, provenance, rows, results, trust=self.trust)
-        head, *texts = write_table(folder)
+        result = sweeps.SweepResult(
+            source=self.sweep.name,
+            trust=self.trust,
+            provenance=provenance,
+            table=sweeps.tabulate_runs(rows, runs),
+            runs=runs,
+            folder=folder,
+        )
+        result.write(folder)
+        head, *texts = write_table(result)
         table = [dict(zip(head, row, strict=True)) for row in texts]
         self.show_folder(
             folder,

@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET, Struct, UnsetType, convert, field
+from numpy.typing import NDArray
 
 from baselines.exact import MAX_SOLVER_CELLS, solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE
@@ -17,7 +19,7 @@ from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.game.boards import Boards, to_text
+from ttt_envs.game.boards import Boards, PositionValues, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.graph.estimate import boards_by_stones
 from ttt_envs.graph.layers import all_positions
@@ -27,8 +29,9 @@ from ttt_eval.exact.dynamic_programming import played_losses
 from ttt_eval.exact.strength import Choice, strength
 from ttt_eval.language_models.asking import Answer, Interview, Sampling
 from ttt_eval.language_models.credit import turn_credits
-from ttt_eval.matches.luck import OFF, make_correction
-from ttt_eval.matches.score import Forfeits, Score
+from ttt_eval.matches.luck import OFF, LuckCorrection, make_correction
+from ttt_eval.matches.results import ChosenMoves, Data, PlayedResult, Spec, to_json
+from ttt_eval.matches.score import Forfeits, Score, StoredCorrection, StoredForfeits
 
 MAX_POSITIONS = 200_000
 """Maximum number of positions that a model is asked about."""
@@ -42,6 +45,109 @@ CERTAIN = 1e3
 """Logit beside which a move of logit 0 has the probability exp(-1000), which is 0 in float64."""
 
 
+class MoveCounts(Struct):
+    """Numbers of moves and of answers."""
+
+    moves: int
+    """moves that the model named"""
+    regret: float | None
+    """mean loss of value by a move; None where the game is not solved"""
+    blunders: int | None
+    """moves that lose value"""
+    answers: int
+    illegal: int
+    illegal_share: float
+    problems: dict[str, int]
+    """number of illegal answers by kind"""
+
+
+class Blunder(ChosenMoves, kw_only=True):
+    """A position in which the model loses value."""
+
+    times: int | None = 1
+    """number of moves there"""
+
+
+class ExactResult(Struct, kw_only=True):
+    """Exact strength of a model that answers a question always alike."""
+
+    exploitability: float
+    regret: float | UnsetType = UNSET
+    gains: dict[str, float] | UnsetType = UNSET
+    """of a best response, by its seat"""
+    results: dict[str, dict[str, float]]
+    """shares of wins, draws and losses by opponent"""
+
+
+class ModelGames(Struct, kw_only=True):
+    """Results of the games of a model."""
+
+    pairs: list[list[int]]
+    forfeits: StoredForfeits | UnsetType = UNSET
+    corrected: StoredCorrection | UnsetType = UNSET
+    moves: MoveCounts
+    blunders: list[Blunder]
+
+    @property
+    def played(self) -> Score:
+        """The score of the model."""
+        return Score.from_stored(self.pairs, self.forfeits, self.corrected)
+
+    def to_dict(self) -> Data:
+        """Return JSON-ready data, with what follows from the pairs of games."""
+        return {**to_json(self), **self.played.to_dict()}
+
+
+class ModelPositions(Struct, kw_only=True):
+    """Results of the moves of a model in all positions."""
+
+    positions: int
+    """number of positions"""
+    without_move: int
+    """number of those in which it names no legal move"""
+    moves: MoveCounts
+    blunders: list[Blunder]
+    exact: ExactResult | None = None
+
+
+class TokenUsage(Struct, kw_only=True):
+    """Numbers of answers and of their tokens."""
+
+    answers: int
+    prompt_tokens: int
+    completion_tokens: int
+    truncated: int
+    cost: float | UnsetType = UNSET
+    """in the currency of the prices"""
+
+
+class LanguageModelResult(PlayedResult, tag="language-model", kw_only=True):
+    """A language model as a player."""
+
+    model: Spec
+    temperature: float
+    max_tokens: int
+    fields: Data = field(default_factory=dict)
+    """further fields of requests"""
+    opponent: Spec
+    presentation: str
+    illegal: str
+    games: ModelGames | None
+    positions: ModelPositions | None
+    usage: TokenUsage
+    """of all answers"""
+    new: TokenUsage | UnsetType = UNSET
+    """of the answers requested by the last call"""
+    endpoint: str | UnsetType | None = UNSET
+    answers: str | UnsetType | None = UNSET
+    """file of the answers"""
+
+    def to_dict(self) -> Data:
+        """Return the content of the file, JSON-ready; docs/files.md documents the keys."""
+        games = None if self.games is None else self.games.to_dict()
+        return {**super().to_dict(), "games": games}
+
+
 def evaluate_model(
     interview: Interview,
     settings: TextGameConfig,
@@ -49,8 +155,8 @@ def evaluate_model(
     games: int,
     positions: bool,
     luck_correction: str = OFF,
-) -> dict[str, Any] | None:
-    """Return the JSON-ready result of a model; docs/language-models.md documents the keys.
+) -> LanguageModelResult | None:
+    """Return the result of a model.
 
     Args:
         interview: has or asks for the answers.
@@ -66,37 +172,41 @@ def evaluate_model(
         ValueError: too many positions, or a request that has failed for good.
     """
     game, sampling = settings.game, interview.sampling
-    form = make_presentation(
-        settings.presentation, game, settings.seed
-    )  # of all games, whose seeds differ
+    # of all games, whose seeds differ
+    form = make_presentation(settings.presentation, game, settings.seed)
     settings = replace(settings, presentation=form)
     boards = reachable_positions(game) if positions else Boards.start(game, 0)
     texts = make_games(settings, games)
-    alone = vars(settings) | {"opponent": SELF}
+    shared = {**vars(settings), "opponent": SELF}
     answers = [
-        TextGame(**alone | {"start": boards.position(row)}) for row in range(len(boards.mover))
+        TextGame(**shared | {"start": boards.position(row)}) for row in range(len(boards.mover))
     ]
     interview.hold(texts)
     interview.hold(answers, single=True)
     if interview.missing:
         return None
-    turns = [text.turns[0] for text in answers]
-    return {
-        **{"format": 1, "kind": "language-model", "game": game.to_dict()},
-        **{
-            name: getattr(sampling, name)
-            for name in ("model", "temperature", "max_tokens", "fields")
-        },
-        **{name: str(getattr(settings, name)) for name in ("opponent", "presentation", "illegal")},
-        "seed": settings.seed,
-        "luck_correction": luck_correction,
-        "games": describe_games(settings, texts, luck_correction) if games else None,
-        "positions": describe_positions(game, boards, turns, sampling.deterministic)
-        if positions
-        else None,
-        "usage": count_tokens(interview.answers[key] for key in interview.requests),
-        "new": count_tokens(interview.answers[key] for key in interview.new),
-    }
+    of_games = of_positions = None
+    if games:
+        of_games = describe_games(settings, texts, luck_correction)
+    if positions:
+        turns = [text.turns[0] for text in answers]
+        of_positions = describe_positions(game, boards, turns, sampling.deterministic)
+    return LanguageModelResult(
+        game=game,
+        model=sampling.model,
+        temperature=sampling.temperature,
+        max_tokens=sampling.max_tokens,
+        fields=dict(sampling.fields),
+        opponent=str(settings.opponent),
+        presentation=str(settings.presentation),
+        illegal=str(settings.illegal),
+        seed=settings.seed,
+        luck_correction=luck_correction,
+        games=of_games,
+        positions=of_positions,
+        usage=count_tokens(interview.answers[key] for key in interview.requests),
+        new=count_tokens(interview.answers[key] for key in interview.new),
+    )
 
 
 def estimate_usage(
@@ -119,13 +229,15 @@ def estimate_usage(
     }
 
 
-def count_tokens(answers: Iterable[Answer]) -> dict[str, int]:
-    """Return JSON-ready sums over answers."""
-    rows = np.array([answer[1:] for answer in answers], np.int64).reshape(-1, 3)
-    return {
-        "answers": len(rows),
-        **dict(zip(Answer._fields[1:], rows.sum(axis=0).tolist(), strict=True)),
-    }
+def count_tokens(answers: Iterable[Answer]) -> TokenUsage:
+    """Return sums over answers."""
+    listed = list(answers)
+    return TokenUsage(
+        answers=len(listed),
+        prompt_tokens=sum(answer.prompt_tokens for answer in listed),
+        completion_tokens=sum(answer.completion_tokens for answer in listed),
+        truncated=sum(answer.truncated for answer in listed),
+    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -168,41 +280,38 @@ def named_cells(turns: Sequence[Turn]) -> Int64Array:
     return np.array([turn.action if turn.by == "answer" else -1 for turn in turns], np.int64)
 
 
-def describe_turns(game: Game, turns: Sequence[Turn]) -> dict[str, Any]:
-    """Return JSON-ready ``moves`` and ``blunders`` of turns; losses of value are known where the
+def describe_turns(game: Game, turns: Sequence[Turn]) -> tuple[MoveCounts, list[Blunder]]:
+    """Return the numbers of moves of turns, and the blunders; losses of value are known where the
     game is solved.
     """
     actions = named_cells(turns)
-    named, illegal = np.flatnonzero(actions >= 0), sum(len(turn.problems) for turn in turns)
-    regret, losing, blunders, answers = None, None, list[dict[str, Any]](), len(named) + illegal
-    if game.cells <= MAX_SOLVER_CELLS:
-        boards = Boards.from_positions([turn.position for turn in turns]).take(named)
-        values = solve(game).action_values(boards)
-        loss = played_losses(values, actions[named])
-        regret, losing = (
-            float(loss.mean()) if len(named) else None,
-            int((loss > VALUE_TOLERANCE).sum()),
-        )
-        blunders = describe_blunders(game, boards, actions[named], values)
+    named = np.flatnonzero(actions >= 0)
     kinds = Counter(problem.kind for turn in turns for problem in turn.problems)
-    moves: dict[str, Any] = {
-        "moves": len(named),
-        "regret": regret,
-        "blunders": losing,
-        "answers": answers,
-    }
-    moves |= {
-        "illegal": illegal,
-        "illegal_share": illegal / max(1, answers),
-        "problems": dict(sorted(kinds.items())),
-    }
-    return {"moves": moves, "blunders": blunders}
+    illegal = kinds.total()
+    answers = len(named) + illegal
+    counts = MoveCounts(
+        moves=len(named),
+        regret=None,
+        blunders=None,
+        answers=answers,
+        illegal=illegal,
+        illegal_share=illegal / max(1, answers),
+        problems=dict(sorted(kinds.items())),
+    )
+    if game.cells > MAX_SOLVER_CELLS:
+        return counts, []
+    boards = Boards.from_positions([turn.position for turn in turns]).take(named)
+    values = solve(game).action_values(boards)
+    losses = played_losses(values, actions[named])
+    counts.regret = float(losses.mean()) if len(named) else None
+    counts.blunders = int((losses > VALUE_TOLERANCE).sum())
+    return counts, describe_blunders(game, boards, actions[named], values)
 
 
 def describe_blunders(
     game: Game, boards: Boards, actions: Int64Array, values: Float64Array
-) -> list[dict[str, Any]]:
-    """Return the positions with the highest total loss of value, JSON-ready, the worst first.
+) -> list[Blunder]:
+    """Return the positions with the highest total loss of value, the worst first.
 
     Args:
         game: the game.
@@ -213,13 +322,17 @@ def describe_blunders(
     rows = defaultdict[str, list[int]](list)
     for row in range(len(actions)):
         rows[to_text(boards.position(row), game)].append(row)
-    blunders = []
-    for same in rows.values():
-        shares = np.bincount(actions[same], minlength=game.cells) / len(same)
-        choice = Choice(boards.position(same[0]), shares, None, values[same[0]])
-        if (choice.loss or 0.0) > VALUE_TOLERANCE:
-            blunders.append({**choice.to_dict(game), "times": len(same)})
-    return sorted(blunders, key=lambda blunder: -blunder["loss"] * blunder["times"])[:MAX_BLUNDERS]
+    blunders = list[tuple[float, Blunder]]()
+    for equal_rows in rows.values():
+        count = len(equal_rows)
+        shares = np.bincount(actions[equal_rows], minlength=game.cells) / count
+        choice = Choice(boards.position(equal_rows[0]), shares, None, values[equal_rows[0]])
+        loss = choice.loss or 0.0
+        if loss > VALUE_TOLERANCE:
+            data = {**choice.to_dict(game), "times": count}
+            blunders.append((loss * count, convert(data, Blunder, str_keys=True)))
+    blunders.sort(key=lambda entry: -entry[0])
+    return [blunder for _, blunder in blunders[:MAX_BLUNDERS]]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -228,34 +341,52 @@ def describe_blunders(
 
 def describe_games(
     settings: TextGameConfig, texts: Sequence[TextGame], luck_correction: str
-) -> dict[str, Any]:
-    """Return JSON-ready results of pairs of games: the score, without luck if ``luck_correction``
-    says so, and moves.
+) -> ModelGames:
+    """Return the results of pairs of games: the score, without luck if ``luck_correction`` says so,
+    and moves.
 
     The luck is that of :mod:`ttt_eval.matches.luck`: of skips, and of the opponent's draws where
     they are known.
     """
-    game, correction = settings.game, make_correction(luck_correction, settings.game)
-    results = (
-        np.array([text.outcome.result_index(text.seats[0]) for text in texts]).reshape(-1, 2).T
-    )
-    ends = [text.turns[-1] for text in texts if text.turns[-1].action < 0]
-    lost = sum(turn.by == "answer" for turn in ends)
-    first = next(
-        (turn.problems[-1].message if turn.problems else "it has given up" for turn in ends), ""
-    )
+    game = settings.game
+    seats = [text.seats[0] for text in texts]
+    results = [text.outcome.result_index(seat) for text, seat in zip(texts, seats, strict=True)]
     luck = None
+    correction = make_correction(luck_correction, game)
     if correction is not None:
         expected = correction.expected_values(make_policy(settings.opponent, game))
-        credits = [turn_credits(text.turns, text.seats[0], correction, expected) for text in texts]
-        luck = (
-            np.array([sum(credit.luck for credit in of_game) for of_game in credits])
-            .reshape(-1, 2)
-            .T
-        )
-    score = Score.from_games(results, luck, forfeits=Forfeits(lost, len(ends) - lost, first))
-    turns = [turn for text in texts for turn in text.turns if turn.position.mover == text.seats[0]]
-    return {**score.to_record(), **score.to_dict(), **describe_turns(game, turns)}
+        luck = _by_pairs([_luck(text, correction, expected) for text in texts])
+    score = Score.from_games(_by_pairs(results), luck, forfeits=_count_forfeits(texts))
+    turns = [
+        turn
+        for text, seat in zip(texts, seats, strict=True)
+        for turn in text.turns
+        if turn.position.mover == seat
+    ]
+    moves, blunders = describe_turns(game, turns)
+    return ModelGames(**score.to_record(), moves=moves, blunders=blunders)
+
+
+def _by_pairs(values: Sequence[float]) -> NDArray[Any]:
+    """Return values of games as an array of shape [2, P], a column for each pair."""
+    return np.array(values).reshape(-1, 2).T
+
+
+def _luck(text: TextGame, correction: LuckCorrection, expected: PositionValues | None) -> float:
+    """Return the luck of the model in a game."""
+    credits = turn_credits(text.turns, text.seats[0], correction, expected)
+    return sum(credit.luck for credit in credits)
+
+
+def _count_forfeits(texts: Sequence[TextGame]) -> Forfeits:
+    """Return the games that the model and its opponent forfeited."""
+    ends = [text.turns[-1] for text in texts if text.turns[-1].action < 0]
+    if not ends:
+        return Forfeits()
+    lost = sum(turn.by == "answer" for turn in ends)
+    problems = ends[0].problems
+    reason = problems[-1].message if problems else "it has given up"
+    return Forfeits(lost, len(ends) - lost, reason)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -264,21 +395,30 @@ def describe_games(
 
 def describe_positions(
     game: Game, boards: Boards, turns: Sequence[Turn], pure: bool
-) -> dict[str, Any]:
-    """Return JSON-ready results of a model's turns in the reachable positions.
+) -> ModelPositions:
+    """Return the results of a model's turns in the reachable positions.
 
     Exact strength is included if the model is ``pure``: it answers a question always alike, so that
     it is a policy, which makes a random move where it names none.
     """
-    actions, exact = named_cells(turns), None
-    if pure:
-        logits, named = np.zeros(boards.cells.shape), np.flatnonzero(actions >= 0)
-        logits[named, actions[named]] = CERTAIN
-        measured = strength(
-            game, SoftmaxTable(PositionIndex(game, boards), logits), EXACT_OPPONENTS
-        )
-        gains = dict(zip(("first", "second"), measured.gains or (), strict=True))
-        results = {opponent: result._asdict() for opponent, result in measured.results.items()}
-        exact = {**measured.measures, "gains": gains, "results": results}
-    head = {"positions": len(turns), "without_move": int((actions < 0).sum())}
-    return {**head, **describe_turns(game, turns), "exact": exact}
+    actions = named_cells(turns)
+    moves, blunders = describe_turns(game, turns)
+    return ModelPositions(
+        positions=len(turns),
+        without_move=int((actions < 0).sum()),
+        moves=moves,
+        blunders=blunders,
+        exact=_exact_result(game, boards, actions) if pure else None,
+    )
+
+
+def _exact_result(game: Game, boards: Boards, actions: Int64Array) -> ExactResult:
+    """Return the exact strength of the policy with these moves, -1 for a random one."""
+    named = np.flatnonzero(actions >= 0)
+    logits = np.zeros(boards.cells.shape)
+    logits[named, actions[named]] = CERTAIN
+    policy = SoftmaxTable(PositionIndex(game, boards), logits)
+    measured = strength(game, policy, EXACT_OPPONENTS)
+    gains = dict(zip(("first", "second"), measured.gains or (), strict=True))
+    results = {opponent: result._asdict() for opponent, result in measured.results.items()}
+    return ExactResult(**measured.measures, gains=gains, results=results)

@@ -17,29 +17,29 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from msgspec import Meta, Struct, convert, to_builtins
+from msgspec import UNSET, Meta, Struct, UnsetType, convert, field, to_builtins
+from msgspec.structs import asdict, replace
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.game import Game
 from ttt_envs.graph.estimate import MAX_BOARDS_WITHOUT_ESTIMATE, boards_by_stones
 from ttt_eval.exact.dynamic_programming import match_outcome
 from ttt_eval.exact.policy_cache import make_policy_once
-from ttt_eval.exact.strength import strength, worst_positions
+from ttt_eval.exact.strength import Mistake, strength, worst_positions
 from ttt_eval.matches.elo import score_from_elo
 from ttt_eval.matches.luck import default_correction
 from ttt_eval.matches.match import play_pairs
-from ttt_eval.matches.move_cost import measure_move_costs
-from ttt_eval.matches.score import CorrectedPairs, Score
+from ttt_eval.matches.move_cost import MoveCost, measure_move_costs
+from ttt_eval.matches.results import ChosenMoves, GameResult, Spec
+from ttt_eval.matches.score import CorrectedPairs, Score, StoredCorrection
 from ttt_eval.matches.tournament import DRAWS, bradley_terry
 from ttt_eval.store.cost import processor
-from ttt_eval.store.metrics import LOSSES
 from ttt_eval.store.policy_identity import policy_identity
-from ttt_eval.store.result_store import RESULT, Unit, collect_results, path_of_set, read_hashed_json
+from ttt_eval.store.result_store import Unit, collect_results, path_of_set, read_hashed_json
 from ttt_eval.store.statistics import Interval
 
 ANCHOR = "random"
@@ -76,7 +76,7 @@ _Count = Annotated[int, Meta(ge=0, le=MAX_GAMES)]
 # Results of one policy against another
 
 
-class Pairing(Struct, frozen=True, omit_defaults=True):
+class Pairing(Struct, frozen=True):
     """Results of a policy against another, as in files: exact, or those of games."""
 
     exact: bool
@@ -87,10 +87,10 @@ class Pairing(Struct, frozen=True, omit_defaults=True):
     loss: _Share
     pentanomial: Annotated[list[_Count], Meta(min_length=5, max_length=5)] | None
     """number of pairs of 0, 1/2, 1, 3/2 and 2 points"""
-    corrected: list[Any] | None = None
-    """of :meth:`CorrectedPairs.to_list`; None if luck is not corrected"""
-    a: int | None = None
-    b: int | None = None
+    corrected: StoredCorrection | UnsetType | None = UNSET
+    """left out if luck is not corrected"""
+    a: int | UnsetType = UNSET
+    b: int | UnsetType = UNSET
     """numbers of the two rungs, in a ladder's file"""
 
     def __post_init__(self) -> None:
@@ -99,16 +99,16 @@ class Pairing(Struct, frozen=True, omit_defaults=True):
         self.weights()
 
     def _played(self) -> Score:
-        corrected = None if self.corrected is None else CorrectedPairs.from_list(self.corrected)
-        return Score.from_pentanomial(self.pentanomial or [0] * 5, corrected)
+        corrected = self.corrected
+        distribution = CorrectedPairs.from_list(corrected) if isinstance(corrected, list) else None
+        return Score.from_pentanomial(self.pentanomial or [0] * 5, distribution)
 
-    def score(self) -> Interval:
+    def score_per_game(self) -> Interval:
         """Return the score per game: wins and half the draws."""
-        return (
-            Interval(*[self.win + self.draw / 2] * 3)
-            if self.exact
-            else self._played().rate("score")
-        )
+        if not self.exact:
+            return self._played().rate("score")
+        score = self.win + self.draw / 2
+        return Interval(score, score, score)
 
     def weights(self) -> tuple[Float64Array, float]:
         """Return pair counts by result, float64[5], and their precision, as :meth:`Score.weights`.
@@ -116,19 +116,19 @@ class Pairing(Struct, frozen=True, omit_defaults=True):
         An exact result counts as so many pairs that it has no sampling error.
         """
         if self.exact:
-            score = self.score().mean
+            score = self.score_per_game().mean
             return _CERTAIN * np.array([1 - score, 0, 0, 0, score]), 1.0
         return self._played().weights()
 
 
-def check_games(games: int, least: int) -> None:
-    """Raise ValueError for an odd number of games, or one not from ``least`` to
+def check_games(games: int, smallest: int) -> None:
+    """Raise ValueError for an odd number of games, or one not from ``smallest`` to
     :data:`MAX_GAMES`.
     """
-    if games % 2 or not least <= games <= MAX_GAMES:
+    if games % 2 or not smallest <= games <= MAX_GAMES:
         raise Refusal(
             f"games={games} makes no pairs, two games with the seats swapped: "
-            f"choose an even number from {least} to {MAX_GAMES:,}"
+            f"choose an even number from {smallest} to {MAX_GAMES:,}"
         )
 
 
@@ -153,7 +153,7 @@ def play_pairing(
             game, first, second, games // 2, seed=seed, luck_correction=default_correction(game)
         )
         win, draw, loss = (score.table.sum(axis=0) / score.games).tolist()
-        corrected = None if score.corrected is None else score.corrected.to_list()
+        corrected = UNSET if score.corrected is None else score.corrected.to_list()
         result = Pairing(False, score.games, win, draw, loss, score.pentanomial.tolist(), corrected)
     data: dict[str, Any] = to_builtins(result)
     return data
@@ -163,6 +163,26 @@ def play_pairing(
 # Stored ladders
 
 
+_Rating = Annotated[float, Meta(ge=-MAX_RATING, le=MAX_RATING)]
+
+
+class Rung(Struct):
+    """A policy of a ladder."""
+
+    spec: str
+    rating: _Rating
+    low: _Rating
+    high: _Rating
+    cost: MoveCost
+    exploitability: float | None = None
+    regret: float | None = None
+
+    @property
+    def interval(self) -> Interval:
+        """The rating and its interval."""
+        return Interval(self.rating, self.low, self.high)
+
+
 @dataclass(frozen=True)
 class Ladder:
     """A measured ladder.
@@ -170,22 +190,27 @@ class Ladder:
     Attributes:
         name: one of :data:`LADDERS`, or another name.
         game: the game.
-        rungs: by rising rating: ``spec``, ``rating``, ``low``, ``high``, ``exploitability``,
-            ``regret``, ``cost``; see docs/files.md.
+        rungs: by rising rating; their policies are
+            :class:`~ttt_envs.agents.specs.FromFile`.
         data: the file, as JSON-ready data.
         source: argument of :func:`read_ladder` that reads it.
     """
 
     name: str
     game: Game
-    rungs: Sequence[Mapping[str, Any]]
+    rungs: Sequence[Rung]
     data: Mapping[str, Any]
     source: str
 
     @property
     def specs(self) -> list[str]:
         """Spec strings of the rungs."""
-        return [rung["spec"] for rung in self.rungs]
+        return [rung.spec for rung in self.rungs]
+
+    @property
+    def ratings(self) -> list[float]:
+        """Ratings of the rungs."""
+        return [rung.rating for rung in self.rungs]
 
     @property
     def exact(self) -> bool:
@@ -208,41 +233,24 @@ def read_ladder(name: str | Path) -> Ladder:
     )
 
 
-class _Cost(Struct):
-    cpu_s_per_move: float
-    own_bytes: float
-
-
-_Rating = Annotated[float, Meta(ge=-MAX_RATING, le=MAX_RATING)]
-
-
-class _Rung(Struct):
-    spec: str
-    rating: _Rating
-    low: _Rating
-    high: _Rating
-    cost: _Cost
-    exploitability: float | None = None
-    regret: float | None = None
-
-
 class _File(Struct):
     name: str
     anchor: str
     games: _Count
-    rungs: list[_Rung]
+    rungs: list[Rung]
     results: list[Pairing]
 
 
 def _parse(data: dict[str, Any], source: str) -> Ladder:
-    results = convert(data, _File).results
-    rungs = [{**rung, "spec": FromFile(rung["spec"])} for rung in data["rungs"]]
+    file = convert(data, _File)
+    rungs = [replace(rung, spec=FromFile(rung.spec)) for rung in file.rungs]
     pairings = set(map(frozenset, combinations(range(len(rungs)), 2)))
-    if {frozenset((result.a, result.b)) for result in results} != pairings:
+    if {frozenset((result.a, result.b)) for result in file.results} != pairings:
         raise Refusal("it lacks results")
-    if ANCHOR not in [rung["spec"] for rung in rungs]:
+    ladder = Ladder(file.name, Game.from_dict(data["game"]), rungs, data, source)
+    if ANCHOR not in ladder.specs:
         raise Refusal(f"it lacks {ANCHOR}")
-    return Ladder(data["name"], Game.from_dict(data["game"]), rungs, data, source)
+    return ladder
 
 
 def ladder_name(game: Game) -> str:
@@ -265,6 +273,73 @@ def ladder_name(game: Game) -> str:
 # Ratings
 
 
+class PlacedRung(Rung, kw_only=True):
+    """A rung beside the policy that is placed."""
+
+    cpu_s_per_move_here: float | None = None
+    """on this machine; None if it is not measured"""
+    front: bool | None = None
+    """whether it is on the Pareto front with the policy; None if costs are not measured"""
+
+
+class RungResult(Pairing, frozen=True, kw_only=True):
+    """Results of the policy against a rung."""
+
+    rung: int
+    """its number"""
+    score: Interval
+    expected: float
+    """score that the ratings predict"""
+
+
+class WorstPosition(ChosenMoves, kw_only=True):
+    """A position in which the policy loses value, against random play."""
+
+    likely: float
+    """the probability that a game reaches it"""
+    cost: float | UnsetType = UNSET
+    """expected loss per game there"""
+
+
+class LadderSource(Struct):
+    """The ladder of a result."""
+
+    name: str
+    anchor: str
+    sha256: str
+    source: str
+    """argument of :func:`read_ladder`"""
+
+
+class LadderSettings(Struct):
+    """Number of games against each rung, 0 for exact results, and the seed."""
+
+    games: int
+    seed: int
+
+
+class LadderResult(GameResult, tag="ladder", kw_only=True):
+    """A policy's place on a ladder."""
+
+    policy: Spec
+    identity: str | UnsetType = UNSET
+    rating: Interval
+    cost: MoveCost | None = None
+    front: bool | None = None
+    rungs: Annotated[list[PlacedRung], Meta(min_length=1)]
+    results: list[RungResult]
+    """against the rungs"""
+    misfit: float | UnsetType = UNSET
+    """root mean square difference of score and expected score"""
+    exact: bool = False
+    exploitability: float | None = None
+    regret: float | None = None
+    worst_positions: list[WorstPosition] = field(default_factory=list)
+    ladder: LadderSource
+    settings: LadderSettings
+    processor: str = ""
+
+
 def rate_policy(
     policy: str,
     ladder: Ladder,
@@ -276,12 +351,11 @@ def rate_policy(
     jobs: Jobs = 1,
     folder: Path | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> dict[str, Any]:
-    """Rate a policy on a ladder.
-
-    On small boards a pure policy has exact results against the rungs, and its exploitability,
-    regret and worst positions are computed; otherwise games are played against each rung. The cost
-    of moves is measured on this machine, of the rungs in one process and of the policy in its own.
+) -> LadderResult:
+    """Return a policy's rating on a ladder. On small boards pure policies are rated exactly, and
+    its exploitability, regret and worst positions are computed; otherwise games are played against
+    each rung. The cost of moves is measured on this machine, of the rungs in one process and of the
+    policy in its own.
 
     Args:
         policy: a spec string.
@@ -295,85 +369,117 @@ def rate_policy(
             resumes, and ``result.json`` at the end.
         progress: called with the number of units done, and the total.
 
-    Returns:
-        The content of ``result.json``; docs/files.md documents its keys.
-
     Raises:
         ValueError: an unknown policy, one that does not play by the rules or not this game; an
             invalid number of games.
     """
-    check_games(games, least=2)
-    game, specs = ladder.game, ladder.specs
-    players = [make_policy_once(game, spec) for spec in (policy, *specs)]
-    identity = policy_identity(policy)
-    small = sum(boards_by_stones(game)) <= MAX_BOARDS_WITHOUT_ESTIMATE
-    exact = small and all(player.pure for player in players)
-    shared = {"policy": policy, "game": game.to_dict(), "games": 0 if exact else games}
-    units = [
-        {**shared, "rung": rung, "seed": pairing_seed(seed, i)} for i, rung in enumerate(specs)
-    ]
+    check_games(games, smallest=2)
+    game = ladder.game
+    players = [make_policy_once(game, spec) for spec in (policy, *ladder.specs)]
+    is_small = sum(boards_by_stones(game)) <= MAX_BOARDS_WITHOUT_ESTIMATE
+    exact = is_small and all(player.pure for player in players)
+    settings = LadderSettings(games=0 if exact else games, seed=seed)
+    head = {"identity": policy_identity(policy), "ladder": ladder.data["sha256"]}
     with tempfile.TemporaryDirectory() as temporary:
         results = collect_results(
             _play_rung,
-            units,
+            _rung_units(policy, ladder, settings),
             folder or Path(temporary),
-            {**provenance, "identity": identity, "ladder": ladder.data["sha256"]},
+            {**provenance, **head},
             jobs=jobs,
             progress=progress,
         )
     pairings = [convert(result, Pairing) for result in results]
     rating = fit_rating(ladder, pairings, exact=exact)
-    cost = measure_move_costs(game, policy)[0] if costs else None
-    seconds = [rung.cpu_s_per_move for rung in measure_move_costs(game, *specs)] if costs else None
-    ratings = [float(rung["rating"]) for rung in ladder.rungs]
-    front = pareto_front([*ratings, rating.mean], cost and [*(seconds or ()), cost.cpu_s_per_move])
-    expected = [score_from_elo(rating.mean - other) for other in ratings]
-    scores = [pairing.score() for pairing in pairings]
-    data: dict[str, Any] = {
-        "format": 1,
-        "kind": "ladder",
-        "policy": policy,
-        "identity": identity,
-        "game": game.to_dict(),
-        "rating": rating._asdict(),
-        "cost": cost and cost._asdict(),
-        "front": front[-1],
-        "rungs": [
-            {
-                **rung,
-                "spec": str(rung["spec"]),
-                "cpu_s_per_move_here": seconds and seconds[i],
-                "front": front[i],
-            }
-            for i, rung in enumerate(ladder.rungs)
-        ],
-        "results": [
-            {"rung": i, **result, "score": scores[i]._asdict(), "expected": expected[i]}
-            for i, result in enumerate(results)
-        ],
-        "misfit": float(
-            np.sqrt(np.mean((np.array([score.mean for score in scores]) - expected) ** 2))
+    against = _compare_with_rungs(ladder, pairings, rating)
+    errors = np.array([row.score.mean - row.expected for row in against])
+    result = LadderResult(
+        policy=policy,
+        identity=head["identity"],
+        game=game,
+        rating=rating,
+        rungs=[PlacedRung(**asdict(rung)) for rung in ladder.rungs],
+        results=against,
+        misfit=float(np.sqrt(np.mean(errors**2))),
+        exact=exact,
+        ladder=LadderSource(
+            ladder.name, ladder.data["anchor"], ladder.data["sha256"], ladder.source
         ),
-        "exact": exact,
-        **(strength(game, players[0], ()).measures if exact else dict.fromkeys(LOSSES)),
-        "worst_positions": _worst_positions(game, players[0]) if exact else [],
-        "ladder": {
-            **{key: ladder.data[key] for key in ("name", "anchor", "sha256")},
-            "source": ladder.source,
-        },
-        "settings": {"games": shared["games"], "seed": seed},
-        "provenance": dict(provenance),
-        "processor": processor(),
-    }
+        settings=settings,
+        provenance=dict(provenance),
+        processor=processor(),
+    )
+    if exact:
+        _add_losses(result, game, players[0])
+    if costs:
+        _add_costs(result, ladder)
     if folder is not None:
-        write_json(folder / RESULT, data)
-    return data
+        result.folder = folder
+        result.write(folder)
+    return result
+
+
+def _rung_units(policy: str, ladder: Ladder, settings: LadderSettings) -> list[Unit]:
+    """Return the units of work: the results of the policy against each rung."""
+    shared = {"policy": policy, "game": ladder.game.to_dict(), "games": settings.games}
+    return [
+        {**shared, "rung": spec, "seed": pairing_seed(settings.seed, number)}
+        for number, spec in enumerate(ladder.specs)
+    ]
 
 
 def _play_rung(unit: Unit) -> dict[str, Any]:
     """Do one unit of work of :func:`rate_policy`."""
     game, rung = Game.from_dict(unit["game"]), FromFile(unit["rung"])
     return play_pairing(game, unit["policy"], rung, unit["games"], unit["seed"])
+
+
+def _compare_with_rungs(
+    ladder: Ladder, pairings: Sequence[Pairing], rating: Interval
+) -> list[RungResult]:
+    """Return the results against the rungs, with the scores that a rating predicts."""
+    rows = []
+    for number, (pairing, rung_rating) in enumerate(zip(pairings, ladder.ratings, strict=True)):
+        rows.append(
+            RungResult(
+                **asdict(pairing),
+                rung=number,
+                score=pairing.score_per_game(),
+                expected=score_from_elo(rating.mean - rung_rating),
+            )
+        )
+    return rows
+
+
+def _add_losses(result: LadderResult, game: Game, policy: Policy) -> None:
+    """Add the exact losses of the policy, and the positions with the largest ones against random
+    play, which reaches every position.
+    """
+    losses = strength(game, policy, ()).measures
+    result.exploitability = losses["exploitability"]
+    result.regret = losses.get("regret")
+    mistakes = worst_positions(game, policy, ANCHOR, MAX_WORST_POSITIONS)
+    result.worst_positions = [_describe_mistake(game, mistake) for mistake in mistakes]
+
+
+def _describe_mistake(game: Game, mistake: Mistake) -> WorstPosition:
+    data = mistake.choice.to_dict(game)
+    data |= {"loss": mistake.loss, "likely": mistake.likely, "cost": mistake.cost}
+    return convert(data, WorstPosition, str_keys=True)
+
+
+def _add_costs(result: LadderResult, ladder: Ladder) -> None:
+    """Add the costs of moves on this machine, and who is on the Pareto front."""
+    (own_cost,) = measure_move_costs(ladder.game, result.policy)
+    seconds = [cost.cpu_s_per_move for cost in measure_move_costs(ladder.game, *ladder.specs)]
+    *fronts, own_front = pareto_front(
+        [*ladder.ratings, result.rating.mean], [*seconds, own_cost.cpu_s_per_move]
+    )
+    result.cost = own_cost
+    result.front = own_front
+    for rung, rung_seconds, front in zip(result.rungs, seconds, fronts, strict=True):
+        rung.cpu_s_per_move_here = rung_seconds
+        rung.front = front
 
 
 def rate_rungs(
@@ -403,8 +509,7 @@ def fit_rating(ladder: Ladder, pairings: Sequence[Pairing], *, exact: bool) -> I
     """
     count = len(ladder.rungs)
     own = {(count, number): pairing for number, pairing in enumerate(pairings)}
-    ratings = [*(float(rung["rating"]) for rung in ladder.rungs), None]
-    rating = rate_rungs(own, count + 1, exact=exact, fixed=ratings)[-1]
+    rating = rate_rungs(own, count + 1, exact=exact, fixed=[*ladder.ratings, None])[-1]
     if exact or ladder.exact:
         return rating
     # the rungs' ratings come from samples: re-estimate all together to include their uncertainty
@@ -417,29 +522,13 @@ def fit_rating(ladder: Ladder, pairings: Sequence[Pairing], *, exact: bool) -> I
     )
 
 
-def pareto_front(ratings: Sequence[float], seconds: Sequence[float] | None) -> list[bool | None]:
+def pareto_front(ratings: Sequence[float], seconds: Sequence[float]) -> list[bool]:
     """Return which policies are on the Pareto front: none is as strong at less cost, or stronger at
     no more.
     """
-    if seconds is None:
-        return [None] * len(ratings)
-    both = list(zip(ratings, seconds, strict=True))
-    return [
-        not any((r >= rating and s < cost) or (r > rating and s <= cost) for r, s in both)
-        for rating, cost in both
-    ]
+    policies = list(zip(ratings, seconds, strict=True))
 
+    def is_beaten(rating: float, cost: float) -> bool:
+        return any((r >= rating and s < cost) or (r > rating and s <= cost) for r, s in policies)
 
-def _worst_positions(game: Game, policy: Policy) -> list[dict[str, Any]]:
-    """Return the positions with the largest losses against random play, which reaches every
-    position.
-    """
-    return [
-        {
-            **mistake.choice.to_dict(game),
-            "loss": mistake.loss,
-            "likely": mistake.likely,
-            "cost": mistake.cost,
-        }
-        for mistake in worst_positions(game, policy, ANCHOR, MAX_WORST_POSITIONS)
-    ]
+    return [not is_beaten(*policy) for policy in policies]

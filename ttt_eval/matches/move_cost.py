@@ -6,10 +6,10 @@ import statistics
 import time
 from collections.abc import Sequence
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 from joblib.externals.loky import ProcessPoolExecutor
+from msgspec import Struct
 
 from ttt_envs.agents.policy import act
 from ttt_envs.agents.specs import make_policy
@@ -27,7 +27,7 @@ new move.
 """
 
 
-class MoveCost(NamedTuple):
+class MoveCost(Struct, frozen=True):
     """Cost of a move, for positions evaluated one at a time."""
 
     cpu_s_per_move: float

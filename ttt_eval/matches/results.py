@@ -1,4 +1,4 @@
-"""Results of comparisons: one type each, which commands make, ``result.json`` stores and pages
+"""Results of comparisons: one class each, which a command makes, ``result.json`` stores and pages
 show.
 
 msgspec reads them: a damaged file is one sentence with the place in the file, as in ``Expected
@@ -7,76 +7,181 @@ msgspec reads them: a damaged file is one sentence with the place in the file, a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
-from msgspec import Meta, Struct, convert, field
+from msgspec import UNSET, Meta, Struct, UnsetType, convert
 
+from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import MAX_SPEC_LENGTH
-from ttt_envs.game.phantom import game_from_dict
-from ttt_eval.matches.score import Score
+from ttt_envs.core.files import write_json
+from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
+from ttt_eval.exact.strength import differences_within
+from ttt_eval.matches.elo import elo_interval, elo_to_dict
+from ttt_eval.matches.score import Score, StoredCorrection, StoredForfeits
+from ttt_eval.store.result_store import RESULT
 from ttt_eval.store.statistics import Interval
 
-Kind = TypeVar("Kind")
+if TYPE_CHECKING:
+    StoredGame = AnyGame
+else:
+    StoredGame = Any  # msgspec leaves the game to GameResult
 
 Spec = Annotated[str, Meta(min_length=1, max_length=MAX_SPEC_LENGTH, pattern="^[^-]")]
 """of a policy; one that begins with a hyphen would be an option of a command"""
 Data = dict[str, Any]
-"""A part of the file as it is, with intervals; docs/files.md documents the keys."""
+"""JSON-ready content of a file; docs/files.md documents the keys."""
+CellShares = dict[int, float]
+"""Probabilities of moves by cell."""
 
 
-class Spot(Struct):
-    """A position, and the moves of one or two players there: probabilities by cell."""
+class ChosenMoves(Struct):
+    """The moves of a player in a position, see :class:`ttt_eval.exact.strength.Choice`."""
 
     position: str
-    best: list[int] | None = None
-    likely: float | None = None
-    times: int | None = None
-    difference: float = 0.0
-    loss: float | None = None
-    loss_a: float | None = None
-    loss_b: float | None = None
-    moves: dict[int, float] = field(default_factory=dict)
-    a: dict[int, float] = field(default_factory=dict)
-    b: dict[int, float] = field(default_factory=dict)
+    moves: CellShares
+    best: list[int] | None
+    """cells; None if they are not known"""
+    loss: float | None
+
+
+class DifferentMoves(Struct):
+    """The moves of a and b in a position, see :class:`ttt_eval.exact.strength.Difference`."""
+
+    position: str
+    best: list[int] | None
+    difference: float
+    likely: float
+    a: CellShares
+    b: CellShares
+    loss_a: float | None
+    loss_b: float | None
+
+    @property
+    def choices(self) -> tuple[ChosenMoves, ChosenMoves]:
+        """The moves of a, and those of b."""
+        return (
+            ChosenMoves(self.position, self.a, self.best, self.loss_a),
+            ChosenMoves(self.position, self.b, self.best, self.loss_b),
+        )
+
+
+def compare_moves(game: AnyGame, a: str | Policy, b: str | Policy) -> list[DifferentMoves] | None:
+    """Return the result of :func:`ttt_eval.exact.strength.differences_within`."""
+    data = differences_within(game, a, b)
+    return convert(data, list[DifferentMoves] | None, str_keys=True)
 
 
 class Result(Struct, tag_field="kind", kw_only=True):
     """What every ``result.json`` has."""
 
-    format: Literal[1]
-    raw: Data
-    """the whole content of the file"""
-    folder: Path
+    format: Literal[1] = 1
+    provenance: Data | UnsetType = UNSET
+    """versions and code"""
+    folder: Path = Path()
     """the folder of the file"""
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], folder: Path = Path()) -> Self:
+        """Return the result that :meth:`to_dict` stored.
+
+        Args:
+            data: the content of a file.
+            folder: its folder.
+
+        Raises:
+            ValueError: the content of another kind, or a damaged one.
+        """
+        return convert({**_with_intervals(dict(data)), "folder": folder}, cls, str_keys=True)
+
+    def to_dict(self) -> Data:
+        """Return the content of the file, JSON-ready; docs/files.md documents the keys."""
+        content = to_json(self)
+        del content["folder"], content["format"]
+        return {"format": self.format, "kind": self.__struct_config__.tag, **content}
+
+    def write(self, folder: Path) -> None:
+        """Write ``result.json`` into a folder, atomically."""
+        write_json(folder / RESULT, self.to_dict())
 
 
 class GameResult(Result, kw_only=True):
-    """What every result of games has."""
+    """What every result of a game has."""
 
-    game: Any
-    seed: int = 0
-    openings: Spec | None = None
-    luck_correction: Spec | None = None
+    game: StoredGame
 
     def __post_init__(self) -> None:
-        self.game = game_from_dict(self.game)
+        self.game = _read_game(self.game)
 
 
-class MatchResult(GameResult, tag="match", kw_only=True):
+class PlayedResult(GameResult, kw_only=True):
+    """What every result of games that were played has; the fields are those of
+    :class:`ttt_eval.matches.match.MatchSettings`.
+    """
+
+    seed: int = 0
+    openings: Spec | UnsetType | None = UNSET
+    openings_sha256: str | UnsetType | None = UNSET
+    block: int | UnsetType = UNSET
+    luck_correction: Spec | UnsetType = UNSET
+    clock: str | UnsetType | None = UNSET
+
+
+class MatchResult(PlayedResult, tag="match", kw_only=True):
     """A match of a against b."""
 
     a: Spec
     b: Spec
-    games: int = 0
+    identities: dict[str, str] | UnsetType = UNSET
     score: Interval
-    likelihood: float = field(name="likelihood_of_superiority")
-    differences: list[Spot] | None = None
+    likelihood_of_superiority: float
+    differences: list[DifferentMoves] | None = None
+    times: list[Data] | UnsetType = UNSET
+    """of :meth:`ttt_eval.matches.score.Times.to_dict`, of both players of a timed match"""
+    pairs: list[list[int]]
+    forfeits: StoredForfeits | UnsetType = UNSET
+    corrected: StoredCorrection | UnsetType = UNSET
 
     @property
     def played(self) -> Score:
         """The score of the games, as it was played."""
-        return Score.from_record(self.raw)
+        return Score.from_stored(self.pairs, self.forfeits, self.corrected)
+
+    @property
+    def games(self) -> int:
+        """Number of games."""
+        return self.played.games
+
+    def to_dict(self) -> Data:
+        """Return the content of the file, JSON-ready, with what follows from the pairs of games."""
+        content = super().to_dict()
+        derived = {**self.played.to_dict(), **elo_to_dict(self.played, elo_interval(self.score))}
+        for name, value in derived.items():
+            content.setdefault(name, value)
+        return content
+
+
+def to_json(value: object) -> Any:
+    """Return a part of a result, JSON-ready."""
+    if isinstance(value, Struct):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        return {name: to_json(part) for name, part in fields.items() if part is not UNSET}
+    if isinstance(value, Interval | Game | PhantomGame):
+        return value.to_dict()
+    if isinstance(value, dict):
+        return {str(key): to_json(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(part) for part in value]
+    return value
+
+
+def _read_game(data: object) -> AnyGame:
+    """Return the game of a result, which is JSON-ready if it was read from a file."""
+    if isinstance(data, Game | PhantomGame):
+        return data
+    return game_from_dict(cast("Mapping[str, Any]", data))
 
 
 def _with_intervals(data: Any) -> Any:
@@ -87,15 +192,5 @@ def _with_intervals(data: Any) -> Any:
         return data
     if "mean" not in data:
         return {key: _with_intervals(entry) for key, entry in data.items()}
-    return Interval(
-        *(data["mean"] if data.get(key) is None else data[key] for key in Interval._fields)
-    )
-
-
-def parse_result(data: dict[str, Any], folder: Path, kind: type[Kind]) -> Kind:
-    """Return the result of the content of a ``result.json``.
-
-    Raises:
-        ValueError: the content of another kind, or a damaged one.
-    """
-    return convert({**_with_intervals(data), "raw": data, "folder": folder}, kind, str_keys=True)
+    ends = [data.get(key) for key in ("low", "high")]
+    return Interval(data["mean"], *(data["mean"] if end is None else end for end in ends))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from msgspec import Meta, convert
+from msgspec import Meta, UnsetType, convert
 
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.game import Game
@@ -31,6 +31,10 @@ _Bin = tuple[
     _Number,
     _Number,
 ]
+StoredCorrection = list[_Bin]
+"""of :meth:`CorrectedPairs.to_list`"""
+StoredForfeits = tuple[int, int, str] | dict[str, Any]
+"""of :class:`Forfeits`, without or with their names"""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,13 @@ class Forfeits(NamedTuple):
     b: int = 0
     first: str = ""
     """reason for the first forfeit"""
+
+    @classmethod
+    def from_stored(cls, data: StoredForfeits | UnsetType | None) -> Forfeits:
+        """Return stored forfeits; none if nothing is stored."""
+        if isinstance(data, dict):
+            return cls(**data)
+        return cls(*(data or ()))
 
     def plus(self, other: Forfeits) -> Forfeits:
         """Return the sum over the games of both."""
@@ -252,10 +263,18 @@ class Score:
         """Return the score stored by :meth:`to_record`, or in a result, where :meth:`to_dict` names
         the forfeits.
         """
-        stored, corrected = record.get("forfeits") or {}, record.get("corrected")
-        forfeits = Forfeits(**stored) if isinstance(stored, Mapping) else Forfeits(*stored)
-        corrected = None if corrected is None else CorrectedPairs.from_list(corrected)
-        return cls(np.array(record["pairs"], np.int64), None, forfeits, corrected)
+        return cls.from_stored(record["pairs"], record.get("forfeits"), record.get("corrected"))
+
+    @classmethod
+    def from_stored(
+        cls,
+        pairs: Sequence[Sequence[int]],
+        forfeits: StoredForfeits | UnsetType | None,
+        corrected: StoredCorrection | UnsetType | None,
+    ) -> Score:
+        """Return the score of the three parts of a stored one."""
+        distribution = CorrectedPairs.from_list(corrected) if isinstance(corrected, list) else None
+        return cls(np.array(pairs, np.int64), None, Forfeits.from_stored(forfeits), distribution)
 
     def to_record(self) -> dict[str, Any]:
         """Return what is stored of a score, JSON-ready: all but lengths and times."""

@@ -28,22 +28,18 @@ import numpy as np
 from msgspec import Meta
 
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.parallel import Jobs
-from ttt_eval.exact.strength import differences_within
-from ttt_eval.matches.elo import elo_interval, elo_to_dict, score_from_elo
+from ttt_eval.matches.elo import likelihood_of_superiority, score_from_elo
 from ttt_eval.matches.match import MatchSettings, play_matches
-from ttt_eval.matches.results import MatchResult, parse_result
+from ttt_eval.matches.results import MatchResult, compare_moves
 from ttt_eval.matches.score import Score
-from ttt_eval.store.result_store import RESULT
 from ttt_eval.store.statistics import Interval
 
 MAX_ELO = 4_000
 """Maximum Elo difference of a hypothesis: the score of one that is larger rounds to 1."""
 MAX_LOOKS = 100
-"""Maximum number of looks that are computed; more are replaced by fewer at bounds that are
-nearer.
+"""Maximum number of looks that are computed; more are replaced by fewer at bounds that are nearer.
 """
 _GRID = 201
 _OVERSHOOT = (
@@ -144,7 +140,7 @@ def _maximum_likelihood(shares: Float64Array, values: Float64Array) -> Float64Ar
     """Return the maximum likelihood probabilities, given the observed shares, under which
     ``values`` has mean 0.
     """
-    from scipy.optimize import brentq  # see ttt_eval/store/statistics.py
+    from scipy.optimize import brentq  # see ttt_eval/statistics.py
 
     low, high = -1 / values.max(), -1 / values.min()
     inside = 1e-9 * (high - low)
@@ -262,10 +258,14 @@ def stopped_score(test: SPRT, score: Score, looks: int, confidence: float = 0.95
 
 
 class SprtResult(MatchResult, tag="sprt", kw_only=True):
-    """A sequential test of a against b."""
+    """A sequential test of a against b.
+
+    The score is nearly median unbiased; it and its 95% interval allow for the early stop.
+    """
 
     test: SPRT
     most_games: int
+    """maximum number of games"""
     accepted: Literal["elo0", "elo1"] | None
     llr: float
     llr_low: float
@@ -278,39 +278,38 @@ class SprtResult(MatchResult, tag="sprt", kw_only=True):
         """State of the test at its end."""
         return Decision(self.llr, self.llr_low, self.llr_high)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the file, JSON-ready."""
+        return {**super().to_dict(), "test": asdict(self.test)}
 
-def describe_test(
-    test: SPRT,
-    score: Score,
-    path: Sequence[tuple[int, float]],
-    settings: Mapping[str, Any],
-    differences: Sequence[Mapping[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """Return the content of ``result.json``, JSON-ready; docs/files.md documents the keys.
 
-    The score is nearly median unbiased; it and its 95% interval allow for the early stop.
+def summarize_test(
+    test: SPRT, score: Score, path: Sequence[tuple[int, float]], **settings: Any
+) -> SprtResult:
+    """Return the result of a test.
 
     Args:
         test: the hypotheses and errors.
         score: of a, in the pairs that were evaluated.
         path: number of evaluated pairs and the log-likelihood ratio, after each block.
-        settings: everything else that determines the result.
-        differences: of :func:`ttt_eval.exact.strength.differences_within`.
+        settings: further fields of the result, those that determine it among them.
     """
-    decision, estimate = test.decide(score), stopped_score(test, score, len(path))
-    return {
-        **{"format": 1, "kind": "sprt"},
+    decision = test.decide(score)
+    record = score.to_record()
+    if "forfeits" in record:
+        record["forfeits"] = score.forfeits._asdict()
+    return SprtResult(
         **settings,
-        "test": asdict(test),
-        "accepted": decision.accepted,
-        **{"llr": decision.llr, "llr_low": decision.low, "llr_high": decision.high},
-        **score.to_record(),
-        **score.to_dict(),
-        "score": estimate._asdict(),
-        **elo_to_dict(score, elo_interval(estimate)),
-        "path": list(map(list, path)),
-        "differences": differences,
-    }
+        **record,
+        test=test,
+        accepted=decision.accepted,
+        llr=decision.llr,
+        llr_low=decision.low,
+        llr_high=decision.high,
+        score=stopped_score(test, score, len(path)),
+        likelihood_of_superiority=likelihood_of_superiority(score),
+        path=list(path),
+    )
 
 
 def run_sprt(
@@ -352,7 +351,15 @@ def run_sprt(
             progress(total.games // 2, decision)
             if decision.accepted is not None:
                 break
-    settings = {**match.describe_pair(), "most_games": 2 * pairs, "provenance": dict(provenance)}
-    data = describe_test(test, total, path, settings, differences_within(match.game, a, b))
-    write_json(folder / RESULT, data)
-    return parse_result(data, folder, SprtResult)
+    result = summarize_test(
+        test,
+        total,
+        path,
+        **match.describe_pair(),
+        most_games=2 * pairs,
+        provenance=dict(provenance),
+        differences=compare_moves(match.game, a, b),
+        folder=folder,
+    )
+    result.write(folder)
+    return result

@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ttt_envs.core.checks import Refusal, check_choice
-from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
-from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.match import MatchSettings, play_matches
-from ttt_eval.matches.results import Data, GameResult, Spec, Spot, parse_result
-from ttt_eval.matches.score import Score
-from ttt_eval.store.result_store import RESULT
+from ttt_eval.matches.results import Data, DifferentMoves, PlayedResult, Spec, compare_moves
+from ttt_eval.matches.score import Score, StoredCorrection, StoredForfeits
 from ttt_eval.store.statistics import Interval
 
 PRIOR = 0.2
@@ -153,76 +150,95 @@ def _newton(
 # Round robin
 
 
-class Differences(Struct):
+class RatedPlayer(Struct):
+    """A player of a tournament."""
+
+    spec: Spec
+    identity: str
+    """of :func:`ttt_eval.policy_identity.policy_identity`"""
+    rating: Interval
+    """in Elo"""
+
+
+class PlayedPairing(Struct, kw_only=True):
+    """The games of player number a against player number b."""
+
+    a: int
+    b: int
+    pairs: list[list[int]]
+    forfeits: StoredForfeits | UnsetType = UNSET
+    corrected: StoredCorrection | UnsetType = UNSET
+
+    @property
+    def played(self) -> Score:
+        """The score of a against b."""
+        return Score.from_stored(self.pairs, self.forfeits, self.corrected)
+
+
+class LargestDifferences(Struct):
     """Positions in which players number a and b differ most."""
 
     a: int
     b: int
-    positions: list[Spot]
+    positions: list[DifferentMoves]
 
 
-class TournamentResult(GameResult, tag="tournament", kw_only=True):
+class TournamentResult(PlayedResult, tag="tournament", kw_only=True):
     """A round robin."""
 
-    players: Annotated[list[Data], Meta(min_length=2)]
-    """``spec``, ``rating``, ``score`` and ``games`` of each"""
-    pairings: list[Data]
+    players: Annotated[list[RatedPlayer], Meta(min_length=2)]
+    pairings: list[PlayedPairing]
     games_per_pairing: int
-    anchor: Spec | None = None
-    differences: Differences | None = None
+    anchor: Spec | UnsetType | None = UNSET
+    prior: float | UnsetType = UNSET
+    draws: int | UnsetType = UNSET
+    differences: LargestDifferences | None = None
+    """of the two with the highest ratings; None if not computed"""
 
     @property
     def scores(self) -> dict[tuple[int, int], Score]:
         """The score of each player against each other one."""
-        return _both_ways(
-            {(pairing["a"], pairing["b"]): Score.from_record(pairing) for pairing in self.pairings}
-        )
+        scores = {(pairing.a, pairing.b): pairing.played for pairing in self.pairings}
+        return {**scores, **{(b, a): score.reversed() for (a, b), score in scores.items()}}
+
+    @property
+    def total_scores(self) -> list[Score]:
+        """The score of each player against all others."""
+        totals = [Score.empty() for _ in self.players]
+        for (player, _), score in self.scores.items():
+            totals[player] += score
+        return totals
+
+    def to_dict(self) -> Data:
+        """Return the content of the file, JSON-ready, with what follows from the pairs of games."""
+        content = super().to_dict()
+        for player, score in zip(content["players"], self.total_scores, strict=True):
+            player.update(score.to_dict())
+        for entry, pairing in zip(content["pairings"], self.pairings, strict=True):
+            entry.update(pairing.played.to_dict())
+        return content
 
 
-def _both_ways(scores: Mapping[tuple[int, int], Score]) -> dict[tuple[int, int], Score]:
-    """Return scores with those of the other players of the same pairings."""
-    return {**scores, **{(b, a): score.reversed() for (a, b), score in scores.items()}}
-
-
-def describe_tournament(
-    players: Mapping[str, str],
+def summarize_tournament(
+    identities: Mapping[str, str],
     scores: Mapping[tuple[int, int], Score],
     ratings: Sequence[Interval],
-    settings: Mapping[str, Any],
-    differences: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return the content of ``result.json``, JSON-ready; docs/files.md documents the keys.
+    **settings: Any,
+) -> TournamentResult:
+    """Return the result of a tournament.
 
     Args:
-        players: identities by player, of :func:`ttt_eval.store.policy_identity.policy_identity`.
+        identities: by player, of :func:`ttt_eval.policy_identity.policy_identity`.
         scores: by pairing: of the first against the second, where i < j are numbers of players.
         ratings: of each player, in Elo.
-        settings: everything else that determines the result.
-        differences: of the two with the highest ratings: ``a``, ``b``, numbers of players, and
-            ``positions``; None if unknown.
+        settings: further fields of the result, those that determine it among them.
     """
-    rows, against = list[dict[str, Any]](), _both_ways(scores)
-    for i, (spec, identity) in enumerate(players.items()):
-        overall = sum((score for (a, _), score in against.items() if a == i), Score.empty())
-        rows.append(
-            {
-                "spec": spec,
-                "identity": identity,
-                "rating": ratings[i]._asdict(),
-                **overall.to_dict(),
-            }
-        )
-    pairings = [
-        {"a": i, "b": j, **score.to_record(), **score.to_dict()} for (i, j), score in scores.items()
+    players = [
+        RatedPlayer(spec, identity, rating)
+        for (spec, identity), rating in zip(identities.items(), ratings, strict=True)
     ]
-    return {
-        "format": 1,
-        "kind": "tournament",
-        **settings,
-        "players": rows,
-        "pairings": pairings,
-        "differences": differences,
-    }
+    pairings = [PlayedPairing(a=a, b=b, **score.to_record()) for (a, b), score in scores.items()]
+    return TournamentResult(players=players, pairings=pairings, **settings)
 
 
 def run_tournament(
@@ -273,16 +289,19 @@ def run_tournament(
     anchored = None if anchor is None else players.index(anchor)
     ratings = bradley_terry(weights, len(players), anchor=anchored, seed=match.seed)
     best, second, *_ = sorted(range(len(players)), key=lambda i: -ratings[i].mean)
-    positions = differences_within(match.game, players[best], players[second])
-    differences = None if positions is None else {"a": best, "b": second, "positions": positions}
-    settings = {
+    positions = compare_moves(match.game, players[best], players[second])
+    result = summarize_tournament(
+        match.identities(),
+        scores,
+        ratings,
         **match.to_dict(),
-        "games_per_pairing": 2 * pairs,
-        "anchor": anchor,
-        "prior": PRIOR,
-        "draws": DRAWS,
-        "provenance": dict(provenance),
-    }
-    data = describe_tournament(match.identities(), scores, ratings, settings, differences)
-    write_json(folder / RESULT, data)
-    return parse_result(data, folder, TournamentResult)
+        games_per_pairing=2 * pairs,
+        anchor=anchor,
+        prior=PRIOR,
+        draws=DRAWS,
+        differences=None if positions is None else LargestDifferences(best, second, positions),
+        provenance=dict(provenance),
+        folder=folder,
+    )
+    result.write(folder)
+    return result

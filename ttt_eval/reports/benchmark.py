@@ -9,7 +9,7 @@ from pathlib import Path
 from ttt_eval.benchmark.comparison import MIN_SEEDS, Comparison
 from ttt_eval.benchmark.tasks import TASKS, VERSION
 from ttt_eval.reports import formats, page, parts
-from ttt_eval.reports.page import Cell, Parts, Report, Table, Text, left_out
+from ttt_eval.reports.page import Cell, DataTable, Parts, Report, Text, left_out
 
 _score = partial(formats.format_interval, write=formats.three_digits)
 
@@ -101,7 +101,7 @@ def describe_leader(comparison: Comparison) -> str:
     )
 
 
-def _leaderboard(comparison: Comparison) -> Table:
+def _leaderboard(comparison: Comparison) -> DataTable:
     rows = [
         (entry.name, entry.setting, entry.interquartile_mean, entry.mean, entry.cpu_s, entry.seeds)
         for entry in comparison.entries
@@ -109,13 +109,13 @@ def _leaderboard(comparison: Comparison) -> Table:
     return parts.table("leaderboard", rows)
 
 
-def _axes(comparison: Comparison) -> Table:
+def _axes(comparison: Comparison) -> DataTable:
     names = list(comparison.entries[0].axes)
     rows = [(entry.name, *(entry.axes[axis] for axis in names)) for entry in comparison.entries]
     return parts.table("axes", rows, head=("submission", *names))
 
 
-def _task_means(comparison: Comparison) -> Table:
+def _task_means(comparison: Comparison) -> DataTable:
     rows = list[page.Row]()
     for task in TASKS:
         means = [entry.tasks.get(task.name) for entry in comparison.entries]

@@ -8,17 +8,21 @@ import json
 
 from ttt_envs.core.checks import Refusal
 from ttt_envs.game.phantom import AnyGame
-from ttt_eval.matches.score import Score
+from ttt_eval.language_models.results import (
+    ExactResult,
+    LanguageModelResult,
+    ModelGames,
+    ModelPositions,
+)
 from ttt_eval.reports import formats, page, parts
-from ttt_eval.reports.page import Boards, Part, Parts, Report, Text, Tile
-from ttt_eval.reports.results import LanguageModelResult, ModelPart
+from ttt_eval.reports.page import BoardRow, Part, Parts, Report, Text, Tile
 
 USAGE = ("answers", "prompt_tokens", "completion_tokens", "truncated")
-"""Keys of the usage of a language model."""
+"""Fields of the usage of a language model."""
 COUNTS = ("moves", "regret", "blunders", "answers", "illegal_share")
-"""Keys of its moves."""
+"""Fields of its moves."""
 OPTIONS = ("model", "endpoint", "answers", "presentation", "illegal", "temperature", "max_tokens")
-"""Keys of options that its commands have."""
+"""Fields that its commands have as options."""
 
 
 def language_model_report(result: LanguageModelResult) -> Report:
@@ -27,84 +31,102 @@ def language_model_report(result: LanguageModelResult) -> Report:
     Raises:
         ValueError: neither games nor exact results.
     """
-    model, game, games, positions, verdicts = (
-        result.model,
-        result.game,
-        result.games,
-        result.positions,
-        list[str](),
-    )
-    tiles, counts = list[Tile](), list[Tile]()
-    first: list[Part | None] = [
-        Text(f"It reads the game in the presentation {result.raw['presentation']}.")
-    ]
-    sections: dict[str, Parts] = {"": first}
-    exact = positions and positions.exact
-    if exact:
-        tiles += parts.measure_tiles({"exploitability": exact["exploitability"]}, ", exactly")
-        tiles += parts.measure_tiles({"regret": exact.get("regret")}, " in self-play, exactly")
-        verdicts.append(page.words("gain", gain=formats.number(max(0.0, exact["exploitability"]))))
-    if games is not None and games.score is not None:
-        score = Score.from_record(result.raw["games"])
-        tiles += parts.score_tiles(
-            f"score against {result.opponent}", games.score, score, result.luck_correction
-        )
-        verdicts.append(f"it scores {formats.number(games.score.mean)} against {result.opponent}")
-        first.append(parts.forfeits(score, "the model", "the opponent"))
-        table = parts.seats_table(
-            "games of the model", score, ("all", "moving first", "moving second")
-        )
-        sections["Games"] = [table, *_moves(game, "in games", games)]
-        counts.append(_illegal_tile("games", games))
-    if positions is not None:
-        outcomes = exact["results"] if exact else {}
-        shares = {
-            name: [outcome[part] for part in ("win", "draw", "loss")]
-            for name, outcome in outcomes.items()
-        }
-        rows = [(name, *of, of) for name, of in shares.items()]
-        sections["All positions"] = [
-            Text(
-                page.words("answered", positions=positions.positions, silent=positions.without_move)
-            ),
-            parts.table("results of the model", rows) if rows else None,
-            *_moves(game, "in all positions", positions),
-        ]
-        counts.append(_illegal_tile("positions", positions))
-    if not verdicts:
+    games, positions = result.games, result.positions
+    exact = None if positions is None else positions.exact
+    if games is None and exact is None:
         raise Refusal("there are neither games nor exact results")
-    sections["Cost"] = [parts.table("usage", [[result.usage[key] for key in USAGE]])]
+    introduction = Text(f"It reads the game in the presentation {result.presentation}.")
+    sections: dict[str, Parts] = {"": [introduction]}
+    if games is not None:
+        forfeits = parts.forfeits(games.played, "the model", "the opponent")
+        sections[""] = [introduction, forfeits]
+        sections["Games"] = _games_parts(result.game, games)
+    if positions is not None:
+        sections["All positions"] = _positions_parts(result.game, positions)
+    usage = [getattr(result.usage, key) for key in USAGE]
+    sections["Cost"] = [parts.table("usage", [usage])]
     sections["Reproduction"] = _reproduction(result)
-    return Report(
-        f"{model}, {game}", f"{model}: {'; '.join(verdicts)}", [*tiles, *counts], sections
-    )
+    title = f"{result.model}, {result.game}"
+    return Report(title, _describe(result, exact), _tiles(result, exact), sections)
 
 
-def _illegal_tile(name: str, part: ModelPart) -> Tile:
-    return Tile(f"illegal answers, {name}", formats.percent(part.moves["illegal_share"]))
+def _describe(result: LanguageModelResult, exact: ExactResult | None) -> str:
+    """Return the exact strength and the score, as far as they are known."""
+    verdicts = []
+    if exact is not None:
+        gain = formats.number(max(0.0, exact.exploitability))
+        verdicts.append(page.words("gain", gain=gain))
+    if result.games is not None:
+        score = formats.number(result.games.played.rate("score").mean)
+        verdicts.append(f"it scores {score} against {result.opponent}")
+    return f"{result.model}: {'; '.join(verdicts)}"
 
 
-def _moves(game: AnyGame, where: str, part: ModelPart) -> Parts:
-    """Return the table of moves, and boards of blunders."""
-    kinds = ", ".join(f"{kind} {count:,}" for kind, count in part.moves["problems"].items())
-    boards = []
-    for spot in part.blunders:
-        times = "once" if spot.times in (None, 1) else f"{spot.times:,} times"
-        title = f"{spot.position[-1]} to move, {times}"
-        boards.append(parts.spot_board(game, spot, spot.moves, spot.loss, title))
+def _tiles(result: LanguageModelResult, exact: ExactResult | None) -> list[Tile]:
+    """Return the headline numbers: exact losses, the score, and the shares of illegal answers."""
+    tiles = list[Tile]()
+    counts = list[Tile]()
+    if exact is not None:
+        regret = exact.regret if isinstance(exact.regret, float) else None
+        tiles += parts.measure_tiles({"exploitability": exact.exploitability}, ", exactly")
+        tiles += parts.measure_tiles({"regret": regret}, " in self-play, exactly")
+    if result.games is not None:
+        score = result.games.played
+        name = f"score against {result.opponent}"
+        correction = result.luck_correction or None
+        tiles += parts.score_tiles(name, score.rate("score"), score, correction)
+        counts.append(_illegal_tile("games", result.games))
+    if result.positions is not None:
+        counts.append(_illegal_tile("positions", result.positions))
+    return [*tiles, *counts]
+
+
+def _illegal_tile(name: str, part: ModelGames | ModelPositions) -> Tile:
+    return Tile(f"illegal answers, {name}", formats.percent(part.moves.illegal_share))
+
+
+def _games_parts(game: AnyGame, games: ModelGames) -> Parts:
+    names = ("all", "moving first", "moving second")
+    table = parts.seats_table("games of the model", games.played, names)
+    return [table, *_moves(game, "in games", games)]
+
+
+def _positions_parts(game: AnyGame, positions: ModelPositions) -> Parts:
+    outcomes = {} if positions.exact is None else positions.exact.results
+    rows = []
+    for opponent, outcome in outcomes.items():
+        shares = [outcome[part] for part in ("win", "draw", "loss")]
+        rows.append((opponent, *shares, shares))
+    count, silent = positions.positions, positions.without_move
     return [
-        parts.table("moves", [[part.moves[key] for key in COUNTS]], where=where),
+        Text(page.words("answered", positions=count, silent=silent)),
+        parts.table("results of the model", rows) if rows else None,
+        *_moves(game, "in all positions", positions),
+    ]
+
+
+def _moves(game: AnyGame, where: str, part: ModelGames | ModelPositions) -> list[Part | None]:
+    """Return the table of moves, and boards of blunders."""
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in part.moves.problems.items())
+    boards = []
+    for blunder in part.blunders:
+        times = "once" if blunder.times in (None, 1) else f"{blunder.times:,} times"
+        title = f"{blunder.position[-1]} to move, {times}"
+        boards.append(parts.spot_board(game, blunder, title))
+    counts = [getattr(part.moves, key) for key in COUNTS]
+    return [
+        parts.table("moves", [counts], where=where),
         Text(f"Illegal answers by kind: {kinds}.") if kinds else None,
         Text(page.words("costliest positions" if boards else "no losing moves")),
-        Boards(boards) if boards else None,
+        BoardRow(boards) if boards else None,
     ]
 
 
 def _reproduction(result: LanguageModelResult) -> Parts:
-    raw = result.raw
-    options = {key: raw.get(key) for key in OPTIONS} | {"fields": json.dumps(raw["fields"])}
+    options = {key: result.to_dict().get(key) for key in OPTIONS}
+    options["fields"] = json.dumps(result.fields)
     if result.games is not None:
-        options |= {"games": raw["games"]["games"], "opponent": result.opponent}
+        options |= {"games": result.games.played.games, "opponent": result.opponent}
     if result.positions is not None:
         options["positions"] = "all"
     return parts.reproduction(result, "evaluate.py", "llm", **options)

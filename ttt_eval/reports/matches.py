@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from ttt_eval.matches.elo import elo_interval
+from ttt_eval.matches.ladder import LadderResult
 from ttt_eval.matches.results import MatchResult
 from ttt_eval.matches.sprt import SprtResult
-from ttt_eval.matches.tournament import TournamentResult
+from ttt_eval.matches.tournament import RatedPlayer, TournamentResult
 from ttt_eval.reports import formats, page, parts, plots
-from ttt_eval.reports.page import Boards, Figure, Parts, Report, Text, Tile, left_out
-from ttt_eval.reports.results import LadderResult
+from ttt_eval.reports.page import (
+    BoardRow,
+    DataTable,
+    Parts,
+    PlotFigure,
+    Report,
+    Text,
+    Tile,
+    left_out,
+)
 from ttt_eval.store.statistics import Interval
 
 MAX_POINTS = 200
@@ -20,214 +29,270 @@ MAX_POINTS = 200
 _elo = partial(formats.format_interval, write=formats.format_elo)
 
 
+# --------------------------------------------------------------------------------------------------
+# Two players
+
+
 def match_report(result: MatchResult) -> Report:
     """Return the page of two players: the better one, where they differ, and of a sequential test
     its course.
     """
-    a, b, score = result.a, result.b, result.played
-    elo = elo_interval(result.score)
-    tiles = [
-        Tile(
-            "Elo of A",
-            formats.format_elo(elo.mean),
-            f"95%: {formats.format_ends(elo, formats.format_elo)}",
-        ),
-        Tile("A is better", formats.likelihood(result.likelihood), "likelihood of superiority"),
-        *parts.score_tiles("score of A", result.score, score, result.luck_correction),
-    ]
-    players = f"A is {a}, B is {b}."
-    options: dict[str, Any] = {"games": result.games, "clock": result.raw.get("clock")}
-    course: Parts = []
-    if isinstance(result, SprtResult):
-        test = result.test
-        players = f"{describe_decision(result)} {players}"
-        options |= {
-            "sprt": [test.elo0, test.elo1],
-            "alpha": test.alpha,
-            "beta": test.beta,
-            "games": result.most_games,
-        }
-        course = [[_draw_path(result)]]
-    again = parts.reproduction(result, "evaluate.py", "match", a, b, **options)
+    a, b = result.a, result.b
+    score = result.played
     sections: dict[str, Parts] = {
-        "": [Text(players), parts.forfeits(score, a, b)],
-        "Course of the test": course,
+        "": [Text(_describe_players(result)), parts.forfeits(score, a, b)],
+        "Course of the test": [[_draw_path(result)]] if isinstance(result, SprtResult) else [],
         "The games": [
             parts.seats_table("games of A", score, ("all", "A moves first", "A moves second"))
         ],
         "Largest differences": parts.differences(
             result.game, result.differences, f"A: {a}", f"B: {b}"
         ),
-        "Reproduction": again,
+        "Reproduction": parts.reproduction(
+            result, "evaluate.py", "match", a, b, **_match_options(result)
+        ),
     }
-    verdict = formats.describe_better(a, b, result.score, result.likelihood)
-    return Report(f"{a} against {b}, {result.game}", verdict, tiles, sections)
+    likelihood = result.likelihood_of_superiority
+    verdict = formats.describe_better(a, b, result.score, likelihood)
+    return Report(f"{a} against {b}, {result.game}", verdict, _match_tiles(result), sections)
+
+
+def _match_tiles(result: MatchResult) -> list[Tile]:
+    elo = elo_interval(result.score)
+    ends = formats.format_ends(elo, formats.format_elo)
+    likelihood = formats.likelihood(result.likelihood_of_superiority)
+    correction = result.luck_correction or None
+    return [
+        Tile("Elo of A", formats.format_elo(elo.mean), f"95%: {ends}"),
+        Tile("A is better", likelihood, "likelihood of superiority"),
+        *parts.score_tiles("score of A", result.score, result.played, correction),
+    ]
+
+
+def _describe_players(result: MatchResult) -> str:
+    players = f"A is {result.a}, B is {result.b}."
+    if isinstance(result, SprtResult):
+        return f"{describe_decision(result)} {players}"
+    return players
+
+
+def _match_options(result: MatchResult) -> dict[str, Any]:
+    """Return the options of the command that only matches and tests have."""
+    clock = result.clock or None
+    if not isinstance(result, SprtResult):
+        return {"games": result.games, "clock": clock}
+    test = result.test
+    hypotheses = {"sprt": [test.elo0, test.elo1], "alpha": test.alpha, "beta": test.beta}
+    return {"games": result.most_games, "clock": clock, **hypotheses}
 
 
 def describe_decision(result: SprtResult) -> str:
     """Say which hypothesis a sequential test accepts, or that it has not ended."""
-    test, upper = result.test, result.accepted == "elo1"
+    test = result.test
     if result.accepted is None:
         bounds = f"LLR is {result.llr:+.2f}, between {result.llr_low:.2f} and {result.llr_high:.2f}"
         return f"The test of {test.elo0:g} against {test.elo1:g} Elo has not ended: {bounds}."
-    ahead = (
-        f"{result.a} is ahead by "
-        f"{f'more than {test.elo0:g}' if upper else f'less than {test.elo1:g}'}"
-    )
-    error = formats.percent(test.alpha if upper else test.beta)
+    if result.accepted == "elo1":
+        elo, lead, error = test.elo1, f"more than {test.elo0:g}", test.alpha
+    else:
+        elo, lead, error = test.elo0, f"less than {test.elo1:g}", test.beta
     return (
-        f"The test accepts {test.elo1 if upper else test.elo0:g} Elo: {ahead} (wrong in at most "
-        f"{error} of tests)."
+        f"The test accepts {elo:g} Elo: {result.a} is ahead by {lead} (wrong in at most "
+        f"{formats.percent(error)} of tests)."
     )
 
 
-def _draw_path(result: SprtResult) -> Figure:
+def _draw_path(result: SprtResult) -> PlotFigure:
     """Return the log-likelihood ratio by games, between the bounds that end the test."""
-    elos = {"elo0": f"{result.test.elo0:g}", "elo1": f"{result.test.elo1:g}"}
-    points = result.path[:: -(-len(result.path) // MAX_POINTS)] + result.path[-1:]
-    games, ratios = [0, *(2 * pairs for pairs, _ in points)], [0.0, *(ratio for _, ratio in points)]
-    lines = [plots.Line("LLR", games, ratios, "black", "-")]
-    for elo, bound, colour in (
-        ("elo1", result.llr_high, plots.WIN),
-        ("elo0", result.llr_low, plots.LOSS),
-    ):
-        lines.append(
-            plots.Line(f"accepts {elos[elo]} Elo", [0, games[-1]], [bound, bound], colour, "--")
-        )
-    caption = page.words("path", **elos)
+    step = -(-len(result.path) // MAX_POINTS)
+    points = result.path[::step] + result.path[-1:]
+    games = [0, *(2 * pairs for pairs, _ in points)]
+    ratios = [0.0, *(ratio for _, ratio in points)]
+
+    def bound(elo: float, ratio: float, colour: str) -> plots.PlotLine:
+        return plots.PlotLine(f"accepts {elo:g} Elo", [0, games[-1]], [ratio, ratio], colour, "--")
+
+    test = result.test
+    lines = [
+        plots.PlotLine("LLR", games, ratios, "black", "-"),
+        bound(test.elo1, result.llr_high, plots.WIN),
+        bound(test.elo0, result.llr_low, plots.LOSS),
+    ]
+    caption = page.words("path", elo0=f"{test.elo0:g}", elo1=f"{test.elo1:g}")
     return parts.curves_figure(
         lines, "games", "log likelihood ratio", caption, distances=False, log=False
     )
 
 
+# --------------------------------------------------------------------------------------------------
+# Tournaments
+
+
 def tournament_report(result: TournamentResult) -> Report:
     """Return the page of a tournament: the best player, a cross table, and ratings."""
-    scores, spots, specs = (
-        result.scores,
-        result.differences,
-        [str(player["spec"]) for player in result.players],
-    )
-    order = sorted(range(len(specs)), key=lambda i: -result.players[i]["rating"].mean)
-    players, names = [result.players[i] for i in order], {i: specs[i] for i in order}
-    rates = {pair: score.rate("score") for pair, score in scores.items()}
+    specs = [player.spec for player in result.players]
+    order = sorted(range(len(specs)), key=lambda i: -result.players[i].rating.mean)
+    ranking = [result.players[i] for i in order]
+    scores = result.scores
+    games = sum(score.games for score in scores.values()) // 2
+    scale = page.words("scale", zero=result.anchor or "the mean of all", games=f"{games:,}")
+    forfeits = [
+        parts.forfeits(score, specs[i], specs[j]) for (i, j), score in scores.items() if i < j
+    ]
+    options = {"games": result.games_per_pairing, "anchor": result.anchor or None}
+    sections: dict[str, Parts] = {
+        "": [Text(scale), *forfeits],
+        "Ratings": [_ratings_table(result, order)],
+        "Cross table": [_cross_table(result, order)],
+        "Largest differences of the best two": _best_differences(result),
+        "Reproduction": parts.reproduction(result, "evaluate.py", "match", *specs, **options),
+    }
+    title = f"Tournament of {len(order)}, {result.game}"
+    return Report(title, _describe_ranking(ranking), [], sections)
+
+
+def _describe_ranking(ranking: Sequence[RatedPlayer]) -> str:
+    """Name the best player, as far as the intervals of ratings decide it."""
+    best, *others = ranking
+    undecided = sum(player.rating.high >= best.rating.low for player in others)
+    values = [f"rating {_elo(player.rating)}" for player in ranking[:2]]
+    return formats.describe_best([player.spec for player in ranking], values, undecided)
+
+
+def _ratings_table(result: TournamentResult, order: Sequence[int]) -> DataTable:
+    totals = result.total_scores
+
+    def row(place: int, i: int) -> tuple[str, Interval, float, int]:
+        player = result.players[i]
+        score = totals[i].rate("score").mean
+        return f"{place} {player.spec}", player.rating, score, totals[i].games
+
+    return parts.table("ratings", [row(place, i) for place, i in enumerate(order, 1)])
+
+
+def _cross_table(result: TournamentResult, order: Sequence[int]) -> DataTable:
+    names = {i: result.players[i].spec for i in order}
+    rates = {pair: score.rate("score") for pair, score in result.scores.items()}
     cells = {
         pair: (rate.mean, f"{rate.mean:.3f}", f"{rate.low:.3f}-{rate.high:.3f}")
         for pair, rate in rates.items()
     }
-    ratings = [
-        (f"{place} {player['spec']}", player["rating"], player["score"].mean, player["games"])
-        for place, player in enumerate(players, 1)
-    ]
-    games = f"{sum(score.games for score in scores.values()) // 2:,}"
-    pair, positions = (
-        (("", ""), None) if spots is None else ((specs[spots.a], specs[spots.b]), spots.positions)
-    )
-    options = {"games": result.games_per_pairing, "anchor": result.anchor}
-    sections: dict[str, Parts] = {
-        "": [
-            Text(page.words("scale", zero=result.anchor or "the mean of all", games=games)),
-            *(
-                parts.forfeits(score, specs[i], specs[j])
-                for (i, j), score in scores.items()
-                if i < j
-            ),
-        ],
-        "Ratings": [parts.table("ratings", ratings)],
-        "Cross table": [parts.cross_table("tournament", names, cells)],
-        "Largest differences of the best two": parts.differences(result.game, positions, *pair),
-        "Reproduction": parts.reproduction(result, "evaluate.py", "match", *specs, **options),
-    }
-    undecided = sum(player["rating"].high >= players[0]["rating"].low for player in players[1:])
-    values = [f"rating {_elo(player['rating'])}" for player in players[:2]]
-    verdict = formats.describe_best(list(names.values()), values, undecided)
-    return Report(f"Tournament of {len(order)}, {result.game}", verdict, [], sections)
+    return parts.cross_table("tournament", names, cells)
 
 
-def _describe_place(rating: Interval, rungs: Mapping[str, Interval]) -> str:
-    """Return the position between rungs of rising ratings, as far as the intervals decide it."""
-    below = [name for name, rung in rungs.items() if rung.high < rating.low]
-    above = [name for name, rung in rungs.items() if rung.low > rating.high]
-    level = [name for name in rungs if name not in (*below, *above)]
-    places = [f"above {below[-1]}"] if below else []
-    places += [f"not distinguished from {', '.join(level)}"] if level else []
-    return ", ".join([*places, *([f"below {above[0]}"] if above else [])])
+def _best_differences(result: TournamentResult) -> Parts:
+    spots = result.differences
+    if spots is None:
+        return parts.differences(result.game, None, "", "")
+    a, b = result.players[spots.a], result.players[spots.b]
+    return parts.differences(result.game, spots.positions, a.spec, b.spec)
+
+
+# --------------------------------------------------------------------------------------------------
+# Ladders
 
 
 def ladder_report(result: LadderResult) -> Report:
     """Return the page of a policy's place on a ladder: its rating, its cost, and its worst
     positions.
     """
-    name, rating, cost, ladder, game = (
+    ladder = result.ladder
+    settings = result.settings
+    reproduction = parts.reproduction(
+        result,
+        "evaluate.py",
+        "ladder",
         result.policy,
-        result.rating,
-        result.cost,
-        result.ladder,
-        result.game,
+        ladder=ladder.source,
+        games=settings.games or None,
+        seed=settings.seed,
     )
-    rungs = {
-        rung["spec"]: Interval(rung["rating"], rung["low"], rung["high"]) for rung in result.rungs
-    }
-    rows = [(f"{name} (placed)", rating, cost["cpu_s_per_move"] if cost else None, result.front)]
-    rows += [
-        (rung["spec"], rungs[rung["spec"]], rung.get("cpu_s_per_move_here"), rung.get("front"))
-        for rung in result.rungs
-    ]
-    measures = parts.measure_tiles(
-        {"exploitability": result.exploitability, "regret": result.regret}
-    )
-    verdict = [f"{name} is rated {_elo(rating)}: {_describe_place(rating, rungs)}"]
-    verdict += [f"{tile.name} {tile.value}" for tile in measures[:1]]
-    ends = (
-        "exact"
-        if rating.low == rating.high
-        else f"95%: {formats.format_ends(rating, formats.format_elo)}"
-    )
-    tiles = [Tile("rating", formats.format_elo(rating.mean), ends), *measures]
-    if cost is not None:
-        peak = f"of its own; peak {formats.mebibytes(cost['peak_rss_bytes'])}"
-        tiles.append(Tile("memory", formats.mebibytes(cost["own_bytes"]), peak))
-        front = f"{'' if result.front else 'not '}on the Pareto front"
-        verdict += [f"{formats.duration(cost['cpu_s_per_move'])} a move", front]
-    table = [
-        (f"{rank} {player}", elo, seconds, "yes" if front else "")
-        for rank, (player, elo, seconds, front) in enumerate(
-            sorted(rows, key=lambda row: -row[1].mean), 1
-        )
-    ]
-    against = list[tuple[Any, ...]]()
-    for row in result.results[::-1]:
-        shares, games = (
-            (row["win"], row["draw"], row["loss"]),
-            "exact" if result.exact else f"{row['games']:,}",
-        )
-        against.append(
-            (
-                result.rungs[row["rung"]]["spec"],
-                *shares,
-                row["score"],
-                row["expected"],
-                games,
-                shares,
-            )
-        )
-    boards = [
-        parts.spot_board(game, spot, spot.moves, spot.loss, likely=spot.likely)
-        for spot in result.worst_positions
-    ]
-    none = "It loses nothing." if result.regret == 0 else page.words("no worst positions")
-    options = {"games": int(result.settings["games"]) or None, "seed": int(result.settings["seed"])}
+    front = page.words("no cost of moves" if result.cost is None else "front")
     sections: dict[str, Parts] = {
-        "": [Text(f"Elo on the ladder {ladder['name']}, on which {ladder['anchor']} is 0.")],
-        "The ladder": [
-            parts.table("ladder", table, where=f", on {result.processor}" if cost else ""),
-            left_out(page.words("front" if cost else "no cost of moves")),
-        ],
-        "Against each reference policy": [parts.table("rungs", against)],
-        "Worst positions": [Text(page.words("worst of the ladder")), Boards(boards)]
-        if boards
-        else [left_out(none)],
-        "Reproduction": parts.reproduction(
-            result, "evaluate.py", "ladder", name, ladder=ladder["source"], **options
-        ),
+        "": [Text(f"Elo on the ladder {ladder.name}, on which {ladder.anchor} is 0.")],
+        "The ladder": [_ladder_table(result), left_out(front)],
+        "Against each reference policy": [_rungs_table(result)],
+        "Worst positions": _worst_positions(result),
+        "Reproduction": reproduction,
     }
-    return Report(f"{name} on a ladder, {game}", "; ".join(verdict), tiles, sections)
+    title = f"{result.policy} on a ladder, {result.game}"
+    return Report(title, _describe_placement(result), _ladder_tiles(result), sections)
+
+
+def _loss_tiles(result: LadderResult) -> list[Tile]:
+    return parts.measure_tiles({"exploitability": result.exploitability, "regret": result.regret})
+
+
+def _ladder_tiles(result: LadderResult) -> list[Tile]:
+    rating = result.rating
+    ends = f"95%: {formats.format_ends(rating, formats.format_elo)}"
+    if rating.low == rating.high:
+        ends = "exact"
+    tiles = [Tile("rating", formats.format_elo(rating.mean), ends), *_loss_tiles(result)]
+    if result.cost is not None:
+        peak = f"of its own; peak {formats.mebibytes(result.cost.peak_rss_bytes)}"
+        tiles.append(Tile("memory", formats.mebibytes(result.cost.own_bytes), peak))
+    return tiles
+
+
+def _describe_placement(result: LadderResult) -> str:
+    """Return the rating, the first known loss, and the cost of moves."""
+    rungs = {rung.spec: rung.interval for rung in result.rungs}
+    place = _describe_place(result.rating, rungs)
+    sentences = [f"{result.policy} is rated {_elo(result.rating)}: {place}"]
+    sentences += [f"{tile.name} {tile.value}" for tile in _loss_tiles(result)[:1]]
+    if result.cost is not None:
+        sentences.append(f"{formats.duration(result.cost.cpu_s_per_move)} a move")
+        sentences.append("on the Pareto front" if result.front else "not on the Pareto front")
+    return "; ".join(sentences)
+
+
+def _describe_place(rating: Interval, rungs: Mapping[str, Interval]) -> str:
+    """Return the position between rungs of rising ratings, as far as the intervals decide it."""
+    weaker = [name for name, rung in rungs.items() if rung.high < rating.low]
+    stronger = [name for name, rung in rungs.items() if rung.low > rating.high]
+    undecided = [name for name in rungs if name not in (*weaker, *stronger)]
+    places = []
+    if weaker:
+        places.append(f"above {weaker[-1]}")
+    if undecided:
+        places.append(f"not distinguished from {', '.join(undecided)}")
+    if stronger:
+        places.append(f"below {stronger[0]}")
+    return ", ".join(places)
+
+
+def _ladder_table(result: LadderResult) -> DataTable:
+    """Return the table of the rungs and the policy, best first."""
+    seconds = None if result.cost is None else result.cost.cpu_s_per_move
+    placed = (f"{result.policy} (placed)", result.rating, seconds, result.front)
+    rungs = [
+        (rung.spec, rung.interval, rung.cpu_s_per_move_here, rung.front) for rung in result.rungs
+    ]
+    rows = []
+    ranking = sorted([placed, *rungs], key=lambda row: -row[1].mean)
+    for rank, (player, elo, seconds, front) in enumerate(ranking, 1):
+        rows.append((f"{rank} {player}", elo, seconds, "yes" if front else ""))
+    where = "" if result.cost is None else f", on {result.processor}"
+    return parts.table("ladder", rows, where=where)
+
+
+def _rungs_table(result: LadderResult) -> DataTable:
+    """Return the table of the results against the rungs, the strongest first."""
+    rows = []
+    for against in reversed(result.results):
+        spec = result.rungs[against.rung].spec
+        shares = (against.win, against.draw, against.loss)
+        games = "exact" if result.exact else f"{against.games:,}"
+        rows.append((spec, *shares, against.score, against.expected, games, shares))
+    return parts.table("rungs", rows)
+
+
+def _worst_positions(result: LadderResult) -> Parts:
+    spots = result.worst_positions
+    if spots:
+        boards = [parts.spot_board(result.game, spot, likely=spot.likely) for spot in spots]
+        return [Text(page.words("worst of the ladder")), BoardRow(boards)]
+    if result.regret == 0:
+        return [left_out("It loses nothing.")]
+    return [left_out(page.words("no worst positions"))]

@@ -60,7 +60,7 @@ class Cell(NamedTuple):
 Row = Sequence[str | Cell]
 
 
-class Table(NamedTuple):
+class DataTable(NamedTuple):
     """Rows, of each the first entry is its name."""
 
     caption: str
@@ -71,7 +71,7 @@ class Table(NamedTuple):
     kind: str = "table"
 
 
-class Figure(NamedTuple):
+class PlotFigure(NamedTuple):
     """A drawing."""
 
     svg: str
@@ -80,7 +80,7 @@ class Figure(NamedTuple):
     """in place of the drawing: why there is none, and its text alternative"""
 
 
-class Board(NamedTuple):
+class BoardFigure(NamedTuple):
     """A position, with numbers in its empty cells."""
 
     game: AnyGame
@@ -102,10 +102,10 @@ class Board(NamedTuple):
     """command that opens the explorer"""
 
 
-class Boards(NamedTuple):
+class BoardRow(NamedTuple):
     """Boards side by side."""
 
-    boards: Sequence[Board]
+    boards: Sequence[BoardFigure]
     title: str = ""
     pair: bool = False
     """whether they are one of several pairs, two of which stand side by side"""
@@ -125,7 +125,7 @@ class Text(NamedTuple):
     kind: str = "text"
 
 
-Part = Table | Boards | Text | Sequence[Figure]
+Part = DataTable | BoardRow | Text | Sequence[PlotFigure]
 """A part of a section; figures are side by side."""
 Parts = Sequence[Part | None]
 
@@ -159,20 +159,20 @@ def left_out(why: str, *commands: str) -> Text:
     return Text(why, commands, quiet=True)
 
 
-def figure(draw: plots.Draw, label: str, caption: str) -> Figure:
+def figure(draw: plots.Draw, label: str, caption: str) -> PlotFigure:
     """Return a figure with its text alternative, which stands in its place without matplotlib."""
     try:
-        return Figure(
+        return PlotFigure(
             Markup(
                 plots.as_svg(draw, f"f{crc32((label + caption).encode()):08x}", printable(label))
             ),
             caption,
         )
     except ValueError as problem:
-        return Figure("", caption, f"Not drawn: {problem}. {label}")
+        return PlotFigure("", caption, f"Not drawn: {problem}. {label}")
 
 
-def table_texts(table: Table) -> list[list[str]]:
+def table_texts(table: DataTable) -> list[list[str]]:
     """Return the rows of a table as text, its head first, with notes in parentheses."""
 
     def write(cell: str | Cell) -> str:
@@ -189,7 +189,7 @@ def table_texts(table: Table) -> list[list[str]]:
     return [[write(cell).strip() for cell in row] for row in (table.head, *table.rows)]
 
 
-def markdown(table: Table) -> list[str]:
+def markdown(table: DataTable) -> list[str]:
     """Return the lines of a table in Markdown."""
     return markdown_rows(
         [[re.sub(r"([\\`*_<>|\[\]])", r"\\\1", text) for text in row] for row in table_texts(table)]

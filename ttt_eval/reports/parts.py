@@ -14,10 +14,20 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import STONES, coordinate, from_text
 from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import AnyGame
-from ttt_eval.matches.results import GameResult, Result, Spot
+from ttt_eval.matches.results import ChosenMoves, DifferentMoves, PlayedResult, Result
 from ttt_eval.matches.score import Score
 from ttt_eval.reports import formats, page, plots
-from ttt_eval.reports.page import Board, Boards, Cell, Figure, Parts, Table, Text, Tile, left_out
+from ttt_eval.reports.page import (
+    BoardFigure,
+    BoardRow,
+    Cell,
+    DataTable,
+    Parts,
+    PlotFigure,
+    Text,
+    Tile,
+    left_out,
+)
 from ttt_eval.runs.curves import X_LABELS, Group, Summary, XAxis, summarize_groups
 from ttt_eval.store.metrics import YAxis, metric
 from ttt_eval.store.statistics import Interval
@@ -82,7 +92,7 @@ def table(
     *,
     head: Sequence[str] = (),
     **names: Any,
-) -> Table:
+) -> DataTable:
     """Return a table with the caption, head and writers of columns of ``templates/words.toml``.
 
     Args:
@@ -96,12 +106,14 @@ def table(
     writers, head = fixed.get("write", [""]), head or fixed["head"]
     writers = [*writers, *[writers[-1]] * len(head)]
     columns = [_write_column(*pair) for pair in zip(writers, zip(*rows, strict=True), strict=False)]
-    return Table(fixed["caption"].format(**names), head, list(zip(*columns, strict=True)), parts)
+    return DataTable(
+        fixed["caption"].format(**names), head, list(zip(*columns, strict=True)), parts
+    )
 
 
 def cross_table(
     key: str, names: Mapping[Key, str], cells: Mapping[tuple[Key, Key], tuple[float, str, str]]
-) -> Table:
+) -> DataTable:
     """Return the results of each of several players against each other one, a row and a column for
     each.
 
@@ -118,7 +130,7 @@ def cross_table(
     return table(key, rows, head=("of the row against", *map(str, range(1, len(names) + 1))))
 
 
-def seats_table(key: str, score: Score, names: Sequence[str]) -> Table:
+def seats_table(key: str, score: Score, names: Sequence[str]) -> DataTable:
     """Return a table of numbers of games by result, for both seats and for each."""
     counts = np.array([score.table.sum(axis=0), *score.table])
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
@@ -131,14 +143,14 @@ def seats_table(key: str, score: Score, names: Sequence[str]) -> Table:
 
 
 def curves_figure(
-    lines: Sequence[plots.Line],
+    lines: Sequence[plots.PlotLine],
     x_label: str,
     y_label: str,
     caption: str,
     *,
     distances: bool,
     log: bool = True,
-) -> Figure:
+) -> PlotFigure:
     """Return a figure of curves; see :func:`ttt_eval.reports.plots.draw_curves`."""
     ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines)
     label = f"Curves by {x_label}, up to {max(line.x[-1] for line in lines):,.0f}: {ends}."
@@ -151,7 +163,7 @@ def curve_parts(groups: Sequence[Group]) -> Parts:
     """Return figures of the exact exploitability of groups, by games and by CPU seconds, and notes
     on them.
     """
-    figures, problem, notes = list[Figure](), "no run is here", list[str]()
+    figures, problem, notes = list[PlotFigure](), "no run is here", list[str]()
     axes: Sequence[XAxis] = ("games", "cpu") if groups else ()
     for x in axes:
         try:
@@ -177,7 +189,7 @@ def curve_parts(groups: Sequence[Group]) -> Parts:
     ]
 
 
-def summary_lines(summaries: Sequence[Summary]) -> list[plots.Line]:
+def summary_lines(summaries: Sequence[Summary]) -> list[plots.PlotLine]:
     """Return the medians of groups as lines with their bands.
 
     Raises:
@@ -193,7 +205,7 @@ def summary_lines(summaries: Sequence[Summary]) -> list[plots.Line]:
     for summary in summaries:
         name = f"{summary.name} ({summary.runs} runs)" if summary.runs > 1 else summary.name
         lines.append(
-            plots.Line(name, summary.x, summary.median, low=summary.low, high=summary.high)
+            plots.PlotLine(name, summary.x, summary.median, low=summary.low, high=summary.high)
         )
     return lines
 
@@ -250,7 +262,7 @@ def choice_board(
     game: AnyGame, position: Position, shares: Float64Array, best: Sequence[int] = (),
     loss: float | None = None,
     likely: float | None = None, title: str = "",
-) -> Board:  # fmt: skip
+) -> BoardFigure:  # fmt: skip
     """Return a board with the moves played there.
 
     Args:
@@ -279,12 +291,14 @@ def choice_board(
         np.where(shares > 0, shares, np.nan),
     )
     explore = formats.explorer_command(game, position)
-    return Board(game, position.cells, lines, words, numbers, best=best, cost=cost, explore=explore)
+    return BoardFigure(
+        game, position.cells, lines, words, numbers, best=best, cost=cost, explore=explore
+    )
 
 
 def map_board(
     game: AnyGame, key: str, values: Float64Array, write: Callable[[float], str] = formats.signed
-) -> Board:
+) -> BoardFigure:
     """Return the empty board with a number in each cell.
 
     Args:
@@ -296,7 +310,7 @@ def map_board(
     name, about = page.words(key).split(": ")
     filled = np.flatnonzero(~np.isnan(values)).tolist()
     numbers = ", ".join(f"{coordinate(cell, game)} {write(values[cell])}" for cell in filled)
-    return Board(
+    return BoardFigure(
         game, np.zeros(game.cells, np.int8), (name, about), f"{name}: {numbers}.", values, write
     )
 
@@ -308,39 +322,36 @@ def list_moves(names: Sequence[str]) -> str:
 
 
 def spot_board(
-    game: AnyGame,
-    spot: Spot,
-    moves: dict[int, float],
-    loss: float | None,
-    title: str = "",
-    likely: float | None = None,
-) -> Board:
+    game: AnyGame, spot: ChosenMoves, title: str = "", likely: float | None = None
+) -> BoardFigure:
     """Return a position of a result with the moves played there; see :func:`choice_board`.
 
     Raises:
         ValueError: no position of the game.
     """
-    position, shares = from_text(spot.position, game), np.zeros(game.cells)
-    shares[list(moves)] = list(moves.values())
-    return choice_board(game, position, shares, spot.best or (), loss, likely, title)
+    shares = np.zeros(game.cells)
+    shares[list(spot.moves)] = list(spot.moves.values())
+    position = from_text(spot.position, game)
+    return choice_board(game, position, shares, spot.best or (), spot.loss, likely, title)
 
 
-def differences(game: AnyGame, spots: Sequence[Spot] | None, a: str, b: str) -> Parts:
+def differences(game: AnyGame, spots: Sequence[DifferentMoves] | None, a: str, b: str) -> Parts:
     """Return boards on which two players play differently; ``spots`` are None if they are not
     computed.
     """
+    if spots is None:
+        return [left_out(page.words("not compared"))]
     if not spots:
-        return [
-            left_out(page.words("not compared")) if spots is None else Text(page.words("alike"))
-        ]
+        return [Text(page.words("alike"))]
     pairs = []
     for spot in spots:
-        difference, likely = (
-            formats.percent(min(1.0, share)) for share in (spot.difference, spot.likely or 0.0)
-        )
+        difference = formats.percent(min(1.0, spot.difference))
+        likely = formats.percent(min(1.0, spot.likely))
         title = f"{difference} of their moves differ; {likely} of games reach the position"
-        both = ((spot.a, spot.loss_a, a), (spot.b, spot.loss_b, b))
-        pairs.append(Boards([spot_board(game, spot, *moves) for moves in both], title, pair=True))
+        boards = [
+            spot_board(game, moves, name) for moves, name in zip(spot.choices, (a, b), strict=True)
+        ]
+        pairs.append(BoardRow(boards, title, pair=True))
     return [Text(page.words("differences")), *pairs]
 
 
@@ -356,7 +367,9 @@ def reproduction(result: Result, *words: str, **options: Any) -> Parts:
         words: of the command, its program first.
         options: of the command, with underscores; those with a value of None are left out.
     """
-    if isinstance(result, GameResult) and "seed" in result.raw:
+    if isinstance(result, PlayedResult):
         words = (*words, *formats.game_options(result.game))
-        options |= {name: getattr(result, name) for name in ("seed", "openings", "luck_correction")}
+        options["seed"] = result.seed
+        options["openings"] = result.openings or None
+        options["luck_correction"] = result.luck_correction or None
     return [Text(page.words("reproduce"), [formats.command(*words, **options)])]

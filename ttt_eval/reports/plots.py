@@ -66,7 +66,7 @@ _METADATA = {
 }
 
 
-class Line(NamedTuple):
+class PlotLine(NamedTuple):
     """A curve."""
 
     name: str
@@ -215,7 +215,7 @@ def as_svg(draw: Draw, name: str, label: str) -> str:
 
 
 def draw_curves(
-    lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool, log: bool = True
+    lines: Sequence[PlotLine], x_label: str, y_label: str, *, distances: bool, log: bool = True
 ) -> Draw:
     """Return a plot of curves, with the legend above it.
 
@@ -291,7 +291,7 @@ def _scale_x(axes: Axes, x: Float64Array, is_log: bool) -> None:
     )
 
 
-def _add_legend(figure: Figure, lines: Sequence[Line]) -> None:
+def _add_legend(figure: Figure, lines: Sequence[PlotLine]) -> None:
     """Add a legend in as many columns as fit, and its height to that of the figure."""
     columns = max(
         1, min(len(lines), 60 // (6 + max((len(line.name) for line in lines), default=1)))

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import convert
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from learners import CONFIG
@@ -23,8 +22,7 @@ from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal, truncate
 from ttt_envs.envs.config import SELF
-from ttt_envs.game import boards as game_boards
-from ttt_envs.game.boards import STONES, coordinate
+from ttt_envs.game.boards import STONES, Boards, coordinate
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import Outcome
@@ -39,22 +37,21 @@ from ttt_eval.exact.policy_cache import cached
 from ttt_eval.exact.results import in_seats
 from ttt_eval.exact.strength import (
     Strength,
-    differences_within,
     first_choice,
     strength,
     worst_positions,
 )
 from ttt_eval.matches.games import PlayedGame, Ply
 from ttt_eval.matches.match import play_pairs
-from ttt_eval.matches.results import Spot
+from ttt_eval.matches.results import compare_moves
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import (
-    Board,
-    Boards,
+    BoardFigure,
+    BoardRow,
     Cell,
-    Figure,
     Part,
     Parts,
+    PlotFigure,
     Report,
     Text,
     Tile,
@@ -331,11 +328,11 @@ def _learning(run: RunResult) -> Parts:
     return [
         list(_curves(run, measured)) or None,
         None if measured else left_out(page.words("no measurements")),
-        Boards(boards, "Its first move during training") if boards else None,
+        BoardRow(boards, "Its first move during training") if boards else None,
     ]
 
 
-def _curves(run: RunResult, measured: Sequence[Row]) -> Iterator[Figure]:
+def _curves(run: RunResult, measured: Sequence[Row]) -> Iterator[PlotFigure]:
     """Yield curves of exact measurements, of results during exploration, and of the loss, as far as
     they are known.
     """
@@ -362,7 +359,7 @@ def _curves(run: RunResult, measured: Sequence[Row]) -> Iterator[Figure]:
     ):
         colours = plots.RESULTS if y_label == SHARES else plots.SERIES
         lines = [
-            plots.Line(label, [row[x] for row in rows], [row[name] for row in rows], colour)
+            plots.PlotLine(label, [row[x] for row in rows], [row[name] for row in rows], colour)
             for name, label, colour in zip(columns, labels, colours, strict=False)
             if all(name in row for row in rows)
         ]
@@ -423,7 +420,7 @@ def _first_move(game: AnyGame, policy: Policy, solution: Solution | None) -> Par
     for values, key in ((choice.own, "own values"), (choice.exact, "exact values")):
         if values is not None:
             boards.append(parts.map_board(game, key, values))
-    return [Text(page.words("first move")), Boards(boards)]
+    return [Text(page.words("first move")), BoardRow(boards)]
 
 
 def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | None) -> Parts:
@@ -438,7 +435,7 @@ def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | Non
     plies, last, losses = list(games[0].positions()), games[0].end(), list[float]()
     if solution is not None:
         values = solution.action_values(
-            game_boards.Boards.from_positions([position for position, _, _ in plies])
+            Boards.from_positions([position for position, _, _ in plies])
         )
         losses = played_losses(values, np.array([action for _, action, _ in plies])).tolist()
     end = (
@@ -446,12 +443,12 @@ def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | Non
     )
     loss = f" Moves lose {formats.number(sum(losses))} in all; 0 is a best move." if losses else ""
     text = Text(f"{names}; after {len(plies)} moves {end}.{loss}")
-    return [text, Boards(list(_plies(game, plies, losses, last, end))[-MAX_PLIES:])]
+    return [text, BoardRow(list(_plies(game, plies, losses, last, end))[-MAX_PLIES:])]
 
 
 def _plies(
     game: Game, plies: Sequence[Ply], losses: Sequence[float], last: Position, end: str
-) -> Iterator[Board]:
+) -> Iterator[BoardFigure]:
     """Yield a board after each move."""
     for count, (position, action, skips) in enumerate(plies, 1):
         cell, is_last = coordinate(action, game), count == len(plies)
@@ -459,7 +456,7 @@ def _plies(
         skip = f"{STONES[2 - position.mover]}'s turn is skipped" if skips else ""
         lines = (f"{count}. {STONES[position.mover + 1]} {cell}", skip, end if is_last else "")
         cost = f"loses {formats.number(max(0.0, losses[count - 1]))}" if losses else ""
-        board = Board(
+        board = BoardFigure(
             game, reached.cells, lines, f"Marked is the move to {cell}.", last=action, cost=cost
         )
         yield board if is_last else board._replace(explore=formats.explorer_command(game, reached))
@@ -478,7 +475,7 @@ def _worst(run: RunResult, game: Game, policy: Policy, solution: Solution | None
             for row in mistakes
         ]
         nothing = Text(f"{page.words(key)}, it loses nothing.")
-        content.append(Boards(boards, page.words(key)) if boards else nothing)
+        content.append(BoardRow(boards, page.words(key)) if boards else nothing)
     return [*content, left_out(page.words("puzzles"), run.command("puzzles"))]
 
 
@@ -590,11 +587,11 @@ def _side_by_side(result: RunsResult, ranked: Sequence[RunResult]) -> dict[str, 
     sections: dict[str, Parts] = {
         "The runs": [parts.table("runs", [_run_row(run, result) for run in runs], head=head)],
         "Against each other": [_matrix(result)],
-        "First moves": [Text(page.words("first moves")), Boards(boards)] if boards else [],
+        "First moves": [Text(page.words("first moves")), BoardRow(boards)] if boards else [],
     }
     if len(best) == 2:
         (a, policy), (b, other) = best
-        spots = convert(differences_within(game, policy, other), list[Spot] | None, str_keys=True)
+        spots = compare_moves(game, policy, other)
         sections[f"Largest differences of {a} and {b}"] = parts.differences(game, spots, a, b)
     return sections
 

@@ -8,17 +8,17 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Self
 
 from msgspec import Meta, Struct, convert, field, toml
 
 from ttt_envs.core.checks import Refusal, find_named, name_place
-from ttt_envs.core.files import read_bounded, write_json
+from ttt_envs.core.files import read_bounded
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import AnyGame, PhantomGame
+from ttt_eval.matches.results import Data, Result, Spec
 from ttt_eval.store.metrics import metric
-from ttt_eval.store.result_store import RESULT
-from ttt_eval.store.statistics import interval_from_seeds
+from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 MAX_FILE_BYTES, MAX_RUNS = 1 << 20, 10_000
 """Maximum size of a file in bytes, and maximum number of runs in it."""
@@ -142,37 +142,93 @@ def to_command_line(row: Mapping[str, Any]) -> list[str]:
     return words
 
 
-class RunResult(NamedTuple):
+class SweepRun(Struct, frozen=True):
     """Result of a run."""
 
     row: int
     """index of the setting"""
     seed: int
-    numbers: Mapping[str, float]
+    numbers: dict[str, float]
     """measurements by name"""
     run: str = ""
     """its folder, in that of the sweep"""
 
 
-def tabulate_runs(rows: Sequence[Row], runs: Iterable[RunResult]) -> list[Row]:
-    """Return a row for each setting, JSON-ready: ``options``, ``seeds`` and the means over them,
-    with intervals.
+class SweepLine(Struct, frozen=True):
+    """A setting with its results over seeds."""
 
-    The mean of a single run has no interval.
-    """
+    options: Row
+    seeds: int
+    """number of runs"""
+    numbers: dict[str, Interval]
+    """means by name; that of a single run has no interval"""
+
+    def to_dict(self) -> Row:
+        """Return the line as in files, with the numbers beside the options."""
+        line: Row = {"options": self.options, "seeds": self.seeds}
+        for name, mean in self.numbers.items():
+            line[name] = mean.to_dict() if self.seeds > 1 else {"mean": mean.mean}
+        return line
+
+
+class SweepResult(Result, tag="sweep", kw_only=True):
+    """A sweep."""
+
+    source: Spec
+    """name of the file that describes it"""
+    trust: bool = False
+    """whether classes outside this package were allowed"""
+    table: Annotated[list[SweepLine], Meta(min_length=1)]
+    runs: list[SweepRun]
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], folder: Path = Path()) -> Self:
+        """Return the sweep that :meth:`to_dict` stored; see
+        :meth:`ttt_eval.matches.results.Result.from_dict`.
+        """
+        content = dict(data)
+        if isinstance(content.get("table"), list):
+            content["table"] = [_nest_numbers(line) for line in content["table"]]
+        return super().from_dict(content, folder)
+
+    def to_dict(self) -> Data:
+        """Return the content of the file, JSON-ready; docs/files.md documents the keys."""
+        return {**super().to_dict(), "table": [line.to_dict() for line in self.table]}
+
+
+def _nest_numbers(line: object) -> object:
+    """Return a line of a file with its numbers in one dictionary."""
+    if not isinstance(line, dict):
+        return line
+    nested: Row = {name: line[name] for name in ("options", "seeds") if name in line}
+    numbers = {
+        name: value
+        for name, value in line.items()
+        if name not in nested and isinstance(value, dict) and "mean" in value
+    }
+    return {**nested, "numbers": numbers}
+
+
+def tabulate_runs(rows: Sequence[Row], runs: Iterable[SweepRun]) -> list[SweepLine]:
+    """Return a line for each setting."""
     ordered = sorted(runs, key=lambda run: (run.row, run.seed))
-    table = []
+    lines = []
     for index, row in enumerate(rows):
         results = [run.numbers for run in ordered if run.row == index]
-        line: Row = {"options": row, "seeds": len(results)}
-        for name in results[0] if results else ():
-            if all(name in numbers for numbers in results):
-                mean = interval_from_seeds(
-                    [numbers[name] for numbers in results], bounds=metric(name).bounds
-                )
-                line[name] = mean._asdict() if len(results) > 1 else {"mean": mean.mean}
-        table.append(line)
-    return table
+        lines.append(SweepLine(row, len(results), _mean_numbers(results)))
+    return lines
+
+
+def _mean_numbers(results: Sequence[Mapping[str, float]]) -> dict[str, Interval]:
+    """Return the means of the numbers that all results have."""
+    if len(results) == 1:
+        return {name: Interval(value, value, value) for name, value in results[0].items()}
+    means = {}
+    for name in results[0] if results else ():
+        values = [numbers[name] for numbers in results if name in numbers]
+        if len(values) == len(results):
+            means[name] = interval_from_seeds(values, bounds=metric(name).bounds)
+    return means
 
 
 # --------------------------------------------------------------------------------------------------
@@ -218,34 +274,3 @@ def setting_name(row: Mapping[str, Any], options: Sequence[str]) -> str:
         if row.get(name) is not None
     ]
     return ", ".join(texts) or ("default settings" if options else "the only setting")
-
-
-def write_sweep(
-    folder: Path,
-    source: str,
-    provenance: Mapping[str, Any],
-    rows: Sequence[Row],
-    runs: Sequence[RunResult],
-    *,
-    trust: bool = False,
-) -> None:
-    """Write ``result.json`` into a folder.
-
-    Args:
-        folder: the folder.
-        source: the name of the file that describes the sweep.
-        provenance: JSON-ready: versions and code.
-        rows: the settings.
-        runs: the results of all runs.
-        trust: whether classes outside this package were allowed.
-    """
-    data = {
-        "format": 1,
-        "kind": "sweep",
-        "source": source,
-        "trust": trust,
-        "provenance": dict(provenance),
-        "table": tabulate_runs(rows, runs),
-        "runs": [run._asdict() for run in runs],
-    }
-    write_json(folder / RESULT, data)
