@@ -24,6 +24,7 @@ from typing import IO, Any, NamedTuple
 
 from ttt_envs.core.checks import Refusal, truncate
 from ttt_envs.core.files import locked, open_to_write, parse_json
+from ttt_envs.core.lines import read_to_append
 from ttt_envs.core.packages import install_command
 from ttt_envs.text import MAX_ANSWER_LENGTH, TextGame, present
 
@@ -88,13 +89,19 @@ class Sampling:
             messages: of the conversation.
             sample: number of the sample: a model with a temperature answers each one separately.
         """
-        seed, source = (
-            (None, 0)
-            if self.deterministic
-            else ((self.seed + sample) % MAX_SEED, (self.seed, sample))
-        )
-        fields = {"model": self.model, "messages": messages, "temperature": self.temperature}
-        fields |= {"max_tokens": self.max_tokens, "seed": seed, **self.fields}
+        seed: int | None = None
+        source: object = 0
+        if not self.deterministic:
+            seed = (self.seed + sample) % MAX_SEED
+            source = (self.seed, sample)
+        fields = {
+            "model": self.model,
+            "messages": messages,
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            "seed": seed,
+            **self.fields,
+        }
         body = {name: value for name, value in fields.items() if value is not None}
         return hashlib.sha256(json.dumps([body, source], sort_keys=True).encode()).hexdigest(), body
 
@@ -109,11 +116,8 @@ class Answers(dict[str, Answer]):
     """
 
     def __init__(self, file: IO[bytes]) -> None:
-        lines = file.read().split(b"\n")
-        super().__init__(filter(None, map(_read_line, lines)))
+        super().__init__(filter(None, map(_read_line, read_to_append(file))))
         self._file = file
-        if lines[-1]:  # of a killed writer
-            file.write(b"\n")
 
     def add(self, key: str, answer: Answer) -> None:
         """Append an answer to the file."""
@@ -143,8 +147,8 @@ def _read_line(line: bytes) -> tuple[str, Answer] | None:
     """Return the id of a request and its answer; None for a line that answers none."""
     with suppress(ValueError):
         match parse_json(line):
-            case {"custom_id": str(key), "text": str(text), **rest}:
-                return key, _make_answer(text, rest, rest.get("truncated") is True)
+            case {"custom_id": str(key), "text": str(text), **fields}:
+                return key, _make_answer(text, fields, fields.get("truncated") is True)
             case {"custom_id": str(key), "response": {"body": body}}:
                 return key, read_completion(body)
     return None
@@ -157,27 +161,25 @@ def read_completion(data: object) -> Answer:
         ValueError: anything else.
     """
     match data:
-        case {"choices": [{"message": dict(message)} as choice, *_], **rest}:
-            return _make_answer(
-                message.get("content"), rest.get("usage"), choice.get("finish_reason") == "length"
-            )
+        case {"choices": [{"message": dict(message)} as choice, *_], **fields}:
+            is_truncated = choice.get("finish_reason") == "length"
+            return _make_answer(message.get("content"), fields.get("usage"), is_truncated)
     raise Refusal("its reply is no chat completion")
 
 
 def _make_answer(text: object, usage: object, truncated: bool) -> Answer:
     """Return an answer of text that can be written, and of numbers of tokens that are numbers."""
-    counts = usage if isinstance(usage, dict) else {}
-    tokens = (counts.get(name) for name in ("prompt_tokens", "completion_tokens"))
-    prompt, completion = (
-        count if isinstance(count, int) and 0 < count < 1 << 40 else 0 for count in tokens
-    )
     content = text if isinstance(text, str) else ""
-    return Answer(
-        content[-MAX_ANSWER_LENGTH:].encode(errors="replace").decode(),
-        prompt,
-        completion,
-        truncated,
-    )
+    content = content[-MAX_ANSWER_LENGTH:].encode(errors="replace").decode()
+    counts = usage if isinstance(usage, dict) else {}
+    prompt = _read_count(counts.get("prompt_tokens"))
+    completion = _read_count(counts.get("completion_tokens"))
+    return Answer(content, prompt, completion, truncated)
+
+
+def _read_count(value: object) -> int:
+    """Return a number of tokens, 0 for anything else."""
+    return value if isinstance(value, int) and 0 < value < 1 << 40 else 0
 
 
 # --------------------------------------------------------------------------------------------------
@@ -204,99 +206,34 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
         import openai
     except ImportError:
         raise Refusal(f"a language model needs openai: {install_command('llm')}") from None
-    http: Any = sys.modules[
-        str(openai.DefaultHttpxClient.__base__.__module__)
-    ]  # httpx, or its successor httpx2
-    if not re.fullmatch(r"(?i)https?://[^/?#@]+(/[^?#]*)?", url):
-        public = re.split("[?#]", url.rpartition("@")[2])[
-            0
-        ]  # no user, and no query, which may be secret
-        raise Refusal(
-            f"endpoint {public} is no plain address: write one such as http://127.0.0.1:8000/v1, "
-            "with http:// or "
-            "https://, without a user or a query, and put a key into the environment variable "
-            "OPENAI_API_KEY"
-        )
-    key = os.environ.get("OPENAI_API_KEY", "").strip() or "EMPTY"
-    if not re.fullmatch(
-        "[!-~]+", key
-    ):  # in a header it would fail late, with a message that quotes it
-        raise Refusal(
-            "the environment variable OPENAI_API_KEY holds no key: a key is one word of ASCII "
-            "characters"
-        )
-    with suppress(http.HTTPError):  # of another kind
-        try:
-            http.head(url, timeout=10)
-        except (
-            http.ConnectError,
-            http.InvalidURL,
-        ) as problem:  # the client would repeat its requests
-            raise Refusal(
-                f"the endpoint {url} accepts no connection ({problem}): start it, or correct it"
-            ) from None
-
-    def read_reply(response: Any) -> None:
-        """Read a reply within the limits of size and time; one beyond the former becomes a
-        refusal.
-        """
-        reply = bytearray()
-        is_plain = response.headers.get("content-encoding", "identity") == "identity"
-        try:
-            for part in response.stream if is_plain else ():
-                reply += part
-                if len(reply) > MAX_REPLY_BYTES:
-                    break
-                if time.monotonic() > response.request.extensions["end"]:
-                    raise http.ReadTimeout("the reply takes too long")
-        finally:
-            response.stream.close()
-        if not is_plain or len(reply) > MAX_REPLY_BYTES:
-            refusal = f"its reply is compressed, or has more than {MAX_REPLY_BYTES >> 20} MiB"
-            reply[:] = json.dumps({"error": {"message": refusal}}).encode()
-            response.status_code = 413  # too large: no failure that may pass
-            response.headers.pop("content-encoding", None)
-        response.stream = http.ByteStream(bytes(reply))
-
-    def set_end(request: Any) -> None:
-        request.extensions["end"] = time.monotonic() + timeout_s
-
+    # httpx, or its successor httpx2
+    http: Any = sys.modules[str(openai.DefaultHttpxClient.__base__.__module__)]
+    key = _read_key(url)
+    _check_connection(http, url)
+    limits = _ReplyLimits(http, timeout_s)
+    hooks = {"request": [limits.set_end], "response": [limits.read_reply]}
     client = openai.OpenAI(
         base_url=url.removesuffix("/chat/completions"),
         api_key=key,
         max_retries=RETRIES,
         timeout=timeout_s,
         default_headers={"accept-encoding": "identity"},
-        http_client=openai.DefaultHttpxClient(
-            event_hooks={"request": [set_end], "response": [read_reply]}
-        ),
+        http_client=openai.DefaultHttpxClient(event_hooks=hooks),
     )
 
     def ask(requests: Requests) -> Iterator[tuple[str, Answer]]:
         failures = list[str]()
 
         def complete(request: tuple[str, Mapping[str, Any]]) -> tuple[str, Answer] | None:
+            if failures:  # after one no request begins, and answers on their way are kept
+                return None
             try:
-                if not failures:  # after one no request begins, and answers on their way are kept
-                    reply = client.post("/chat/completions", body=request[1], cast_to=object)
-                    return request[0], read_completion(reply)
+                reply = client.post("/chat/completions", body=request[1], cast_to=object)
+                return request[0], read_completion(reply)
+            except openai.APITimeoutError:
+                failures.append(_describe_timeout(url, timeout_s))
             except (openai.OpenAIError, ValueError) as problem:
-                reason = truncate(
-                    " ".join(str(problem.__cause__ or problem).replace(key, "[key]").split()), 300
-                )
-                advice = (
-                    "correct its address, --model or the key in OPENAI_API_KEY, and run the same "
-                    "command again"
-                )
-                if isinstance(problem, openai.APITimeoutError):
-                    reason = f"no reply within {timeout_s:g} s"
-                    advice = (
-                        "run the same command again, with a longer --timeout or a smaller "
-                        "--max-tokens"
-                    )
-                failures.append(
-                    f"the endpoint {url} has failed for good ({ascii(reason)[1:-1]}): {advice}"
-                )
+                failures.append(_describe_failure(url, problem, key))
             return None
 
         with ThreadPool(concurrency) as pool:
@@ -306,6 +243,92 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
 
     weakref.finalize(ask, client.close)
     return ask
+
+
+def _read_key(url: str) -> str:
+    """Return the key in the environment, "EMPTY" if there is none.
+
+    Raises:
+        ValueError: an address that is none or holds a password, or a key that is none.
+    """
+    if not re.fullmatch(r"(?i)https?://[^/?#@]+(/[^?#]*)?", url):
+        # no user, and no query, which may be secret
+        public = re.split("[?#]", url.rpartition("@")[2])[0]
+        raise Refusal(
+            f"endpoint {public} is no plain address: write one such as http://127.0.0.1:8000/v1, "
+            "with http:// or https://, without a user or a query, and put a key into the "
+            "environment variable OPENAI_API_KEY"
+        )
+    key = os.environ.get("OPENAI_API_KEY", "").strip() or "EMPTY"
+    # in a header it would fail late, with a message that quotes it
+    if not re.fullmatch("[!-~]+", key):
+        raise Refusal(
+            "the environment variable OPENAI_API_KEY holds no key: a key is one word of ASCII "
+            "characters"
+        )
+    return key
+
+
+def _check_connection(http: Any, url: str) -> None:
+    """Raise ValueError if nothing listens at an address: the client would repeat its requests."""
+    try:
+        http.head(url, timeout=10)
+    except (http.ConnectError, http.InvalidURL) as problem:
+        raise Refusal(
+            f"the endpoint {url} accepts no connection ({problem}): start it, or correct it"
+        ) from None
+    except http.HTTPError:  # of another kind
+        pass
+
+
+@dataclass(frozen=True)
+class _ReplyLimits:
+    """Hooks of a client that limit the size and the time of replies."""
+
+    http: Any
+    """the library of the client"""
+    timeout_s: float
+
+    def set_end(self, request: Any) -> None:
+        """Set the time at which the reply of a request has to end."""
+        request.extensions["end"] = time.monotonic() + self.timeout_s
+
+    def read_reply(self, response: Any) -> None:
+        """Read a reply; one that is too large becomes a refusal."""
+        is_plain = response.headers.get("content-encoding", "identity") == "identity"
+        reply = bytearray()
+        try:
+            for part in response.stream if is_plain else ():
+                reply += part
+                if len(reply) > MAX_REPLY_BYTES:
+                    break
+                if time.monotonic() > response.request.extensions["end"]:
+                    raise self.http.ReadTimeout("the reply takes too long")
+        finally:
+            response.stream.close()
+        if not is_plain or len(reply) > MAX_REPLY_BYTES:
+            refusal = f"its reply is compressed, or has more than {MAX_REPLY_BYTES >> 20} MiB"
+            reply[:] = json.dumps({"error": {"message": refusal}}).encode()
+            response.status_code = 413  # too large: no failure that may pass
+            response.headers.pop("content-encoding", None)
+        response.stream = self.http.ByteStream(bytes(reply))
+
+
+def _describe_timeout(url: str, timeout_s: float) -> str:
+    return (
+        f"the endpoint {url} has failed for good (no reply within {timeout_s:g} s): run the same "
+        "command again, with a longer --timeout or a smaller --max-tokens"
+    )
+
+
+def _describe_failure(url: str, problem: Exception, key: str) -> str:
+    """Describe a failure without the key, which its message may quote."""
+    text = str(problem.__cause__ or problem).replace(key, "[key]")
+    reason = ascii(truncate(" ".join(text.split()), 300))[1:-1]
+    return (
+        f"the endpoint {url} has failed for good ({reason}): correct its address, --model or the "
+        "key in OPENAI_API_KEY, and run the same command again"
+    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -336,6 +359,19 @@ def converse(text: TextGame, *, single: bool) -> Generator[list[dict[str, str]],
             refused = {"role": "assistant", "content": answer[-MAX_QUOTED_LENGTH:]}
             messages = [*messages, refused, {"role": "user", "content": reason}]
     yield []
+
+
+class _Talk(NamedTuple):
+    """A conversation that waits for an answer."""
+
+    turns: Generator[list[dict[str, str]], str, None]
+    sample: int
+    messages: list[dict[str, str]]
+    """of the request; empty at its end"""
+
+    def reply(self, answer: Answer) -> _Talk:
+        """Return the conversation after an answer."""
+        return self._replace(messages=self.turns.send(answer.text))
 
 
 @dataclass
@@ -372,25 +408,28 @@ class Interview:
         Raises:
             ValueError: a request has failed for good, or an answer cannot be stored.
         """
-        talks = [
-            (converse(text, single=single), 0 if single else number)
-            for number, text in enumerate(texts)
+        samples = [0 if single else number for number in range(len(texts))]
+        talks = [converse(text, single=single) for text in texts]
+        active = [
+            _Talk(talk, sample, next(talk)) for talk, sample in zip(talks, samples, strict=True)
         ]
-        active = [(talk, sample, next(talk)) for talk, sample in talks]
-        while active := [each for each in active if each[2]]:
-            requests = [self.sampling.request(messages, sample) for _, sample, messages in active]
-            self.requests |= requests
-            missing = {key: body for key, body in requests if key not in self.answers}
-            for key, answer in self.ask(missing) if self.ask is not None else ():
-                self.answers.add(key, answer)
-                self.new.add(key)
-                self.progress(len(self.new), len(self.new | missing.keys()))
-            answered = [
-                (self.answers.get(key), *each)
-                for (key, _), each in zip(requests, active, strict=True)
-            ]
-            active = [
-                (talk, sample, talk.send(answer.text))
-                for answer, talk, sample, _ in answered
-                if answer
-            ]
+        while True:
+            active = [talk for talk in active if talk.messages]
+            if not active:
+                return
+            keys = self._request_answers(active)
+            pairs = [(self.answers.get(key), talk) for key, talk in zip(keys, active, strict=True)]
+            active = [talk.reply(answer) for answer, talk in pairs if answer]
+
+    def _request_answers(self, talks: Sequence[_Talk]) -> list[str]:
+        """Ask for the missing answers to the messages of conversations; return the ids of the
+        requests.
+        """
+        requests = [self.sampling.request(talk.messages, talk.sample) for talk in talks]
+        self.requests |= requests
+        missing = {key: body for key, body in requests if key not in self.answers}
+        for key, answer in self.ask(missing) if self.ask is not None else ():
+            self.answers.add(key, answer)
+            self.new.add(key)
+            self.progress(len(self.new), len(self.new | missing.keys()))
+        return [key for key, _ in requests]

@@ -8,16 +8,13 @@ games are rejected.
 from __future__ import annotations
 
 import json
-import os
 import re
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta, Struct, convert
@@ -25,6 +22,7 @@ from msgspec.structs import asdict
 
 from ttt_envs.core.checks import Refusal, name_place, quote
 from ttt_envs.core.files import lock, open_to_read, parse_json, read_bounded, write_atomically
+from ttt_envs.core.lines import find_end, is_torn, iterate_lines, replace_tail
 from ttt_envs.game.boards import Boards, cell_at, coordinate, from_text
 from ttt_envs.game.game import MAX_EDGE, Game, Position
 from ttt_envs.game.rules import Outcome, action_index, place, winner
@@ -259,8 +257,8 @@ def read_games(
                 games = from_notation(content)
             yield from games
             return
-        for number, line in enumerate(iter(partial(file.readline, MAX_LINE_LENGTH + 1), b""), 1):
-            if number > 1 and not line.endswith(b"\n") and len(line) <= MAX_LINE_LENGTH:
+        for number, line in enumerate(iterate_lines(file, MAX_LINE_LENGTH), 1):
+            if number > 1 and is_torn(line, MAX_LINE_LENGTH):
                 tell(f"{path}, line {number} was not written to its end, and is left out")
                 return
             with name_place(f"{path}, line {number}"):
@@ -299,45 +297,9 @@ def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
         lock(file.fileno(), wait=True)
         with name_place(f"no games can be added to {path}"):
             file.seek(0)
-            head = file.readline(MAX_LINE_LENGTH + 1)
-            _check_head(head)
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - MAX_LINE_LENGTH))
-            _, end, last = file.read().rpartition(b"\n")
-            if not end and head.endswith(b"\n"):
-                raise Refusal(
-                    f"its last line has more than {MAX_LINE_LENGTH:,} bytes: name another file"
-                )
-        _replace_tail(file, path, size - len(last), lines if end else _HEAD_LINE + lines)
-
-
-def _replace_tail(file: IO[bytes], path: Path, size: int, content: bytes) -> None:
-    """Replace everything after the first ``size`` bytes of a file.
-
-    A crash leaves a part of ``content`` at most, a failure nothing of it. The system brings the
-    content to the disk within seconds: what was written outlives this process, but perhaps no power
-    cut.
-
-    Args:
-        file: open for writing, and locked if others write to it.
-        path: its path, for messages.
-        size: number of bytes to keep.
-        content: the new end of the file.
-
-    Raises:
-        OSError: the content cannot be written, for example because the disk is full; the error
-            names ``path``.
-    """
-    file.truncate(size)
-    descriptor, rest = file.fileno(), memoryview(content)
-    os.lseek(descriptor, size, os.SEEK_SET)
-    try:
-        while rest:  # unbuffered: a buffer would retry when closed, after what was cut off
-            rest = rest[os.write(descriptor, rest) :]
-    except OSError as problem:
-        with suppress(OSError):
-            file.truncate(size)
-        raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
+            _check_head(file.readline(MAX_LINE_LENGTH + 1))
+            size = find_end(file, MAX_LINE_LENGTH)
+        replace_tail(file, path, size, lines if size else _HEAD_LINE + lines)
 
 
 def new_games(path: str | Path) -> None:

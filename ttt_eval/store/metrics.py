@@ -11,6 +11,7 @@ from msgspec import Meta, convert
 
 from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.files import open_to_read, parse_json, write_bytes
+from ttt_envs.core.lines import is_torn, iterate_lines
 
 MAX_LINE_BYTES = 1 << 16
 """Maximum length of a line of measurements in bytes."""
@@ -75,7 +76,7 @@ RATES = ("exact_win", "exact_draw", "exact_loss")
 """Exact measures against an opponent."""
 
 
-def read_rows(path: Path, by: str) -> list[dict[str, float]]:
+def read_rows(path: Path, order: str) -> list[dict[str, float]]:
     """Return the rows of a file of lines of JSON, each an object of finite numbers; none if there
     is no file.
 
@@ -83,7 +84,7 @@ def read_rows(path: Path, by: str) -> list[dict[str, float]]:
 
     Args:
         path: the file.
-        by: a name that every row has, whose number is at least 0 and never decreases.
+        order: a name that every row has, whose number is at least 0 and never decreases.
 
     Raises:
         ValueError: a line of anything else.
@@ -92,13 +93,13 @@ def read_rows(path: Path, by: str) -> list[dict[str, float]]:
     if not path.exists():
         return rows
     with open_to_read(path) as file:
-        while (line := file.readline(MAX_LINE_BYTES + 1)).endswith(b"\n") or len(
-            line
-        ) > MAX_LINE_BYTES:
+        for line in iterate_lines(file, MAX_LINE_BYTES):
+            if is_torn(line, MAX_LINE_BYTES):
+                break
             with name_place(f"line {len(rows) + 1} of {path} cannot be read"):
                 row = convert(parse_json(line, MAX_LINE_BYTES), dict[str, _Number])
-                if row.get(by, -1) < (rows[-1][by] if rows else 0):
-                    raise Refusal(f"its {by} are missing, or fewer than before")
+                if row.get(order, -1) < (rows[-1][order] if rows else 0):
+                    raise Refusal(f"its {order} are missing, or fewer than before")
             rows.append(row)
     return rows
 
@@ -115,9 +116,6 @@ def metric(name: str) -> Metric:
 
 def describe_losses(values: Mapping[str, float | None], note: str = "") -> str:
     """Return the known ones of :data:`LOSSES` in words, with a note on the first."""
-    parts = [
-        f"{METRICS[name].label} {value:.6f}"
-        for name in LOSSES
-        if (value := values.get(name)) is not None
-    ]
+    known = {name: values[name] for name in LOSSES if values.get(name) is not None}
+    parts = [f"{METRICS[name].label} {value:.6f}" for name, value in known.items()]
     return ", ".join([parts[0] + note, *parts[1:]])

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -125,8 +125,8 @@ def collect_results(
 
 def hash_data(data: Mapping[str, Any]) -> str:
     """Return the SHA-256 of JSON-ready data, without its key ``sha256``."""
-    rest = {key: value for key, value in data.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    content = {key: value for key, value in data.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def with_hash(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,15 +139,15 @@ def with_hash(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 def json_numbers(values: Float64Array) -> list[Any]:
     """Return numbers as nested lists, None for NaN."""
-    numbers: list[Any] = np.where(
-        np.isnan(values), np.array(None), values + 0.0
-    ).tolist()  # 0.0 in place of -0.0
+    # 0.0 in place of -0.0
+    numbers: list[Any] = np.where(np.isnan(values), np.array(None), values + 0.0).tolist()
     return numbers
 
 
 def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:
     """Write rows as CSV, atomically."""
-    csv.writer(text := StringIO(), lineterminator="\n").writerows(rows)
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
     write_bytes(path, text.getvalue().encode())
 
 
@@ -221,24 +221,21 @@ def _stored_results(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]
             f"{path} does not begin with its provenance: choose another folder, or remove it"
         ) from None
     for key in {**stored, **provenance}:
-        if (old := stored.get(key)) != (new := provenance.get(key)):
+        old, new = stored.get(key), provenance.get(key)
+        if old != new:
             raise Refusal(
                 f"{path} has results of {key} {truncate(repr(old))}, not {truncate(repr(new))}: "
-                "choose another folder, "
-                f"or go back to that"
+                "choose another folder, or go back to that"
             )
-    results = {}
-    for line in lines:
-        try:
-            data = json.loads(line)
-            name, result = json.dumps(data["unit"], sort_keys=True), data["result"]
-            if line == _line(name, result):
-                results[name] = result
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            RecursionError,
-        ):  # an incomplete line of a killed writer
-            continue
-    return results
+    # a line of a killed writer is no result
+    return dict(filter(None, map(_read_line, lines)))
+
+
+def _read_line(line: str) -> tuple[str, Any] | None:
+    """Return the unit of a line, as JSON, and its result; None for a damaged line."""
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        data = json.loads(line)
+        name = json.dumps(data["unit"], sort_keys=True)
+        if line == _line(name, data["result"]):
+            return name, data["result"]
+    return None
