@@ -146,12 +146,15 @@ def help_page() -> str:
         "# Options of all commands",
         "Generated from `--help`. Common options: [commands](commands.md).",
     ]
-    for script, main in (
+    for script, main, *words in (
         ("train.py", train.main),
+        ("train.py resume", train.main, "resume"),
+        ("train.py sweep", train.main, "sweep"),
         ("play.py", play.main),
+        ("play.py web", play.main, "web"),
         ("evaluate.py", evaluate.main),
     ):
-        parts += [f"## {script}", help_text(main)]
+        parts += [f"## {script}", help_text(main, *words)]
     for name, (path, _) in evaluate.COMMANDS.items():
         group = load_object(path)
         words = [[name, other] for other in group] if isinstance(group, dict) else [[name]]

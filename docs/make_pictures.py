@@ -35,7 +35,7 @@ def explorer(runs: Path) -> Iterator[str]:
     command = [
         sys.executable,
         str(ROOT / "play.py"),
-        "--web",
+        "web",
         "--no-browser",
         "--port=0",
         f"--runs={runs}",

@@ -93,7 +93,7 @@ def run_explorer() -> Iterator[tuple[str, float]]:
     first page.
     """
     with tempfile.TemporaryDirectory() as root:
-        command = [sys.executable, str(ROOT / "play.py"), "--web", "--no-browser", "--runs", root]
+        command = [sys.executable, str(ROOT / "play.py"), "web", "--no-browser", "--runs", root]
         begin = time.perf_counter()
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None

@@ -51,8 +51,8 @@ def serve(root=None, warm=False):
 
 @contextmanager
 def run_explorer(*words):
-    """Run ``play.py --web``: yields its process, and the address that it has printed."""
-    command = [sys.executable, "play.py", "--web", "--no-browser", *map(str, words)]
+    """Run ``play.py web``: yields its process, and the address that it has printed."""
+    command = [sys.executable, "play.py", "web", "--no-browser", *map(str, words)]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -250,7 +250,7 @@ def test_a_damaged_run_resumes_or_is_rejected(runs, learner, tmp_path):
         copy = shutil.copytree(run, tmp_path / "copy" / "run")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OtherGameWarning)
-            run_command(train.main, ["--resume", str(copy), "--games", games])
+            run_command(train.main, ["resume", str(copy), "--games", games])
 
     check_damaged(files, RESUMED[learner], verify, tmp_path)
 
@@ -378,6 +378,9 @@ def words_by_field(*commands):
     for command in commands:
         kinds, annotated = get_type_hints(command), get_type_hints(command, include_extras=True)
         for name in (field.name for field in dataclasses.fields(command)):
+            if dataclasses.is_dataclass(kinds[name]):
+                options |= words_by_field(kinds[name])[1]
+                continue
             of_kind = [kinds[name], *get_args(kinds[name])]
             words = [WORDS_OF_TYPE[kind] for kind in of_kind if kind in WORDS_OF_TYPE]
             words = words or [(of_kind[1:], ["x", ""])]  # choices, or types that take no such word
@@ -456,7 +459,7 @@ def here(tmp_path, runs, games, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::learners.OtherGameWarning")
 @pytest.mark.parametrize(
-    ("program", "count"), [("evaluate", 250), ("train", 150), ("train --resume", 50), ("play", 200)]
+    ("program", "count"), [("evaluate", 250), ("train", 150), ("train resume", 50), ("play", 200)]
 )
 def test_any_command_line_gives_a_result_or_an_error(program, count, here):
     def words_and_input(data):
@@ -472,8 +475,8 @@ def test_any_command_line_gives_a_result_or_an_error(program, count, here):
                 [f"--games={games}", "--no-report", *words_for(data, Options, *settings)],
                 "",
             )
-        if program == "train --resume":
-            return train.main, ["--resume=run", *words_for(data, train.Resume)], ""
+        if program == "train resume":
+            return train.main, ["resume", *words_for(data, train.Resume)], ""
         typed = data.draw(st.lists(st.sampled_from(TYPED), max_size=12))
         return play.main, words_for(data, play.Play), "\n".join(typed)
 

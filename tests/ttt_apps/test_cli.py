@@ -16,6 +16,7 @@ from explorers import run_explorer
 from processes import ROOT, run_python
 
 from ttt_apps import evaluate
+from ttt_apps.cli import help
 from ttt_apps.cli import options as cli
 from ttt_apps.cli.signals import interrupt_on_signals, stop_requests
 from ttt_apps.evaluate import COMMANDS
@@ -25,6 +26,7 @@ from ttt_envs import Game
 from ttt_envs.core.checks import Refusal
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.version import __version__
+from ttt_eval.benchmark.agents import AGENTS
 from ttt_eval.reports.formats import game_options
 
 
@@ -120,10 +122,10 @@ def test_the_package_prints_its_version_and_commands():
 
 def test_an_installed_package_names_its_commands(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", ["/x/ttt_apps/evaluate/__main__.py"])
-    text = "python train.py --resume x"
-    assert cli.installed_names(text) == text
-    monkeypatch.setattr(cli, "ROOT", tmp_path)
-    assert cli.installed_names(text) == "ttt-train --resume x"
+    text = "python train.py resume x"
+    assert help.installed_names(text) == text
+    monkeypatch.setattr(help, "ROOT", tmp_path)
+    assert help.installed_names(text) == "ttt-train resume x"
 
 
 @pytest.mark.needs("fastapi", "uvicorn")
@@ -134,7 +136,7 @@ def test_the_explorer_opens_a_game_by_its_options(capsys):
         (("--size=16",), "up to 15"),
         (("--open=seed=1", "--size=4"), "--size has no effect"),
     ):
-        assert word in error_of(capsys, play.main, "--web", "--no-browser", *words)
+        assert word in error_of(capsys, play.main, "web", "--no-browser", *words)
 
 
 def test_letters_outside_the_encoding_are_replaced(tmp_path):
@@ -229,4 +231,5 @@ def test_lists(capsys):
     assert learners["q-learning"]["self_play"] == {"backup": "negamax", "symmetries": "all"}
     assert policies["run"]["arguments"]["path"]["needed"]
     assert "chance-25" in json_of(capsys, "list", "tasks")
+    assert json_of(capsys, "list", "agents").keys() == AGENTS.keys()
     assert "svd-fig4" in json_of(capsys, "list", "studies")

@@ -148,7 +148,7 @@ def test_learner_of_one_seat_is_measured_in_that_seat(tmp_path):
 def test_tensorboard_has_the_measurements(tmp_path):
     loader = pytest.importorskip("tensorboard.backend.event_processing.event_file_loader")
     run = tiny.train_run("q-learning", tmp_path)
-    train.main(["--resume", str(run), "--games", "300"])
+    train.main(["resume", str(run), "--games", "300"])
     events = list(loader.LegacyEventFileLoader(str(run / EVENTS)).Load())
     scalars = {
         event.step: {value.tag: value.simple_value for value in event.summary.value}

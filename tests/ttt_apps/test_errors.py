@@ -60,11 +60,11 @@ TRAIN = [
     ("q-learning --games 9", "write --learner q-learning"),
     ("--win-length 4", "--win-length 4 does not fit"),
     ("--hidden 64", "q-learning has no --hidden, which is of alpha-zero, q-net"),
-    ("--resume runs/first --learner q-net", "--learner"),
-    ("--sweep optoin.toml", "optoin.toml"),
-    ("--sweep option.toml", "run 1 of option.toml"),
-    ("--sweep out.toml", "'out'"),
-    ("--sweep no.toml", "run 1 of no.toml"),
+    ("resume runs/first --learner q-net", "--learner"),
+    ("sweep optoin.toml", "optoin.toml"),
+    ("sweep option.toml", "run 1 of option.toml"),
+    ("sweep out.toml", "'out'"),
+    ("sweep no.toml", "run 1 of no.toml"),
     ("--cluster nowhere:1", "--cluster"),
 ]
 

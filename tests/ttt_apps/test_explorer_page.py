@@ -287,7 +287,7 @@ def test_the_page_without_a_server_says_what_it_has_not(open_page):
     assert not open_page("skip=0.25", "file").is_visible("#notice")
     page = open_page("skip=0.3&x=svd&o=you", "file")
     wait_for_text(page, "table plays x", "#notice")
-    assert "proofs, a search, tree search (only with play.py --web)" in page.inner_text("#why")
+    assert "proofs, a search, tree search (only with play.py web)" in page.inner_text("#why")
     page = open_page("rows=5&columns=5&x=optimal&o=you", "file")
     wait_for_text(page, "random plays x", "#notice")
     cell(page, "c3").click()

@@ -79,7 +79,7 @@ def arguments(name, folder, *more):
 
 
 def resume(folder, *more):
-    return ["--resume", str(folder), "--quiet", *more]
+    return ["resume", str(folder), "--quiet", *more]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_signal_stops_with_a_checkpoint(number, tmp_path):
     process.send_signal(number)
     message = process.communicate()[1]
     assert process.returncode == 130
-    assert f"continue with train.py --resume {tmp_path / 'stopped'}" in " ".join(message.split())
+    assert f"continue with train.py resume {tmp_path / 'stopped'}" in " ".join(message.split())
     _, steps, *_ = load_checkpoint(tmp_path / "stopped")["training"]["counts"]
     assert steps > 0
     assert (tmp_path / "stopped" / "cost.json").exists()
@@ -219,16 +219,16 @@ def test_signal_stops_with_a_checkpoint(number, tmp_path):
 
 
 def test_finished_run_is_extended_and_never_shortened(tmp_path, capsys):
-    assert "is no run" in error_of(capsys, train.main, "--resume", tmp_path / "run")
+    assert "is no run" in error_of(capsys, train.main, "resume", tmp_path / "run")
     train.main(options("q-learning", tmp_path / "run", games=300, batch=400))
     assert "--games 200" in error_of(
-        capsys, train.main, "--resume", tmp_path / "run", "--games", "200"
+        capsys, train.main, "resume", tmp_path / "run", "--games", "200"
     )
     assert "--overwrite" in error_of(capsys, train.main, *options("q-learning", tmp_path / "run"))
-    train.main(["--resume", str(tmp_path / "run"), "--games", "500"])
+    train.main(["resume", str(tmp_path / "run"), "--games", "500"])
     rows = rows_of(tmp_path / "run" / "metrics.jsonl")
     assert rows[-1]["games"] == rows[-1]["wins"] + rows[-1]["draws"] + rows[-1]["losses"] == 500
-    train.main(["--resume", str(tmp_path / "run")])  # does nothing
+    train.main(["resume", str(tmp_path / "run")])  # does nothing
     assert rows_of(tmp_path / "run" / "metrics.jsonl") == rows
 
 
@@ -255,9 +255,9 @@ def test_derived_files_are_regenerated(finished, tmp_path, capsys):
     pytest.importorskip("tensorboard")
     for names in ([REPORT], [EVENTS]):
         run = without(finished, tmp_path / names[0], *names)
-        train.main(["--resume", str(run)])
+        train.main(["resume", str(run)])
         assert_same_runs(finished, run)
-    train.main(["--resume", str(run)])
+    train.main(["resume", str(run)])
     assert "nothing was done. --games N plays more" in capsys.readouterr().out
 
 
@@ -272,7 +272,7 @@ def test_full_disk_keeps_the_last_checkpoint(finished, tmp_path, monkeypatch, ca
     run = without(finished, tmp_path / "run")
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        assert "No space left" in error_of(capsys, train.main, "--resume", run, "--games=80")
+        assert "No space left" in error_of(capsys, train.main, "resume", run, "--games=80")
     assert not list(run.glob("*.tmp"))
     assert (run / "checkpoint.npz").read_bytes() == (finished / "checkpoint.npz").read_bytes()
 
@@ -282,7 +282,7 @@ def test_resuming_leaves_files_alone_that_share_a_hard_link(finished, tmp_path):
     names = [name for name in (METRICS, EVENTS) if (run / name).exists()]
     for name in names:
         os.link(run / name, tmp_path / name)
-    train.main(["--resume", str(run), "--games=80"])
+    train.main(["resume", str(run), "--games=80"])
     for name in names:
         assert (
             (tmp_path / name).read_bytes()
@@ -294,10 +294,10 @@ def test_resuming_leaves_files_alone_that_share_a_hard_link(finished, tmp_path):
 def test_missing_and_cut_files_of_training_are_reported(finished, tmp_path, capsys):
     for name in ("metrics.jsonl", "cost.json"):
         run = without(finished, tmp_path / name, name)
-        assert f"{run} lacks {name}" in error_of(capsys, train.main, "--resume", run)
+        assert f"{run} lacks {name}" in error_of(capsys, train.main, "resume", run)
     run = without(finished, tmp_path / "cut")
     (run / "metrics.jsonl").write_bytes((finished / "metrics.jsonl").read_bytes()[:-1])
-    assert f"{run} lacks metrics.jsonl" in error_of(capsys, train.main, "--resume", run)
+    assert f"{run} lacks metrics.jsonl" in error_of(capsys, train.main, "resume", run)
 
 
 def test_report_is_regenerated_byte_for_byte_of_finished_runs_alone(finished, tmp_path, capsys):
@@ -329,7 +329,7 @@ def test_arrays_out_of_range_are_refused_by_file_and_name(
     parts = load_checkpoint(run)
     parts[part][array][:1] = value
     save_checkpoint(run, **parts)
-    message = error_of(capsys, train.main, "--resume", run, "--games=80")
+    message = error_of(capsys, train.main, "resume", run, "--games=80")
     assert f"{run / CHECKPOINT}: " in message
     assert f" needs {array} as numbers from " in message
     if part == "learner":
@@ -342,7 +342,7 @@ def test_a_negative_seed_of_a_file_is_refused(finished, tmp_path, capsys):
     run = without(finished, tmp_path / "run")
     write_json(run / "config.json", {**json.loads((run / "config.json").read_text()), "seed": -1})
     assert "Expected `int` >= 0 - at `$.seed`" in error_of(
-        capsys, train.main, "--resume", run, "--games=80"
+        capsys, train.main, "resume", run, "--games=80"
     )
 
 
@@ -359,7 +359,7 @@ def test_a_table_that_fills_its_memory_is_played_reported_and_resumed(tmp_path, 
     )
     train.main([*words, "--games=20000", "--out", str(run)])
     assert len(load_checkpoint(run)["learner"]["table.keys"]) > 6_000
-    train.main(["--resume", str(run), "--games=20100"])
+    train.main(["resume", str(run), "--games=20100"])
     evaluate.main(["exploitability", f"run:{run}"])
     small = ("--memory=1e-7", "--games=100", "--out", tmp_path / "small")
     assert "may take 0.000102 MiB: give more with memory=" in error_of(capsys, train.main, *small)
@@ -369,9 +369,9 @@ def test_a_table_that_fills_its_memory_is_played_reported_and_resumed(tmp_path, 
 def test_learner_without_stored_state_cannot_be_extended(tmp_path, capsys):
     run = tiny.train_run("sb3-dqn", tmp_path / "run")
     assert "cannot continue to 90 games" in error_of(
-        capsys, train.main, "--resume", run, "--games=90"
+        capsys, train.main, "resume", run, "--games=90"
     )
-    train.main(["--resume", str(run)])
+    train.main(["resume", str(run)])
     assert capsys.readouterr().out.endswith(" games are played: nothing was done.\n")
 
 

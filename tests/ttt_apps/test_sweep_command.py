@@ -65,7 +65,7 @@ def once(tmp_path_factory, at_once):
     """The folder of a sweep that one process did, to be read only."""
     folder = tmp_path_factory.mktemp("once")
     (folder / "tiny.toml").write_text(SWEEP)
-    train.main(["--sweep", str(folder / "tiny.toml"), "--out", str(folder / "out"), "--quiet"])
+    train.main(["sweep", str(folder / "tiny.toml"), "--out", str(folder / "out"), "--quiet"])
     return folder
 
 
@@ -83,7 +83,7 @@ def results_of(out):
 
 
 def run_sweep(once, out, *words):
-    train.main(["--sweep", str(once / "tiny.toml"), "--out", str(out), "--quiet", *words])
+    train.main(["sweep", str(once / "tiny.toml"), "--out", str(out), "--quiet", *words])
     return results_of(out)
 
 
@@ -101,9 +101,7 @@ def test_results_of_every_setting(once, capsys):
         assert run["numbers"]["peak_rss_bytes"] == max(
             phase["peak_rss_bytes"] for phase in cost.values()
         )
-    train.main(
-        ["--sweep", str(once / "tiny.toml"), "--out", str(once / "out"), "--json", "--quiet"]
-    )
+    train.main(["sweep", str(once / "tiny.toml"), "--out", str(once / "out"), "--json", "--quiet"])
     assert json.loads(capsys.readouterr().out) == data  # nothing was trained again
     assert "h2 Learning curves" in read_page(once / "out" / REPORT).outline
 
@@ -142,7 +140,7 @@ def test_sweep_writes_nothing_through_a_linked_folder(level, tmp_path, capsys):
     path = tmp_path / "out" / level
     path.parent.mkdir(parents=True)
     path.symlink_to(tmp_path / "outside")
-    words = ("--sweep", tmp_path / "tiny.toml", "--out", tmp_path / "out", "--quiet")
+    words = ("sweep", tmp_path / "tiny.toml", "--out", tmp_path / "out", "--quiet")
     assert f"{path.name} is a link" in error_of(capsys, train.main, *words)
     assert not list((tmp_path / "outside").iterdir())
 
@@ -155,7 +153,7 @@ def test_trainings_end_with_a_sweep_that_a_signal_ends(number, tmp_path):
     command = [
         sys.executable,
         str(ROOT / "train.py"),
-        "--sweep",
+        "sweep",
         "long.toml",
         "--out",
         "out",
@@ -167,7 +165,7 @@ def test_trainings_end_with_a_sweep_that_a_signal_ends(number, tmp_path):
         time.sleep(0.05)
     started = psutil.Process(process.pid).children(recursive=True)
     try:
-        assert sum("--resume" in child.cmdline() for child in started) == 1
+        assert sum("resume" in child.cmdline() for child in started) == 1
         process.send_signal(number)
         message = process.communicate()[1]
         stopped = number == signal.SIGTERM
@@ -196,7 +194,7 @@ def test_runs_of_others_are_kept_and_refused(change, once, tmp_path, monkeypatch
         for path in tmp_path.rglob("*")
         if path.is_file() and path.suffix != ".jsonl"
     }
-    error_of(capsys, train.main, "--sweep", tmp_path / "tiny.toml", "--out", out, "--quiet")
+    error_of(capsys, train.main, "sweep", tmp_path / "tiny.toml", "--out", out, "--quiet")
     assert {path: path.read_bytes() for path in results} == results
 
 
@@ -214,7 +212,7 @@ agent = "corner:Corner:firmly=0.5"
 def test_own_learners_and_agents_stand_beside_the_others(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(ROOT / "examples" / "files")
     (tmp_path / "own.toml").write_text(SWEEP + OWN)
-    words = ("--sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out"), "--quiet")
+    words = ("sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out"), "--quiet")
     assert "add --trust to run it" in error_of(capsys, train.main, *words)
     assert not (tmp_path / "out").exists()
     monkeypatch.setenv(TRUST, "1")
@@ -247,7 +245,7 @@ def test_a_sweep_of_unknown_agents_is_refused(tmp_path, capsys, monkeypatch, row
     monkeypatch.setenv(TRUST, "0")
     (tmp_path / "a.toml").write_text(f"[[runs]]\n{row}\n")
     assert message in error_of(
-        capsys, train.main, "--sweep", tmp_path / "a.toml", "--out", tmp_path / "out"
+        capsys, train.main, "sweep", tmp_path / "a.toml", "--out", tmp_path / "out"
     )
     assert not (tmp_path / "out").exists()
 
@@ -285,7 +283,7 @@ def test_settings_that_are_on_by_default_are_turned_off(row, lines, tmp_path):
 @pytest.mark.usefixtures("at_once")
 def test_a_sweep_trains_in_the_game_of_its_file(tmp_path):
     (tmp_path / "a.toml").write_text(SWEEP.replace("= 60", "= 20, overlines = false"))
-    train.main(["--sweep", str(tmp_path / "a.toml"), "--out", str(tmp_path / "out"), "--quiet"])
+    train.main(["sweep", str(tmp_path / "a.toml"), "--out", str(tmp_path / "out"), "--quiet"])
     for run in (tmp_path / "out" / "runs").iterdir():
         assert RunDirectory(run).read_game() == Game(overlines=False)
         assert not (run / REPORT).exists()
@@ -297,7 +295,7 @@ def test_agents_play_by_the_rules_of_the_learners(tmp_path):
     (tmp_path / "a.toml").write_text(
         f'{fixed}\n[[runs]]\nlearner = "q-learning"\n[[runs]]\nagent = "random"\n'
     )
-    train.main(["--sweep", str(tmp_path / "a.toml"), "--out", str(tmp_path / "out"), "--quiet"])
+    train.main(["sweep", str(tmp_path / "a.toml"), "--out", str(tmp_path / "out"), "--quiet"])
     learner, agent = json.loads((tmp_path / "out" / "result.json").read_text())["runs"]
     reference = strength(
         PhantomGame(Game(2, 2, 2), "classic"), "random", ["random", "win-or-block"]

@@ -100,14 +100,14 @@ def test_opponent_or_teacher_from_a_file_runs_no_code(changes, resumed, evil, ca
     if not resumed:
         (evil / "checkpoint.npz").unlink()
     more = ["--games=80"] * resumed
-    assert "was read from a file" in error_of(capsys, train.main, "--resume", evil, *more)
+    assert "was read from a file" in error_of(capsys, train.main, "resume", evil, *more)
     assert not (evil / "evil.ran").exists()
 
 
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (train.main, ["--resume", "runs/x", "--games=80"]),
+        (train.main, ["resume", "runs/x", "--games=80"]),
         (evaluate, ["exact", "run:runs/x", "random"]),
         (evaluate, ["compare", "runs/x", "runs/x"]),
     ],
@@ -136,7 +136,7 @@ def test_run_that_a_file_names_runs_no_code_of_its_own(made, evil, tmp_path):
     """``run:PATH`` is data: it plays what was learned, whomever its settings name."""
     other = change_config(made(tmp_path / "other"), opponent="run:runs/x")
     change_config(evil, opponent=ATTACKS[0])
-    train.main(["--resume", str(other), "--games=80"])
+    train.main(["resume", str(other), "--games=80"])
     assert json.loads((other / "config.json").read_text())["games"] == 80
     assert not (evil / "evil.ran").exists()
 
@@ -147,7 +147,7 @@ def test_the_command_line_and_the_trust_option_allow_code(evil):
     (evil / "evil.ran").unlink()
     forget_runs()
     change_config(evil, opponent=ATTACKS[0])
-    train.main(["--resume", str(evil), "--games=80", "--trust"])
+    train.main(["resume", str(evil), "--games=80", "--trust"])
     assert (evil / "evil.ran").exists()
 
 
@@ -165,7 +165,7 @@ def test_nothing_is_written_through_a_link(made, name, tmp_path, capsys):
     outside.write_text("precious")
     (run / name).unlink()
     (run / name).symlink_to(outside)
-    assert f"{name} is a link" in error_of(capsys, train.main, "--resume", run, "--games=80")
+    assert f"{name} is a link" in error_of(capsys, train.main, "resume", run, "--games=80")
     assert outside.read_text() == "precious"
 
 
@@ -178,7 +178,7 @@ def test_pipes_and_devices_are_rejected_at_once(made, name, kind, tmp_path, caps
         os.mkfifo(run / name)
     else:
         (run / name).symlink_to("/dev/zero")
-    assert f"{name} is a" in error_of(capsys, train.main, "--resume", run, "--games=80")
+    assert f"{name} is a" in error_of(capsys, train.main, "resume", run, "--games=80")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_config_that_is_invalid_or_of_another_run_is_one_sentence(
     made, change, word, tmp_path, capsys
 ):
     run = change_config(made(tmp_path / "run"), **change)
-    assert word in error_of(capsys, train.main, "--resume", run, "--games=80")
+    assert word in error_of(capsys, train.main, "resume", run, "--games=80")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_second_process_is_refused(tmp_path, capsys, monkeypatch):
     def meanwhile(training, *rest):
         before = {path.name: path.read_bytes() for path in run.iterdir()}
         for words in (
-            ["--resume", run, "--games=80"],
+            ["resume", run, "--games=80"],
             ["--out", run, "--overwrite", "--games=40", "--no-report"],
         ):
             errors.append(error_of(capsys, train.main, *words))
@@ -218,5 +218,5 @@ def test_second_process_is_refused(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(runs.Run, "train", meanwhile)
     train_run(run)
-    train.main(["--resume", str(run), "--games=80"])
+    train.main(["resume", str(run), "--games=80"])
     assert [f"another process is writing in {run}" in error for error in errors] == [True] * 4

@@ -158,7 +158,7 @@ def test_the_command_on_the_page_repeats_the_training(run, tmp_path):
     old, new = (json.loads((folder / CONFIG).read_text()) for folder in (run, tmp_path / "again"))
     names = ("game", "learner", "settings", "opponent", "seat", "games", "batch", "seed")
     assert {name: old[name] for name in names} == {name: new[name] for name in names}
-    assert shlex.join(["python", "train.py", "--resume", str(run)]) in page
+    assert shlex.join(["python", "train.py", "resume", str(run)]) in page
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_recorded_curves_are_measured_runs_without_policies(curves, tmp_path, ca
         ("match", f"run:{one}", "random", "--size=2x3", "--win-length=2"),
     ):
         assert f"{one} is a recorded curve" in error_of(capsys, evaluate.main, *words)
-    assert f"{one} is a recorded curve" in error_of(capsys, train.main, "--resume", one)
+    assert f"{one} is a recorded curve" in error_of(capsys, train.main, "resume", one)
 
 
 def test_settings_are_compared_over_their_seeds(curves, tmp_path, capsys):

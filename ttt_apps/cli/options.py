@@ -29,11 +29,11 @@ from rich.text import Text
 from tyro.constructors import PrimitiveConstructorSpec
 
 from learners import OtherGameWarning
+from ttt_apps.cli.help import NO_DEFAULT, REGISTRY, describe, installed_names
 from ttt_apps.cli.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.checks import Refusal, check_range, quote, truncate
 from ttt_envs.core.jit import NOTICE
-from ttt_envs.core.packages import ROOT
 from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.version import __version__
 
@@ -143,22 +143,14 @@ Natural = Annotated[int, _whole_number(low=0)]
 Positive = Annotated[int, _whole_number(low=1)]
 Even = Annotated[int, _whole_number(low=2, step=2)]
 """Number of games in pairs with the seats swapped."""
-UNSAID: Any = tyro.conf.arg(help_behavior_hint="")
-"""In place of tyro's "(default: None)", where the help says what happens without an option."""
-ONE_OF: Any = tyro.conf.create_mutex_group(required=False, title="one of these")
-"""Options of a command that exclude each other."""
-# in place of unions with None, whose messages name both types
-OptionalNatural = Annotated[int | None, _whole_number(low=0), UNSAID]
-OptionalPositive = Annotated[int | None, _whole_number(low=1), UNSAID]
-OptionalEven = Annotated[int | None, _whole_number(low=2, step=2), UNSAID]
-TextOption = Annotated[str, UNSAID]
+Flag = tyro.conf.FlagCreatePairsOff[bool]
+"""A flag without an opposite."""
+OptionalNatural = Annotated[int | None, _whole_number(low=0)]
+OptionalPositive = Annotated[int | None, _whole_number(low=1)]
+OptionalEven = Annotated[int | None, _whole_number(low=2, step=2)]
+TextOption = Annotated[str, tyro.conf.arg(metavar="TEXT")]
 """A text; empty if it is not given."""
-OptionalText = Annotated[
-    str | None, tyro.conf.arg(constructor=str, metavar="TEXT", help_behavior_hint="")
-]
-OptionalPath = Annotated[
-    Path | None, tyro.conf.arg(constructor=Path, metavar="PATH", help_behavior_hint="")
-]
+OptionalText = Annotated[str | None, tyro.conf.arg(metavar="TEXT")]
 Names = Annotated[
     tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help_behavior_hint="(required)")
 ]
@@ -172,7 +164,7 @@ Paths = Annotated[
 class TrustOptions:
     """Option of commands on files of others; :func:`parse` applies it."""
 
-    trust: tyro.conf.FlagCreatePairsOff[bool] = False
+    trust: Flag = False
     """run code that files name or hold: policies of your own class, or zips of sb3:PATH"""
 
 
@@ -182,9 +174,7 @@ class GameOptions:
     policy's run.
     """
 
-    preset: Annotated[
-        GameName | None, tyro.conf.arg(name="game", constructor=GameName, help_behavior_hint="")
-    ] = None
+    preset: Annotated[GameName | None, tyro.conf.arg(name="game")] = None
     """a game by name, in place of the options below; those that are given change it"""
     size: Annotated[OptionalText, tyro.conf.arg(metavar="N|RxC")] = None
     """edge of the board, or rows x columns, as in 5x6; default: 3. evaluate.py and play.py take
@@ -197,13 +187,13 @@ class GameOptions:
         float | None, PROBABILITY, tyro.conf.arg(help_behavior_hint="(default: 0)")
     ] = None
     """probability that a turn is skipped"""
-    gravity: tyro.conf.FlagCreatePairsOff[bool] = False
+    gravity: Flag = False
     """stones fall to the lowest empty cell of their column, as in Connect Four"""
-    overlines: Annotated[tyro.conf.FlagCreatePairsOff[bool], UNSAID] = True
+    overlines: Annotated[Flag, NO_DEFAULT] = True
     """only lines of exactly the win length count, as in standard gomoku"""
-    misere: tyro.conf.FlagCreatePairsOff[bool] = False
+    misere: Flag = False
     """a player who completes a line loses"""
-    torus: tyro.conf.FlagCreatePairsOff[bool] = False
+    torus: Flag = False
     """lines continue across the edges: the board is a torus"""
 
     def game(self, default: AnyGame | None = None) -> AnyGame:
@@ -273,10 +263,9 @@ GAME_FIELDS = tuple(field.name for field in dataclasses.fields(GameOptions))
 class PhantomOptions(GameOptions):
     """Parameters of the game, which may be a phantom game."""
 
-    phantom: Annotated[
-        HiddenStones | None,
-        tyro.conf.arg(constructor=HiddenStones, help_behavior_hint="(default: no)"),
-    ] = None
+    phantom: Annotated[HiddenStones | None, tyro.conf.arg(help_behavior_hint="(default: no)")] = (
+        None
+    )
     """hide the opponent's stones; after an attempt on a hidden stone one tries again (classic), or
     the turn is over (abrupt)"""
 
@@ -291,7 +280,7 @@ class PhantomOptions(GameOptions):
 class JsonOptions:
     """Format of the output."""
 
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    json: Flag = False
     """print JSON instead of text"""
 
 
@@ -301,7 +290,7 @@ class OutputOptions:
     rule.
     """
 
-    overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
+    overwrite: Flag = False
     """replace files that are there already"""
 
     def check_new_file(self, *paths: Path | None) -> None:
@@ -367,7 +356,7 @@ def _continues(stored: Any, new: Any, *, grows: bool) -> bool:
 class ReportOptions(JsonOptions, OutputOptions):
     """Output of commands that write a folder."""
 
-    no_report: tyro.conf.FlagCreatePairsOff[bool] = False
+    no_report: Flag = False
     """write no report.html"""
 
     def show_folder(self, folder: Path, *parts: Table | str, others: Sequence[Path] = ()) -> None:
@@ -395,9 +384,7 @@ class ReportOptions(JsonOptions, OutputOptions):
 class ExactOptions(JsonOptions, GameOptions):
     """Parameters of the game, and options of exact computations."""
 
-    memory: Annotated[
-        float | None, tyro.conf.arg(constructor=float, metavar="GIB", help_behavior_hint="")
-    ] = None
+    memory: Annotated[float | None, tyro.conf.arg(metavar="GIB")] = None
     """maximum memory in GiB; default: the available memory. Work with a higher estimate is not
     started
     """
@@ -477,10 +464,10 @@ def check_no_effect(options: Any, where: str, *names: str) -> None:
     Args:
         options: a dataclass of options.
         where: in which circumstances, such as "with --json".
-        names: fields without effect there.
+        names: fields without effect there; all of them by default.
     """
     for field in dataclasses.fields(options):
-        if field.name in names and getattr(options, field.name) != field.default:
+        if field.name in (names or (field.name,)) and getattr(options, field.name) != field.default:
             raise Refusal(f"{option_name(field)} has no effect {where}: leave it out")
 
 
@@ -508,7 +495,9 @@ def parse(
     given: dict[str, Any] = {
         "args": list(arguments),
         "prog": prog,
+        "description": describe(kind.__doc__ or ""),
         "config": (tyro.conf.OmitArgPrefixes,),
+        "registry": REGISTRY,
     }
     given |= {} if default is None else {"default": default}
     parsed, unknown = cast(
@@ -649,15 +638,6 @@ def describe_os_error(problem: OSError) -> str:
         f"{path} cannot be used ({problem.strerror}): "
         f"{ways.get(problem.errno or 0, 'choose another place')}"
     )
-
-
-def installed_names(text: str) -> str:
-    """Replace command names in ``text`` by those of this installation: an installed package has no
-    train.py.
-    """
-    if Path(sys.argv[0]).name.startswith("ttt-") or not (ROOT / "train.py").is_file():
-        return re.sub(r"\b(?:python )?(train|evaluate|play)\.py\b", r"ttt-\1", text)
-    return text
 
 
 def escape_unprintable(text: str, keep: str = "") -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 import tyro
 
-from ttt_apps.cli.options import GLOBAL, command_words, installed_names, parse, run_command
+from ttt_apps.cli.help import describe, installed_names
+from ttt_apps.cli.options import GLOBAL, command_words, parse, run_command
 from ttt_envs.agents.specs import load_object
 from ttt_envs.core.checks import Refusal, closest_names
 
@@ -66,7 +67,10 @@ COMMANDS: Commands = {
         "ttt_apps.evaluate.reproduce:Reproduce",
         "Reproduce a published table or figure.",
     ),
-    "list": ("ttt_apps.evaluate.listing:List", "List policies, learners, tasks or studies."),
+    "list": (
+        "ttt_apps.evaluate.listing:List",
+        "List policies, learners, tasks, agents or studies.",
+    ),
 }
 
 
@@ -96,7 +100,9 @@ def _run(words: Sequence[str], commands: Commands, prog: str, about: str) -> Non
             name: dataclasses.make_dataclass("Stub", [], namespace={"__doc__": what})
             for name, (_, what) in commands.items()
         }
-        tyro.extras.subcommand_cli_from_dict(stubs, prog=prog, description=about, args=list(words))
+        tyro.extras.subcommand_cli_from_dict(
+            stubs, prog=prog, description=describe(about), args=list(words)
+        )
         return
     path, what = commands[words[0]]
     command = load_object(path)

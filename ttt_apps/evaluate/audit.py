@@ -51,7 +51,7 @@ class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
     """episodes in a group, for estimators that compare them"""
     episodes: cli.Positive = 20_000
     """number of sampled episodes"""
-    enumerate: tyro.conf.FlagCreatePairsOff[bool] = False
+    enumerate: cli.Flag = False
     """compute exact numbers from all episodes that can occur; for small boards and late positions
     """
     seed: cli.Natural = 0

@@ -16,7 +16,7 @@ from ttt_apps.cli import options as cli
 from ttt_apps.cli.versions import make_provenance, versions
 from ttt_apps.training.options import folder_name
 from ttt_envs.core.files import write_bytes, write_json
-from ttt_eval.benchmark.agents import AGENTS, load_agent
+from ttt_eval.benchmark.agents import load_agent
 from ttt_eval.benchmark.comparison import compare_submissions
 from ttt_eval.benchmark.comparison import to_json as comparison_to_json
 from ttt_eval.benchmark.runs import list_runs, run_benchmark
@@ -50,14 +50,14 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
     Every finished run is stored: the same command continues where it was stopped.
     """
 
-    agent: Annotated[cli.TextOption, tyro.conf.arg(metavar="NAME|module:make")] = ""
-    """a name, such as q-learning or sb3-ppo; or a function make(task, seed) of your own, which
-    returns an object with learn(env, steps). Without one, list the names"""
-    task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME..."), cli.UNSAID] = ()
+    agent: Annotated[str, tyro.conf.arg(metavar="NAME|module:make")] = tyro.MISSING
+    """a name of evaluate.py list agents, such as q-learning or sb3-ppo; or a function make(task,
+    seed) of your own, which returns an object with learn(env, steps)"""
+    task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
     """tasks; default: all"""
     seeds: cli.OptionalPositive = None
     """number of seeds; default: 5, with --quick 2"""
-    quick: tyro.conf.FlagCreatePairsOff[bool] = False
+    quick: cli.Flag = False
     """4 tasks, 2 seeds and 20,000 steps at most"""
     steps: cli.Natural = 0
     """maximum environment steps of a run; 0 for those of the task, with --quick 20,000 at most"""
@@ -67,11 +67,11 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
     """name of the agent on the leaderboard; default: that of --agent"""
     code: Annotated[cli.TextOption, tyro.conf.arg(metavar="URL")] = ""
     """address of its code"""
-    tuned: tyro.conf.FlagCreatePairsOff[bool] = False
+    tuned: cli.Flag = False
     """settings were chosen for each task"""
     tuning_steps: cli.Natural = 0
     """environment steps spent on the choice of settings"""
-    out: cli.OptionalPath = None
+    out: Path | None = None
     """folder of the runs, and of the submission that they make, submission.npz; default:
     runs/bench/ and the name of the agent"""
 
@@ -82,11 +82,6 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
             ValueError: an unknown agent or task, an invalid number, or an agent that is none.
             Stopped: an interrupt; completed runs are stored.
         """
-        if not self.agent:
-            cli.print_output(
-                f"evaluate.py bench run --agent NAME trains one of {', '.join(AGENTS)}"
-            )
-            return
         tasks = self.task or (QUICK_TASKS if self.quick else ())
         runs = list_runs(tasks, self.seeds or (QUICK_SEEDS if self.quick else len(SEEDS)))
         submission, workers = self._describe(find_task(runs[0]["task"])), self.workers()
@@ -144,11 +139,11 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
 
     submissions: Annotated[cli.Paths, tyro.conf.arg(metavar="FILE|FOLDER ...")] = tyro.MISSING
     """submissions: files, or folders with a submission.npz"""
-    check: tyro.conf.FlagCreatePairsOff[bool] = False
+    check: cli.Flag = False
     """compute no score: check that the submissions can be scored, and say what they lack"""
-    out: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE")] = None
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """write the scores to a file, as --json prints them"""
-    last: tyro.conf.FlagCreatePairsOff[bool] = False
+    last: cli.Flag = False
     """score those tables alone that determine the score of a run: the last, or where the opponent
     changes all
     """
@@ -224,9 +219,9 @@ class BenchReport(cli.JsonOptions, cli.OutputOptions):
     """submissions, or .json files of their scores"""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE.html")] = Path("runs", "bench.html")
     """the page"""
-    markdown: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.md")] = None
+    markdown: Annotated[Path | None, tyro.conf.arg(metavar="FILE.md")] = None
     """write the leaderboard as Markdown into this file"""
-    task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME..."), cli.UNSAID] = ()
+    task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
     """tasks of the aggregates; default: those that all submissions have"""
     seed: cli.Natural = 0
     """seed of the bootstrap"""

@@ -32,9 +32,7 @@ COMMANDS = {
 class BuildBook(cli.TrustOptions, cli.OutputOptions, cli.WorkOptions, cli.GameOptions):
     """Build an opening book from the results of logged games, or from the values of a search."""
 
-    logs: Annotated[
-        tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG ..."), cli.UNSAID
-    ] = ()
+    logs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG ...")] = ()
     """files of games, as evaluate.py match --log writes them; the game is theirs"""
     plies: cli.Positive = 6
     """number of stones on a board from which on the book is empty"""

@@ -38,9 +38,9 @@ class Build(cli.ThreadOptions, cli.ExactOptions):
     stones: cli.Natural = 0
     """number of stones of the first layer; 0 for the whole game, of up to 21 cells, or with
     --gravity up to 6 x 5; of up to 25 cells the last layers"""
-    folder: cli.OptionalPath = None
+    folder: Path | None = None
     """the folder; default: databases/ and a name made of the game"""
-    dry_run: tyro.conf.FlagCreatePairsOff[bool] = False
+    dry_run: cli.Flag = False
     """only print the estimated cost"""
 
     def run(self) -> None:

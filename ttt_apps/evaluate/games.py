@@ -31,13 +31,13 @@ class Games(cli.JsonOptions, cli.OutputOptions):
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
     """a log of games, or games as text"""
-    text: Annotated[tyro.conf.FlagCreatePairsOff[bool], cli.ONE_OF] = False
+    text: cli.Flag = False
     """print the games as readable text"""
     number: cli.OptionalPositive = None
     """only the game with this number, from 1"""
-    out: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE"), cli.ONE_OF] = None
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """write them to another file, as a log, or as text if its name ends with .txt"""
-    explain: Annotated[cli.OptionalPositive, cli.ONE_OF] = None
+    explain: cli.OptionalPositive = None
     """explain the result of the game with this number, from 1: by the values of its moves and the
     luck of its skips
     """
@@ -48,10 +48,10 @@ class Games(cli.JsonOptions, cli.OutputOptions):
     def run(self) -> None:
         """Read, check, and print or write."""
         if self.explain is not None:
-            cli.check_no_effect(self, "with --explain", "number")
+            cli.check_no_effect(self, "with --explain", "number", "out", "text")
             self._explain(self.explain)
         elif self.out is not None:
-            cli.check_no_effect(self, "with --out", "json", "luck_correction")
+            cli.check_no_effect(self, "with --out", "json", "luck_correction", "text")
             self._write(self.out)
         elif self.text:
             cli.check_no_effect(self, "with --text", "json", "luck_correction")

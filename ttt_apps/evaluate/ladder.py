@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
@@ -35,7 +36,7 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
     """number of games against each reference policy where results are not exact, an even number"""
     seed: cli.Natural = 0
     """seed of all random numbers"""
-    out: cli.OptionalPath = None
+    out: Path | None = None
     """folder for result.json and report.html, which also stores the games played"""
 
     def run(self) -> None:

@@ -1,5 +1,5 @@
-"""``evaluate.py list KIND``: policies and learners with their arguments, tasks of the benchmark,
-and studies.
+"""``evaluate.py list KIND``: policies and learners with their arguments, tasks and agents of
+the benchmark, and studies.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ ABOUT = {
         "Defaults after self-play hold with --opponent self."
     ),
     "tasks": "evaluate.py bench run --agent NAME --task TASK trains an agent on a task.",
+    "agents": "evaluate.py bench run --agent NAME trains an agent on the benchmark.",
     "studies": "evaluate.py reproduce NAME runs a study, with --quick a small form of it.",
 }
+
+Kind = Literal["policies", "learners", "tasks", "agents", "studies"]
 
 
 @dataclass(frozen=True)
 class List(cli.JsonOptions):
-    """List policies or learners with their arguments and defaults, tasks of the benchmark, or
-    studies.
+    """List policies or learners with their arguments and defaults, tasks or agents of the
+    benchmark, or studies.
     """
 
-    kind: Annotated[Literal["policies", "learners", "tasks", "studies"], tyro.conf.Positional] = (
-        tyro.MISSING
-    )
+    kind: Annotated[Kind, tyro.conf.Positional] = tyro.MISSING
     """what to list"""
 
     def run(self) -> None:
@@ -62,6 +63,13 @@ def _facts(kind: str) -> dict[str, dict[str, Any]]:
         return {
             task.name: {"what": f"{task.measure}: {', '.join(task.axes)}", "arguments": {}}
             for task in TASKS
+        }
+    if kind == "agents":
+        from ttt_eval.benchmark.agents import AGENTS
+
+        paths = {**POLICIES, **LEARNERS}  # agents have the names of what they train or play
+        return {
+            name: {"what": _summarize(load_object(paths[name])), "arguments": {}} for name in AGENTS
         }
     paths = {"policies": POLICIES, "learners": LEARNERS}.get(kind) or load_studies()
     objects = {name: load_object(path) for name, path in sorted(paths.items())}
@@ -91,11 +99,14 @@ def _describe_factory(factory: Callable[..., Any]) -> dict[str, Any]:
         for name, parameter in inspect.signature(factory).parameters.items()
         if name != "game"
     }
-    summary = " ".join((inspect.getdoc(factory) or "").split("\n\n")[0].split())
-    return {
-        "what": re.sub(r":\w+:`~?([^`]*)`", r"\1", summary).replace("`", ""),
-        "arguments": arguments,
-    }
+    return {"what": _summarize(factory), "arguments": arguments}
+
+
+def _summarize(factory: Callable[..., Any]) -> str:
+    """Return the first paragraph of a docstring, without markup."""
+    paragraph = (inspect.getdoc(factory) or "").split("\n\n")[0]
+    summary = " ".join(paragraph.split())
+    return re.sub(r":\w+:`~?([^`]*)`", r"\1", summary).replace("`", "")
 
 
 def _text(fact: Mapping[str, Any]) -> str:

@@ -46,17 +46,17 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
 
     model: Annotated[str, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
     """name of the model, as the endpoint knows it"""
-    endpoint: Annotated[cli.TextOption, tyro.conf.arg(metavar="URL"), cli.ONE_OF] = ""
+    endpoint: Annotated[cli.TextOption, tyro.conf.arg(metavar="URL")] = ""
     """address of the endpoint, such as http://127.0.0.1:8000/v1; the key is read from
     OPENAI_API_KEY
     """
-    answers: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.jsonl")] = None
+    answers: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
     """file of the answers; default: one of endpoint and model in the user's cache"""
-    prompts: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.jsonl"), cli.ONE_OF] = None
+    prompts: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
     """file for prompts without an answer, without --endpoint; default: prompts.jsonl in the folder
     --out
     """
-    dry_run: tyro.conf.FlagCreatePairsOff[bool] = False
+    dry_run: cli.Flag = False
     """print the number of prompts and of tokens, with --price what they cost at most, and stop"""
     price: Annotated[tuple[float, float], tyro.conf.arg(metavar="PROMPTS ANSWERS")] = (0.0, 0.0)
     """price of a million tokens of prompts, and of a million of answers: says what this call has
@@ -97,7 +97,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
     luck_correction: Annotated[cli.TextOption, tyro.conf.arg(metavar="exact|off|SPEC")] = ""
     """value function that corrects the luck of games; default: exact with skips on boards of up to
     12 cells, else off"""
-    out: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FOLDER")] = None
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """folder for result.json and report.html; default: runs/llm/ and a name made of game, model and
     presentation
     """
@@ -109,6 +109,8 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
             ValueError: invalid options, or an endpoint that does not answer.
             Stopped: an interrupt; all answers are stored.
         """
+        if self.endpoint:
+            cli.check_no_effect(self, "with --endpoint", "prompts")
         game, every = self.game_for(self.opponent), self.positions == "all"
         games = self.games or (0 if every else DEFAULT_GAMES)
         with name_place(f"--fields {self.fields} is no JSON object such as '{{\"top_p\": 1}}'"):

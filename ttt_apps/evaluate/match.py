@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import tyro
 from msgspec import UNSET
 from rich.table import Table
-from tyro.constructors import PrimitiveConstructorSpec
 
 from baselines.timed import Clock
 from ttt_apps.cli import options as cli
@@ -45,14 +44,36 @@ FACTS = (
 """Keys of a score that are printed."""
 
 
-TWO_NUMBERS = PrimitiveConstructorSpec[Any](
-    nargs=2,
-    metavar="ELO0 ELO1",
-    instance_from_str=lambda words: (float(words[0]), float(words[1])),
-    is_instance=lambda value: value is None or isinstance(value, tuple),
-    str_from_instance=lambda value: ["none", "none"] if value is None else list(map(str, value)),
-)
-"""In place of a union with None, whose message names both types."""
+@dataclass(frozen=True)
+class PairOptions:
+    """Of two players."""
+
+    clock: Annotated[cli.TextOption, tyro.conf.arg(metavar="SECONDS+INCREMENT")] = ""
+    """time of each player, as in 10+0.1: seconds per game, and increment in seconds per move. A
+    player without time loses; also with --sprt"""
+    log: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """new file, to which all games are written as they are played; without --sprt"""
+
+
+@dataclass(frozen=True)
+class TestOptions:
+    """Of two players: play until it is decided how much better A is than B."""
+
+    sprt: Annotated[tuple[float, float] | None, tyro.conf.arg(metavar="ELO0 ELO1")] = None
+    """the two Elo differences of A minus B, of which one is accepted: A is no better than ELO0, or
+    at least ELO1 better"""
+    alpha: float = 0.05
+    """maximum probability of accepting ELO1 if ELO0 is true"""
+    beta: float = 0.05
+    """maximum probability of accepting ELO0 if ELO1 is true"""
+
+
+@dataclass(frozen=True)
+class TournamentOptions:
+    """Of three players or more."""
+
+    anchor: cli.OptionalText = None
+    """policy with rating 0; default: the mean of all is 0"""
 
 
 @dataclass(frozen=True)
@@ -77,27 +98,15 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
     """values that correct scores for the luck of skips and draws: exact, those of a policy such as
     run:PATH, or off; by default exact with skips on boards of up to 12 cells, else off"""
     games: cli.OptionalEven = None
-    """number of games, even, in a tournament of each pairing; default: 1,000, and at most 40,000
-    with --sprt
-    """
-    sprt: Annotated[tuple[float, float] | None, TWO_NUMBERS, cli.UNSAID, cli.ONE_OF] = None
-    """play until one of two Elo differences of A minus B is accepted: A is no better than ELO0, or
-    at least ELO1 better"""
-    alpha: float = 0.05
-    """with --sprt: maximum probability of accepting ELO1 if ELO0 is true"""
-    beta: float = 0.05
-    """with --sprt: maximum probability of accepting ELO0 if ELO1 is true"""
-    clock: Annotated[cli.TextOption, tyro.conf.arg(metavar="SECONDS+INCREMENT")] = ""
-    """clock of two players, as in 10+0.1: seconds per game, and increment in seconds per move. A
-    player without time loses"""
-    log: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE"), cli.ONE_OF] = None
-    """of a match: new file, to which all games are written as they are played"""
-    anchor: cli.OptionalText = None
-    """of a tournament: policy with rating 0; default: the mean of all is 0"""
-    out: cli.OptionalPath = None
-    """folder for result.json and report.html, and for the games of a test or tournament; default:
-    none for a match, else runs/sprt/ or runs/tournament/ and a name made of game, players and
+    """number of games, even; default: 1,000. Of three players or more, that of each pairing; with
+    --sprt the maximum, by default 40,000"""
+    out: Path | None = None
+    """folder for result.json and report.html, and for the games of all but a match; default: none
+    for a match, else runs/sprt/ or runs/tournament/ and a name made of game, players and
     settings"""
+    pair: Annotated[PairOptions, tyro.conf.arg(name="match")] = PairOptions()
+    test: Annotated[TestOptions, tyro.conf.arg(name="sequential-test")] = TestOptions()
+    tournament: TournamentOptions = TournamentOptions()
 
     def run(self) -> None:
         """Play, write and print.
@@ -110,19 +119,19 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         if len(self.players) < 2:
             raise Refusal(f"match {self.players[0]} has one player: name two or more")
         if len(self.players) > 2:
-            cli.check_no_effect(
-                self, "with three players or more", "sprt", "alpha", "beta", "clock", "log"
-            )
+            cli.check_no_effect(self.pair, "with three players or more")
+            cli.check_no_effect(self.test, "with three players or more")
             self._play_tournament()
             return
-        cli.check_no_effect(self, "with two players", "anchor")
-        if self.sprt is None:
-            cli.check_no_effect(self, "without --sprt ELO0 ELO1", "alpha", "beta")
+        cli.check_no_effect(self.tournament, "with two players")
+        if self.test.sprt is None:
+            cli.check_no_effect(self.test, "without --sprt ELO0 ELO1")
             if self.out is None:
                 cli.check_no_effect(self, "without --out", "no_report")
             self._play_match()
         else:
-            self._play_test(*self.sprt)
+            cli.check_no_effect(self.pair, "with --sprt", "log")
+            self._play_test(*self.test.sprt)
 
     def _settings(self) -> MatchSettings:
         """Return the players and what determines their games."""
@@ -131,7 +140,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         for player in self.players:
             make_policy(player, game)  # reports a wrong name before a bar is drawn
         openings = Openings.from_text(self.openings, game) if self.openings else None
-        clock = Clock.from_text(self.clock) if self.clock else None
+        clock = Clock.from_text(self.pair.clock) if self.pair.clock else None
         correction = check_correction(self.luck_correction, game)
         return MatchSettings(game, self.players, self.seed, openings, clock, correction)
 
@@ -139,9 +148,9 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         """Return the folder of a test or tournament; the default name has the players and what
         determines the games.
         """
-        parts = changed_values(
-            self, Match, ("seed", "openings", "luck_correction", "clock", "anchor")
-        )
+        parts = changed_values(self, Match, ("seed", "openings", "luck_correction"))
+        parts += changed_values(self.pair, PairOptions, ("clock",))
+        parts += changed_values(self.tournament, TournamentOptions, ("anchor",))
         return self.out or Path("runs", kind, folder_name([game.slug, *self.players, *parts]))
 
     def _play_match(self) -> None:
@@ -160,15 +169,15 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             "format": 1,
             "kind": "match",
             **match.describe_pair(),
-            "clock": self.clock or None,
+            "clock": self.pair.clock or None,
         }
         if self.out is not None:
             self.check_folder(self.out, settings, {"games": 2 * pairs})
-        if self.log is not None:
+        if self.pair.log is not None:
             if self.overwrite:
-                self.log.unlink(missing_ok=True)
-            new_games(self.log)
-        log = None if self.log is None else partial(append_games, self.log)
+                self.pair.log.unlink(missing_ok=True)
+            new_games(self.pair.log)
+        log = None if self.pair.log is None else partial(append_games, self.pair.log)
         score = Score.empty(game)
         with cli.bar("playing") as progress:
             for block in play_blocks(match, pairs, jobs=self.workers(), log=log):
@@ -187,9 +196,9 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         parts = [*_score_tables(f"{a} against {b}, {score.games:,} games of {game}", data)]
         if score.times is not None:
             times = [player.to_dict() for player in score.times]
-            data |= {"clock": self.clock, "times": times}
+            data |= {"clock": self.pair.clock, "times": times}
             rows = [{"player": name, **row} for name, row in zip(self.players, times, strict=True)]
-            parts.append(cli.rows_table(rows, title=f"by the clock, {self.clock}"))
+            parts.append(cli.rows_table(rows, title=f"by the clock, {self.pair.clock}"))
         if self.out is None:
             cli.show(data, *parts, json=self.json)
             return
@@ -207,13 +216,13 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
 
     def _play_test(self, elo0: float, elo1: float) -> None:
         pairs = (self.games or 40_000) // 2
-        test, match = sprt.SPRT(elo0, elo1, self.alpha, self.beta), self._settings()
+        test, match = sprt.SPRT(elo0, elo1, self.test.alpha, self.test.beta), self._settings()
         game = match.game
         folder = self._folder("sprt", game)
         settings = {
             "kind": "sprt",
             **match.describe_pair(),
-            "clock": self.clock or None,
+            "clock": self.pair.clock or None,
             "test": asdict(test),
         }
         self.check_folder(folder, settings, {"most_games": 2 * pairs})
@@ -240,7 +249,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         match, pairs = self._settings(), (self.games or 1_000) // 2
         game = match.game
         folder = self._folder("tournament", game)
-        settings = {"kind": "tournament", **match.to_dict(), "anchor": self.anchor}
+        settings = {"kind": "tournament", **match.to_dict(), "anchor": self.tournament.anchor}
         players = [
             {"spec": spec, "identity": identity} for spec, identity in match.identities().items()
         ]
@@ -251,7 +260,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
                 folder,
                 make_provenance(),
                 pairs=pairs,
-                anchor=self.anchor,
+                anchor=self.tournament.anchor,
                 jobs=self.workers(),
                 progress=progress,
             )

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Annotated
 
 import tyro
@@ -36,13 +37,13 @@ class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions, cli.GameOpti
     16 cells; in the game of the run by default"""
     opponent: cli.TextOption = ""
     """opponent in the games of POLICY, such as random; default: itself"""
-    log: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE")] = None
+    log: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """a log of games, such as that of play.py --log: the positions in which a move lost value"""
     player: cli.TextOption = ""
     """the player in the log whose moves count, such as human; default: both"""
     count: cli.Positive = 20
     """maximum number of puzzles of a policy or a log"""
-    out: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE")] = None
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """write the puzzles to a JSON file too"""
 
     def run(self) -> None:

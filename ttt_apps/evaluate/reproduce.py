@@ -30,9 +30,9 @@ class Reproduce(cli.JsonOptions, cli.OutputOptions, cli.WorkOptions):
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
     """name of the study, of those of evaluate.py list studies"""
-    quick: tyro.conf.FlagCreatePairsOff[bool] = False
+    quick: cli.Flag = False
     """a small form in under a minute, which says what it leaves out"""
-    out: cli.OptionalPath = None
+    out: Path | None = None
     """folder for table.md, result.json and figures; default: runs/reproduce/NAME"""
 
     def run(self) -> None:

@@ -38,7 +38,7 @@ Runs = Annotated[cli.Paths, tyro.conf.arg(metavar="RUN ...")]
 class Report(cli.TrustOptions):
     """Regenerate the report.html of finished runs, each from the files of its run alone.
 
-    An unfinished run is rejected, and so are all that are named beside it: train.py --resume RUN
+    An unfinished run is rejected, and so are all that are named beside it: train.py resume RUN
     finishes it.
     """
 
@@ -109,13 +109,13 @@ class Plot(cli.JsonOptions, cli.OutputOptions):
     """games, moves of the learner, or CPU seconds of its training without measurements"""
     y: YAxis = "exploitability"
     """exact measurement; score: wins and half the draws against the opponent of the training"""
-    linear: tyro.conf.FlagCreatePairsOff[bool] = False
+    linear: cli.Flag = False
     """linear axes; by default an axis over more than a factor of ten is logarithmic"""
-    out: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.pdf|svg|png")] = None
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE.pdf|svg|png")] = None
     """write the figure into this file"""
     width: float = COLUMN_WIDTH
     """width of the figure in inches; the default is a column of a page of two"""
-    csv: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.csv")] = None
+    csv: Annotated[Path | None, tyro.conf.arg(metavar="FILE.csv")] = None
     """write the numbers of the figure into this file"""
 
     def run(self) -> None:

@@ -1,4 +1,4 @@
-"""``play.py --web``: serve the explorer and open it."""
+"""``play.py web``: serve the explorer and open it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import socket
 import sys
 import threading
 import webbrowser
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +20,10 @@ from ttt_apps.cli.options import (
     DATABASES,
     GAME_FIELDS,
     Count,
+    Flag,
     GameOptions,
-    OptionalPath,
     TextOption,
     check_no_effect,
-    installed_names,
-    parse,
     print_output,
 )
 from ttt_envs.core.checks import Refusal, check_range
@@ -41,16 +38,14 @@ MAX_PORT = 65_535
 class Web(GameOptions):
     """Open a page to play on, to see the value of every move, and to step through games."""
 
-    web: tyro.conf.FlagCreatePairsOff[bool] = False
-    """this page instead of the terminal"""
     port: Count = 0
-    """port on this machine; default: a free one"""
-    runs: Annotated[OptionalPath, tyro.conf.arg(metavar="DIR")] = None
+    """port on this machine, 0 for a free one"""
+    runs: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """folder of the runs to play against and to see; default: runs, if it exists"""
     open: Annotated[TextOption, tyro.conf.arg(metavar="LINK")] = ""
     """what to show first: the part of a link to this page after its #, such as
     "skip=0.25&moves=b2.a1"; the boards of reports have it"""
-    no_browser: tyro.conf.FlagCreatePairsOff[bool] = False
+    no_browser: Flag = False
     """print the address, and open nothing"""
 
     def run(self) -> None:
@@ -118,8 +113,3 @@ def listening(port: int) -> socket.socket:
     return socket.socket(
         fileno=bound.detach()
     )  # names its protocol, else asyncio delays every response by 40 ms
-
-
-def main(words: Sequence[str]) -> None:
-    """Serve with the options in ``words``."""
-    parse(Web, words, installed_names("play.py --web")).run()

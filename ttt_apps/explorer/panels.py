@@ -23,7 +23,7 @@ from baselines.mcts import MCTS
 from baselines.proof_number import MAX_PROOF_CELLS, TAKEN, UNDECIDED, Prover
 from baselines.tables import Softmax, Table, source_values
 from learners.checkpoint import policy_name
-from ttt_apps.cli.options import installed_names
+from ttt_apps.cli.help import installed_names
 from ttt_apps.explorer.policies import MAX_TABLE_CELLS, check_spec, check_table, max_depth
 from ttt_apps.explorer.root import Root
 from ttt_apps.explorer.schemas import PanelRequest

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, TextIO
 
 import numpy as np
@@ -14,7 +15,8 @@ import tyro
 from rich.console import Console
 
 from ttt_apps.cli import options as cli
-from ttt_envs.agents.specs import make_policy
+from ttt_apps.cli.help import installed_names
+from ttt_envs.agents.specs import load_object, make_policy
 from ttt_envs.envs.config import SeatChoice
 
 PERFECT, SEARCHING = "optimal", "mcts:simulations=2000"
@@ -26,7 +28,12 @@ SEEDS = 10**6
 
 @dataclass(frozen=True)
 class Play(cli.TrustOptions, cli.GameOptions):
-    """Play in the terminal against any policy. In the game, help lists the commands."""
+    """Play in the terminal against any policy. In the game, help lists the commands.
+
+    Subcommand:
+
+        play.py web   play in the browser, with the value of every move
+    """
 
     opponent: Annotated[cli.OptionalText, tyro.conf.arg(metavar="POLICY")] = None
     """a policy, such as random, svd:rank=18 or run:PATH; default: optimal on boards up to 16 cells,
@@ -39,21 +46,19 @@ class Play(cli.TrustOptions, cli.GameOptions):
     """seed of all random numbers: the same seed and moves give the same game; default: a new one
     each time
     """
-    log: cli.OptionalPath = None
+    log: Path | None = None
     """file to which games are appended when they end"""
-    replay: Annotated[cli.OptionalPath, cli.ONE_OF] = None
+    replay: Path | None = None
     """show a game of such a file, move by move, instead of playing"""
     number: cli.OptionalPositive = None
     """with --replay: which game, counted from 1; default: the first"""
-    input: cli.OptionalPath = None
+    input: Path | None = None
     """file whose lines are read as if they were typed: moves and commands, or with --gomocup a
     manager's lines
     """
-    gomocup: Annotated[tyro.conf.FlagCreatePairsOff[bool], cli.ONE_OF] = False
+    gomocup: cli.Flag = False
     """run the opponent as an engine of the Gomocup protocol, started by a tournament manager;
     default: timed, a search by the manager's times"""
-    web: tyro.conf.FlagCreatePairsOff[bool] = False
-    """open the explorer, a page in the browser, instead: see --web --help"""
 
     def run(self, console: Console, lines: TextIO) -> None:
         """Play or show.
@@ -124,12 +129,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _main(words: list[str]) -> None:
-    if "--web" in words:
-        from ttt_apps.explorer.command import main as serve
-
-        serve(words)
+    prog = installed_names("play.py")
+    if words[:1] == ["web"]:
+        cli.parse(load_object("ttt_apps.explorer.command:Web"), words[1:], f"{prog} web").run()
         return
-    options = cli.parse(Play, words, cli.installed_names("play.py"))
+    options = cli.parse(Play, words, prog)
     if hasattr(sys.stdin, "reconfigure"):  # input may be undecodable
         sys.stdin.reconfigure(errors="replace")
     with (

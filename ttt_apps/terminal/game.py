@@ -18,7 +18,8 @@ from baselines.exact import MAX_SOLVER_CELLS, Optimal, SearchedSolution, Solutio
 from baselines.exact.solve import is_searched
 from baselines.mcts import MCTS
 from ttt_apps.cli.board import ONLY, LiveGame, board_text
-from ttt_apps.cli.options import Stopped, facts_table, installed_names, rows_table
+from ttt_apps.cli.help import installed_names
+from ttt_apps.cli.options import Stopped, facts_table, rows_table
 from ttt_apps.cli.signals import stop_requests
 from ttt_envs.agents.policy import Policy, best_moves
 from ttt_envs.core.checks import Refusal

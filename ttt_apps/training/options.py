@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,16 +31,21 @@ MAX_NAME_LENGTH = 100
 class Options(cli.TrustOptions, cli.OutputOptions, cli.PhantomOptions):
     """Train a learner by playing, and write a run directory, playable as run:PATH, with a report.
 
-    train.py --resume PATH continues a run that was stopped or killed, with an identical final
-    result. train.py --sweep FILE trains many runs described in a file, see train.py --sweep FILE
-    --help.
+        train.py --learner q-learning --skip-chance 0.25 --out runs/first
+
+    Subcommands:
+
+        train.py resume RUN   continue a run that was stopped or killed
+        train.py sweep FILE   train the runs described in a file
+
+    --quiet prints results and errors only; --version prints the version.
     """
 
-    learner: str = "q-learning"
+    learner: Annotated[str, tyro.conf.arg(metavar="NAME")] = "q-learning"
     """naive-mc, q-learning, q-net, alpha-zero, value-net, exact-pg, sb3-dqn, sb3-ppo or
     sb3-maskable-ppo, or module:Class, the settings of a learner of yours; its own settings are
     options too, see --learner NAME --help, and evaluate.py list learners"""
-    opponent: str = LearnerConfig.opponent
+    opponent: Annotated[str, tyro.conf.arg(metavar="POLICY")] = LearnerConfig.opponent
     """its opponent: a policy such as random or win-or-block; self, with settings and games that
     suit self-play by default; or pool:every=5000,size=8, its own earlier copies. value-net has none
     but its teacher, which plays against itself"""
@@ -51,7 +57,7 @@ class Options(cli.TrustOptions, cli.OutputOptions, cli.PhantomOptions):
     """number of games in parallel; the default depends on the learner"""
     seed: cli.Natural = 0
     """seed of all random numbers: the same seed and settings give the same learner"""
-    out: cli.OptionalPath = None
+    out: Path | None = None
     """the run directory; default: runs/ and a name made of learner, game, opponent, settings that
     differ from the defaults, and seed"""
     settings: Literal["default", "report"] = "default"
@@ -73,7 +79,7 @@ class Options(cli.TrustOptions, cli.OutputOptions, cli.PhantomOptions):
     cluster: Annotated[cli.TextOption, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
     """for a learner with a teacher: play the teacher's games on a Ray cluster, auto for the local
     one, or the address of its head"""
-    no_report: tyro.conf.FlagCreatePairsOff[bool] = False
+    no_report: cli.Flag = False
     """do not evaluate the learner at the end, and write no report.html"""
 
     def __post_init__(self) -> None:
@@ -105,27 +111,14 @@ places there.
 """
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Options on which the others, or their defaults, depend."""
-
-    learner: str = Options.learner
-    opponent: str = Options.opponent
-    phantom: str = "no"
-    settings: str = Options.settings
-    resume: Path | None = None
-    sweep: Path | None = None
-
-
-def choose(words: Sequence[str], prog: str) -> Choice:
-    """Parse the options on which others depend, and ignore the others.
-
-    Raises:
-        SystemExit: one of them has no value.
-    """
-    return tyro.cli(Choice, args=list(words), prog=prog, return_unknown_args=True, add_help=False)[
-        0
-    ]
+def option_value(words: Sequence[str], name: str, default: str = "") -> str:
+    """Return the last value of an option among words: the other options depend on it."""
+    value = default
+    for word, next_word in itertools.zip_longest(words, words[1:], fillvalue=default):
+        option, separator, text = word.partition("=")
+        if option == f"--{name}":
+            value = text if separator else next_word
+    return value
 
 
 def parse_options(
@@ -146,26 +139,28 @@ def parse_options(
     if words and not words[0].startswith("-"):
         load_learner(words[0])  # names the nearest one, or all
         raise Refusal(f"{words[0]!r} has no option before it: write --learner {words[0]}")
-    choice = choose(words, prog)
-    check_settings(words, choice.learner)
+    learner = option_value(words, "learner", Options.learner)
+    check_settings(words, learner)
     default = default_options(
-        choice.learner,
-        choice.opponent,
-        phantom=choice.phantom != "no",
-        source=choice.settings == "report",
+        learner,
+        option_value(words, "opponent"),
+        phantom=option_value(words, "phantom", "no") != "no",
+        source=option_value(words, "settings") == "report",
     )
-    flat: Any = tyro.conf.OmitArgPrefixes
-    style: Any = flat if flags else tyro.conf.FlagConversionOff
+    style: Any = tyro.conf.OmitArgPrefixes if flags else tyro.conf.FlagConversionOff
     joined: Any = dataclasses.make_dataclass(
         "Train",
-        [("run", flat[style[Options]]), ("settings", flat[style[load_learner(choice.learner)]])],
-        namespace={"__doc__": cli.GLOBAL},  # the help of the options tells the rest
+        [
+            ("options", Annotated[style[Options], tyro.conf.arg(name="")]),
+            ("settings", Annotated[style[type(default[1])], tyro.conf.arg(name=learner)]),
+        ],
+        namespace={"__doc__": Options.__doc__},
         frozen=True,
     )
     parsed = cli.parse(joined, words, prog, joined(*default))
-    if parsed.run.trust:
+    if parsed.options.trust:
         cli.trust_files()
-    return parsed.run, parsed.settings
+    return parsed.options, parsed.settings
 
 
 def options_from_values(values: Mapping[str, Any]) -> tuple[Options, LearnerConfig]:

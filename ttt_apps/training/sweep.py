@@ -1,4 +1,4 @@
-"""``train.py --sweep FILE``: train many runs described in a file, on all cores or on a cluster, and
+"""``train.py sweep FILE``: train many runs described in a file, on all cores or on a cluster, and
 tabulate them.
 """
 
@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 
@@ -48,7 +48,7 @@ here.
 SAMPLE_PAIRS = 2_000
 """Number of pairs of games against random, for learners that cannot be measured exactly."""
 REFUSED_OPTIONS = (
-    "out", "overwrite", "seed", "sweep", "resume", "trust", "cluster", "jobs", "threads", "json",
+    "out", "overwrite", "seed", "trust", "cluster", "jobs", "threads", "json",
     "help",
     "tyro-print-completion", "tyro-write-completion",
 )  # fmt: skip
@@ -71,21 +71,21 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
     The file is written in TOML:
 
         seeds = 3                      # 0, 1 and 2; or a list of seeds
-        fixed = {games = 2000}         # options of train.py that all runs have
+        fixed = {games = 2000}         # options that all runs have
         grid = {epsilon = [0.1, 0.3]}  # every combination of these
         [[runs]]                       # each of these with every combination
         learner = "q-learning"
-        [[runs]]                       # a learner of yours, see CONTRIBUTING.md; needs --trust
+        [[runs]]                       # a learner of yours; needs --trust
         learner = "favourite:FavouriteConfig"
-        [[runs]]                       # a policy, which is measured and not trained
+        [[runs]]                       # a policy, which is only measured
         agent = "win-or-block"
 
     After a stop or kill, the same command continues the sweep, with an identical final result.
     """
 
-    sweep: Path = tyro.MISSING
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
     """the file"""
-    out: cli.OptionalPath = None
+    out: Path | None = None
     """folder for the table, the page and the runs; default: runs/sweep-NAME after the file"""
 
     def run(self) -> None:
@@ -96,14 +96,14 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
             Stopped: an interrupt; completed work is stored.
         """
         workers = self.workers()
-        rows, seeds = sweeps.read_sweep(self.sweep, REFUSED_OPTIONS)
-        units = sweep_units(self.sweep, rows, seeds)
-        folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
+        rows, seeds = sweeps.read_sweep(self.file, REFUSED_OPTIONS)
+        units = sweep_units(self.file, rows, seeds)
+        folder = self.out or Path(RUNS, f"sweep-{self.file.stem}")
         provenance = make_provenance()
         places = [{"run": f"{RUNS}/{unit['name']}"} for unit in units]
         lines = [{"options": row} for row in rows]
         self.check_folder(
-            folder, {"kind": "sweep", "source": self.sweep.name}, {"runs": places, "table": lines}
+            folder, {"kind": "sweep", "source": self.file.name}, {"runs": places, "table": lines}
         )
         work = partial(
             train_unit, None if isinstance(workers, str) else str(folder.absolute()), provenance
@@ -123,7 +123,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
             for unit, row, place in zip(units, numbers, places, strict=True)
         ]
         result = sweeps.SweepResult(
-            source=self.sweep.name,
+            source=self.file.name,
             trust=self.trust,
             provenance=provenance,
             table=sweeps.tabulate_runs(rows, runs),
@@ -135,7 +135,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         table = [dict(zip(head, row, strict=True)) for row in texts]
         self.show_folder(
             folder,
-            cli.rows_table(table, title=f"{self.sweep.name}: means over seeds, and 95% intervals"),
+            cli.rows_table(table, title=f"{self.file.name}: means over seeds, and 95% intervals"),
             others=[folder / TABLE, folder / RUNS],
         )
 
@@ -302,14 +302,14 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
             f"{run} has other settings, versions or code: choose another --out, or move it away"
         )
     # a crash in machine code prints where it happened
-    command = [sys.executable, "-X", "faulthandler", "-c", TRAIN, "--resume", str(run)]
+    command = [sys.executable, "-X", "faulthandler", "-c", TRAIN, "resume", str(run)]
     try:
         path = os.pathsep.join(
             [str(ROOT), os.environ.get("PYTHONPATH", "")]
         )  # of these packages, also in a checkout
         usage = measure_usage(command, {**os.environ, "PYTHONPATH": path})
     except subprocess.CalledProcessError as problem:
-        problem.cmd = f"train.py --resume {run}"
+        problem.cmd = f"train.py resume {run}"
         last = (problem.output.strip() or "it printed nothing").splitlines()[-1]
         raise Refusal(
             f"{problem} {last.removeprefix('error: ')}. {run.resume_command} prints all output"

@@ -180,7 +180,7 @@ def explorer_command(game: AnyGame, position: Position) -> str:
         return ""
     opening = f"opening={to_text(position, game)}" if position.cells.any() else ""
     link = "&".join(filter(None, [explorer_link(game), opening, "o=you", "x=you"]))
-    return command("play.py", "--web", "--open", link)
+    return command("play.py", "web", "--open", link)
 
 
 def _is_whole(value: float) -> bool:

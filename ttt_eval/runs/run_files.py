@@ -135,7 +135,7 @@ class RunDirectory:
         """The command that continues the run, with its path quoted where a shell would split or
         expand it.
         """
-        return f"train.py --resume {shlex.quote(str(self))}"
+        return f"train.py resume {shlex.quote(str(self))}"
 
     def exists(self) -> bool:
         """Return whether there is a run in the directory."""

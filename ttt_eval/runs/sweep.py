@@ -77,15 +77,13 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
         ValueError: no file, or an invalid one.
     """
     try:
-        with name_place(f"{path} is no sweep (see train.py --sweep FILE --help)"):
+        with name_place(f"{path} is no sweep (see train.py sweep --help)"):
             data: dict[str, Any] = toml.decode(read_bounded(path, MAX_FILE_BYTES))
             for name in data:
                 find_named("part", name, dict.fromkeys(_Parts.__struct_fields__))
             parts = convert(data, _Parts)
     except FileNotFoundError:
-        raise Refusal(
-            f"there is no file {path}: train.py --sweep FILE --help describes one"
-        ) from None
+        raise Refusal(f"there is no file {path}: train.py sweep --help describes one") from None
     seeds = list(range(parts.seeds)) if isinstance(parts.seeds, int) else parts.seeds
     count = len(parts.runs) * len(seeds) * math.prod(map(len, parts.grid.values()))
     if not 0 < count <= MAX_RUNS or len(set(seeds)) < len(seeds):

@@ -8,7 +8,7 @@ const offline = (() => {
   const RANK = setting(18, data.ranks, true, "of the approximation")
   const W = setting(data.weight, 1000, false, "how much the table weighs")
   const POLICIES = {random: {}, table: {w: W}, svd: {rank: RANK, w: W}, optimal: {}, run: {}}
-  const SERVED = "only with play.py --web"
+  const SERVED = "only with play.py web"
   const STANDARD = `3 \u00d7 3 by the standard rules, with a chance of a skip of ${data.skips.map(ttt.percent).join(", ")}`
   const SMALL = "up to 12 cells, or 4 \u00d7 4 with gravity"
 
