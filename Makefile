@@ -8,7 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 QUICK ?= .venv-quick
 OLDEST ?= .venv-oldest
-# the lowest versions of what is required are of the lowest Python, and have no packages for the newest
+# The lowest versions of the dependencies are installed for the lowest Python: they have no wheels for newer ones.
 OLDEST_PYTHON ?= $(shell python3.11 -c "import sys; print(sys.executable)" 2>/dev/null)
 
 # $(call check_python,FOLDER,NAME): refuse an environment of another Python than the one that is asked for
@@ -19,14 +19,14 @@ check_python = @if [ "$(origin PYTHON)" != file ] && [ -x $(1)/bin/python ]; the
 		"another folder with $(2)=$(1)-$$wants" >&2; exit 1; }; fi
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
-# matrices here are small: threads for them only wait for each other, for longest where other work runs beside
+# The matrices of this project are small: more threads make their products slower, above all on a busy machine.
 export OPENBLAS_NUM_THREADS ?= 1
 
-# a worker for each core; who has which tests is said in tests/conftest.py
+# One worker per core; tests/conftest.py assigns tests that belong together to one worker.
 SIDE_BY_SIDE := -n logical --dist loadgroup
 
-# Tests that are quick where NUMBA_DISABLE_JIT=1 has kernels run as plain Python, and the choice among them: for one the
-# mover in an info is a number of numpy, and others play thousands of games
+# Files of tests that are quick when NUMBA_DISABLE_JIT=1 runs kernels as plain Python, and the choice of their tests:
+# some play thousands of games, and one needs the NumPy number that a compiled kernel returns.
 PLAIN_TESTS := $(addprefix tests/ttt_envs/,test_boards.py test_environments.py test_mnk_v0.py test_policy.py test_rules.py \
 	test_specs.py)
 OLDEST_TESTS := $(addprefix tests/,ttt_envs/test_files.py ttt_envs/test_array_cache.py ttt_envs/test_adapters.py \
@@ -73,7 +73,7 @@ more: $(VENV)/.dev
 quick: $(QUICK)/.ready
 	@$(MAKE) --no-print-directory -j 2 quick-lint quick-unit
 
-# what is not installed has no types, so nothing is said of what is derived from it
+# Libraries that are not installed have no types, so mypy does not check classes derived from theirs.
 quick-lint:
 	$(QUICK)/bin/ruff check .
 	$(QUICK)/bin/ruff format --check .
@@ -84,8 +84,8 @@ quick-lint:
 quick-unit:
 	NUMBA_DISABLE_JIT=1 $(QUICK)/bin/python -m pytest -q -m "not more and not slow" $(PLAIN_TESTS) tests/baselines/test_solver.py -k "$(PLAIN)"
 
-# The lowest version of all that setup.cfg requires: that these versions work together, not the rules once more. Interfaces
-# are tested as plain Python; a few kernels are compiled, for every version of numba takes the other's as out of date.
+# The lowest versions of all dependencies in setup.cfg: this tests that they work together, not the rules again. Interfaces
+# are tested as plain Python, and few kernels are compiled, because each version of numba needs its own compiled code.
 ifeq ($(OLDEST_PYTHON),)
 oldest:
 	@echo "The lowest versions are not tested: they need Python 3.11, and there is no python3.11 here"

@@ -1,6 +1,6 @@
 """Any spec string, file or command line gives a result or a one-line error.
 
-In the twentieth part of the examples; ``make slow`` has all of them.
+By default one example in twenty is tried; ``make slow`` tries all of them.
 """
 
 import dataclasses

@@ -345,9 +345,8 @@ def check_provable(game: Game) -> None:
     )
     if game.skip_chance > 0:
         raise Refusal(
-            f"skip_chance={game.skip_chance:g} leaves nothing to prove, because with skips either "
-            "player may win: "
-            f"choose skip_chance=0, or get the exact values with evaluate.py solve"
+            f"skip_chance={game.skip_chance:g} allows no proof, because with skips either player "
+            "may win: choose skip_chance=0, or get the exact values with evaluate.py solve"
         )
     if game.cells > MAX_PROOF_CELLS:
         raise Refusal(

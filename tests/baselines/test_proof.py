@@ -246,7 +246,7 @@ def test_interruptions_do_not_change_the_winner(memory, monkeypatch):
 @pytest.mark.parametrize(
     ("game", "options", "message"),
     [
-        (Game(skip_chance=0.25), {}, "skip_chance=0.25 leaves nothing to prove"),
+        (Game(skip_chance=0.25), {}, "skip_chance=0.25 allows no proof"),
         (Game(5, 13, 5), {}, "a board of 5 x 13 has 65 cells"),
         (Game(), {"nodes": 0}, "nodes=0 visits no position"),
         (Game(), {"memory": -1}, "memory=-1 is no size of a table"),

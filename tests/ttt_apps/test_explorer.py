@@ -430,7 +430,7 @@ BAD = [
     (
         "review",
         {"game": {"rows": 2, "columns": 16}},
-        "'game' cannot be taken: 2 x 16, 3 to win is not offered here",
+        "'game' is not valid: 2 x 16, 3 to win is not offered here",
     ),
 ]
 

@@ -90,7 +90,7 @@ def test_output_of_a_game():
         "*x*\n2  .  o *x*\n",
         "win-or-block wins. So far you have won 0, drawn 0 and lost 1.",
         "worth +0.31 to you, your moves lose 0.16, those of win-or-block lose 0.00, the skips "
-        "bring you -1.15",
+        "are worth -1.15",
     )
     places = [output.find(part) for part in parts]
     assert -1 not in places

@@ -260,6 +260,11 @@ def agent_lines(files):
     yield from AGENTS
 
 
+@case("bench run --agent=random --task=random --seeds=1 --steps=200 --out=OUT", board=False)
+def submission_lines(files):
+    yield "written: OUT; evaluate.py bench score OUT scores it"
+
+
 @case("bench score SUBMISSION --last", board=False)
 def score_rows(files):
     means = score_submission(BENCHMARKS / "submissions" / "random.npz", last=True).task_means

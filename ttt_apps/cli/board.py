@@ -80,8 +80,8 @@ class LiveGame:
         cells, mover = self.position
         [next_boards], [outcome] = play_moves(self.game, self.boards, ONLY, np.array([action]))
         if outcome == ILLEGAL:
-            why = "holds a stone" if cells[action] else "is above an empty cell"
-            raise Refusal(f"{coordinate(action, self.game)} {why}: choose another cell")
+            reason = "holds a stone" if cells[action] else "is above an empty cell"
+            raise Refusal(f"{coordinate(action, self.game)} {reason}: choose another cell")
         next_mover = mover_after(mover, self.episode_key[0], len(self.plies), self.game.skip_chance)
         if outcome != NOT_OVER:
             self.outcome = Outcome(outcome)
@@ -94,20 +94,20 @@ class LiveGame:
         """Undo to before the last move of ``seat``; return the undone plies, empty if it has not
         moved yet.
         """
-        own = [number for number, ply in enumerate(self.plies) if ply.position.mover == seat]
-        if not own:
+        moves = [number for number, ply in enumerate(self.plies) if ply.position.mover == seat]
+        if not moves:
             return []
-        taken = self.plies[own[-1] :]
-        del self.plies[own[-1] :]
-        self.position, self.outcome = taken[0].position, None
-        return taken
+        undone = self.plies[moves[-1] :]
+        del self.plies[moves[-1] :]
+        self.position = undone[0].position
+        self.outcome = None
+        return undone
 
     def last_cells(self) -> list[int]:
         """Return the stones that the last mover placed since the other player's last move."""
-        same = takewhile(
-            lambda ply: ply.position.mover == self.plies[-1].position.mover, reversed(self.plies)
-        )
-        return [ply.action for ply in same]
+        mover = self.plies[-1].position.mover if self.plies else None
+        plies = takewhile(lambda ply: ply.position.mover == mover, reversed(self.plies))
+        return [ply.action for ply in plies]
 
 
 def board_text(
@@ -122,22 +122,24 @@ def board_text(
         line: cells of a line that has won, marked as ``*x*``.
     """
     label = len(str(game.rows))
-    text = Text(
-        " " * (label + 1) + "".join(f"{column:^3}" for column in COLUMNS[: game.columns]).rstrip()
-    )
+    names = "".join(f"{column:^3}" for column in COLUMNS[: game.columns])
+    text = Text(" " * (label + 1) + names.rstrip())
     for row, stones in enumerate(cells.reshape(game.rows, game.columns)):
         text.append(f"\n{row + 1:>{label}} ")
         for cell, stone in enumerate(stones, row * game.columns):
-            before, behind = "**" if cell in line else "[]" if cell in last else "  "
-            style = _STYLES[stone] if before == " " else _STYLES[stone] + _MARKED
-            text.append(before).append(STONES[stone], style).append(behind)
+            style = _STYLES[stone]
+            marks = "  "
+            if cell in line or cell in last:
+                style += _MARKED
+                marks = "**" if cell in line else "[]"
+            text.append(marks[0]).append(STONES[stone], style).append(marks[1])
         text.rstrip()
     return text
 
 
 def values_text(
     game: Game,
-    at: Position,
+    position: Position,
     values: Float64Array,
     digits: int = 6,
     best: Container[int] | None = None,
@@ -147,14 +149,13 @@ def values_text(
     The ``best`` cells, or those of the highest value, have a star.
     """
     best = best_moves(values).tolist() if best is None else best
-    words = [
-        STONES[stone]
-        if stone
-        else "."
-        if np.isnan(value)
-        else f"{value:+.{digits}f}" + ("*" if cell in best else " ")
-        for cell, (stone, value) in enumerate(zip(at.cells, values, strict=True))
-    ]
+
+    def word(cell: int) -> str:
+        if position.cells[cell] or np.isnan(values[cell]):
+            return STONES[position.cells[cell]]
+        return f"{values[cell]:+.{digits}f}" + ("*" if cell in best else " ")
+
+    words = [word(cell) for cell in range(game.cells)]
     width = max(map(len, words))
     rows = (words[start : start + game.columns] for start in range(0, game.cells, game.columns))
     return "\n".join("  ".join(f"{word:>{width}}" for word in row).rstrip() for row in rows)

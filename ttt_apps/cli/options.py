@@ -81,8 +81,7 @@ def parse_size(text: str) -> tuple[int, int]:
     if not 0 < min(rows, columns) <= max(rows, columns) <= MAX_EDGE:
         raise Refusal(
             f"--size {quote(text)} is not a board: write an edge of 1 to {MAX_EDGE} such as 3, or "
-            "rows x columns "
-            f"such as 5x6"
+            "rows x columns such as 5x6"
         )
     return rows, columns
 
@@ -209,12 +208,9 @@ class GameOptions:
         own = base.win_length if self.size is None else None  # another board has its own default
         win_length = own if self.win_length is None else self.win_length
         skip_chance = base.skip_chance if self.skip_chance is None else self.skip_chance
-        variants = {
-            name: value if getattr(self, name) == value else base.variants.get(name, not value)
-            for name, value in VARIANTS.items()
-        }
+        changes = {name: value for name, value in VARIANTS.items() if getattr(self, name) == value}
         try:
-            return Game.of_size(size, win_length, skip_chance, **variants)
+            return Game.of_size(size, win_length, skip_chance, **{**base.variants, **changes})
         except ValueError as problem:  # names arguments, as in win_length=5
             raise Refusal(re.sub(r"\b(win|skip)_(\w+)=", r"--\1-\2 ", str(problem))) from None
 
@@ -247,11 +243,10 @@ class GameOptions:
             self.game(): Path()
         }
         if len(games) > 1:
-            (game, folder), (other_game, other_folder) = list(games.items())[:2]
+            (game, folder), (other_game, other_folder), *_ = games.items()
             raise Refusal(
                 f"{folder} learned {game}, and {other_folder} learned {other_game}: name the game "
-                "that they are to "
-                f"play with --size, --win-length and --skip-chance"
+                "that they are to play with --size, --win-length and --skip-chance"
             )
         return next(iter(games))
 
@@ -302,7 +297,7 @@ class OutputOptions:
                 )
 
     def check_folder(
-        self, folder: Path, settings: Mapping[str, Any], growing: Mapping[str, Any]
+        self, folder: Path, settings: Mapping[str, object], growing: Mapping[str, object]
     ) -> None:
         """Raise ValueError if a folder holds what this command would not continue but replace, but
         with ``overwrite``.
@@ -320,36 +315,37 @@ class OutputOptions:
 
         if self.overwrite:
             return
-        path, pages = folder / RESULT, [folder / REPORT, folder / TABLE]
+        path = folder / RESULT
         if path.exists():
-            stored = read_json(path)
-            if not isinstance(stored, dict):
+            result = read_json(path)
+            if not isinstance(result, dict):
                 raise Refusal(
                     f"{path} is no result of ours: choose another --out, or --overwrite replaces it"
                 )
             for grows, values in ((False, settings), (True, growing)):
                 for key, value in json_format.loads(json_format.dumps(values)).items():
-                    if not _continues(stored.get(key), value, grows=grows):
+                    if not _continues(result.get(key), value, grows=grows):
                         raise Refusal(
-                            f"{path} is a result with {key} {truncate(stored.get(key))}, not "
-                            f"{truncate(value)}: choose "
-                            f"another --out, or --overwrite replaces it"
+                            f"{path} is a result with {key} {truncate(result.get(key))}, not "
+                            f"{truncate(value)}: choose another --out, or --overwrite replaces it"
                         )
         elif not (folder / UNITS).exists():
-            self.check_new_file(*pages)
+            self.check_new_file(folder / REPORT, folder / TABLE)
 
 
-def _continues(stored: Any, new: Any, *, grows: bool) -> bool:
+def _continues(result: object, value: object, *, grows: bool) -> bool:
     """Return whether a part of a result continues a stored one: all of a mapping's keys, and all
     rows of a list.
     """
-    if isinstance(new, dict) and isinstance(stored, dict):
-        return all(_continues(stored.get(key), value, grows=grows) for key, value in new.items())
+    if isinstance(value, dict) and isinstance(result, dict):
+        return all(_continues(result.get(key), value, grows=grows) for key, value in value.items())
     if not grows:
-        return bool(stored == new)
-    if isinstance(new, list) and isinstance(stored, list):
-        return all(any(_continues(row, other, grows=False) for other in new) for row in stored)
-    return stored is None or (isinstance(stored, int) and isinstance(new, int) and stored <= new)
+        return bool(result == value)
+    if isinstance(value, list) and isinstance(result, list):
+        return all(any(_continues(row, other, grows=False) for other in value) for row in result)
+    return result is None or (
+        isinstance(result, int) and isinstance(value, int) and result <= value
+    )
 
 
 @dataclass(frozen=True)
@@ -359,7 +355,9 @@ class ReportOptions(JsonOptions, OutputOptions):
     no_report: Flag = False
     """write no report.html"""
 
-    def show_folder(self, folder: Path, *parts: Table | str, others: Sequence[Path] = ()) -> None:
+    def show_folder(
+        self, folder: Path, *parts: Table | str, other_files: Sequence[Path] = ()
+    ) -> None:
         """Write the report page of a folder, and print its result: with ``json`` the file, else
         tables and sentences.
 
@@ -377,7 +375,7 @@ class ReportOptions(JsonOptions, OutputOptions):
             print(result.read_text("utf-8"), end="")
             return
         show(None, *parts, json=False)
-        print_status(f"written: {', '.join(map(str, [result, *others]))}{page}")
+        print_status(f"written: {', '.join(map(str, [result, *other_files]))}{page}")
 
 
 @dataclass(frozen=True)
@@ -458,17 +456,17 @@ def trust_files() -> None:
     os.environ[TRUST] = "1"  # inherited by workers
 
 
-def check_no_effect(options: Any, where: str, *names: str) -> None:
+def check_no_effect(options: Any, circumstance: str, *names: str) -> None:
     """Raise ValueError if an option is given that has no effect.
 
     Args:
         options: a dataclass of options.
-        where: in which circumstances, such as "with --json".
+        circumstance: in which circumstances, such as "with --json".
         names: fields without effect there; all of them by default.
     """
     for field in dataclasses.fields(options):
         if field.name in (names or (field.name,)) and getattr(options, field.name) != field.default:
-            raise Refusal(f"{option_name(field)} has no effect {where}: leave it out")
+            raise Refusal(f"{option_name(field)} has no effect {circumstance}: leave it out")
 
 
 def check_page(out: Path) -> None:
@@ -492,29 +490,29 @@ def parse(
         Refusal: a list of positional arguments is empty.
         SystemExit: after help, or after tyro has described an invalid argument.
     """
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "args": list(arguments),
         "prog": prog,
         "description": describe(kind.__doc__ or ""),
         "config": (tyro.conf.OmitArgPrefixes,),
         "registry": REGISTRY,
     }
-    given |= {} if default is None else {"default": default}
-    parsed, unknown = cast(
-        "tuple[Parsed, list[str]]", tyro.cli(kind, return_unknown_args=True, **given)
+    settings |= {} if default is None else {"default": default}
+    options, unknown = cast(
+        "tuple[Parsed, list[str]]", tyro.cli(kind, return_unknown_args=True, **settings)
     )
     if any(word.startswith("-") for word in unknown):
-        tyro.cli(kind, **given)  # which names similar options
+        tyro.cli(kind, **settings)  # which names similar options
     if unknown:
         raise Refusal(
             f"{prog} has no place for {shlex.join(unknown)}: leave it out. See {prog} --help"
         )
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]  # a dataclass
-        if field.default is tyro.MISSING and getattr(parsed, field.name) == ():
+        if field.default is tyro.MISSING and getattr(options, field.name) == ():
             raise Refusal(f"{prog} needs {field.name}: name one or more. See {prog} --help")
-    if getattr(parsed, "trust", False):
+    if getattr(options, "trust", False):
         trust_files()
-    return parsed
+    return options
 
 
 def option_name(field: dataclasses.Field[Any]) -> str:
@@ -575,7 +573,7 @@ def prepare_output() -> None:
         os.environ["COLUMNS"] = str(max(columns, MIN_COLUMNS))  # read by tyro and rich
 
 
-def run_command(command: Callable[[], Any]) -> None:
+def run_command(command: Callable[[], object]) -> None:
     """Run a command; invalid input gives one sentence and exit code 2, a signal to stop 130.
 
     Classes in modules of the current folder can be used, as with ``python -m``.
@@ -612,10 +610,8 @@ def run_command(command: Callable[[], Any]) -> None:
 
 def describe_os_error(problem: OSError) -> str:
     """Return what the system refused, and on which file."""
-    if problem.filename is None and problem.errno in (
-        errno.EFBIG,
-        errno.ENOSPC,
-    ):  # errors of our files name them
+    # errors of our files name them
+    if problem.filename is None and problem.errno in (errno.EFBIG, errno.ENOSPC):
         return (
             f"the output cannot be written ({problem.strerror}): make room on its disk, or choose "
             "another place"
@@ -625,10 +621,10 @@ def describe_os_error(problem: OSError) -> str:
     path = Path(str(problem.filename))
     if isinstance(problem, FileNotFoundError):
         missing = next((folder for folder in reversed(path.parents) if not folder.exists()), path)
-        near = difflib.get_close_matches(
+        names = difflib.get_close_matches(
             missing.name, [other.name for other in missing.parent.glob("*")], 1
         )
-        hint = f"did you mean {missing.parent / near[0]}?" if near else "name another"
+        hint = f"did you mean {missing.parent / names[0]}?" if names else "name another"
         return f"there is no file or folder {missing}: {hint}"
     ways = {
         errno.EISDIR: "name a file",
@@ -673,17 +669,17 @@ class PlainConsole(Console):
         return super().render_str(escape_unprintable(text, keep="\n"), **settings)
 
 
-def print_output(what: Table | str) -> None:
+def print_output(content: Table | str) -> None:
     """Print prose, or a table; a pipe gets lines of any length, and tables of up to 200 columns."""
     console = PlainConsole()
-    if isinstance(what, Table):
-        if what.title is not None:  # which rich wraps to the table
-            console.print(what.title, soft_wrap=not console.is_terminal)
-        what.title = None
+    if isinstance(content, Table):
+        if content.title is not None:  # which rich wraps to the table
+            console.print(content.title, soft_wrap=not console.is_terminal)
+        content.title = None
         is_pipe = not console.is_terminal and "COLUMNS" not in os.environ
-        (PlainConsole(width=200) if is_pipe else console).print(what)
+        (PlainConsole(width=200) if is_pipe else console).print(content)
     else:
-        console.print(installed_names(what), soft_wrap=not console.is_terminal)
+        console.print(installed_names(content), soft_wrap=not console.is_terminal)
 
 
 def print_status(text: str) -> None:
@@ -698,7 +694,7 @@ def warn(text: str) -> None:
         print(f"note: {escape_unprintable(installed_names(text))}", file=sys.stderr)
 
 
-def format_value(value: Any) -> str:
+def format_value(value: object) -> str:
     """Format a JSON-ready value of a result, such as a number, an interval or a list, for
     people.
     """
@@ -725,7 +721,7 @@ def format_value(value: Any) -> str:
     return str(value)
 
 
-def rows_table(rows: Iterable[Mapping[str, Any]], title: str = "") -> Table:
+def rows_table(rows: Iterable[Mapping[str, object]], title: str = "") -> Table:
     """Return a table of JSON-ready rows: their keys are its columns, but those without a value in
     any row.
 
@@ -747,12 +743,12 @@ def rows_table(rows: Iterable[Mapping[str, Any]], title: str = "") -> Table:
         table.add_column(
             name.replace("_", " "), justify="left" if is_text else "right", overflow="fold"
         )
-    for cells in zip(*columns.values(), strict=True):
-        table.add_row(*map(format_value, cells))
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*map(format_value, row))
     return table
 
 
-def facts_table(facts: Mapping[str, Any], title: str = "") -> Table:
+def facts_table(facts: Mapping[str, object], title: str = "") -> Table:
     """Return a table of the names and the values of JSON-ready data, without missing values."""
     rows = [
         {"name": key.replace("_", " "), "": format_value(fact)}
@@ -764,7 +760,7 @@ def facts_table(facts: Mapping[str, Any], title: str = "") -> Table:
     return table
 
 
-def show(result: Any, *parts: Table | str, json: bool) -> None:
+def show(result: object, *parts: Table | str, json: bool) -> None:
     """Print a result: with ``json`` as JSON, else its tables and sentences."""
     if json:
         print(json_format.dumps(result))
@@ -803,8 +799,8 @@ def bar(description: str, folder: Path | None = None) -> Iterator[Callable[..., 
     ) as display:
         task = display.add_task(escape_unprintable(description), total=None, text="")
 
-        def update(completed: float, total: float | None = 1.0, text: str = "") -> None:
-            display.update(task, completed=completed, total=total, text=text)
+        def update(amount: float, total: float | None = 1.0, text: str = "") -> None:
+            display.update(task, completed=amount, total=total, text=text)
 
         try:
             yield update
@@ -818,6 +814,5 @@ def bar(description: str, folder: Path | None = None) -> Iterator[Callable[..., 
 
 def status(words: str) -> Status:
     """Return a status line on standard error for work without a bar, to be used as a context."""
-    return Console(stderr=True, quiet=is_quiet()).status(
-        Text(escape_unprintable(words))
-    )  # a string would be markup
+    text = Text(escape_unprintable(words))  # a string would be markup
+    return Console(stderr=True, quiet=is_quiet()).status(text)

@@ -6,7 +6,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 INTERRUPTED = 130
 """Exit code of a command that a signal asked to stop."""
@@ -17,14 +16,14 @@ is imported later.
 
 
 @contextmanager
-def _handle(handler: Callable[..., Any], *others: int) -> Iterator[None]:
+def _handle(handler: Callable[..., object], *signals: int) -> Iterator[None]:
     """Handle :data:`ENDS`, but those that the process ignores, as under ``nohup``, and others in
     the main thread.
     """
     numbers: list[int] = []
     if threading.current_thread() is threading.main_thread():
         numbers = [
-            *others,
+            *signals,
             *(number for number in ENDS if signal.getsignal(number) is not signal.SIG_IGN),
         ]
     handlers = {number: signal.signal(number, handler) for number in numbers}

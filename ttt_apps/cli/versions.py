@@ -16,13 +16,12 @@ PACKAGES = (
 """Packages on which results depend."""
 
 
-def versions(*others: str) -> dict[str, str]:
+def versions(*packages: str) -> dict[str, str]:
     """Return the versions of those :data:`PACKAGES` and others that are installed."""
     result = {"python": platform.python_version()}
-    for package in (*PACKAGES, *others):
-        with suppress(
-            metadata.PackageNotFoundError, ValueError
-        ):  # an extra, this package in a checkout, or no name
+    for package in (*PACKAGES, *packages):
+        # an extra, this package in a checkout, or no name
+        with suppress(metadata.PackageNotFoundError, ValueError):
             result[package] = metadata.version(package)
     return result
 

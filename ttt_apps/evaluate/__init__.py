@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tyro
@@ -39,7 +39,10 @@ COMMANDS: Commands = {
         "Rate a policy against opponents of known strength.",
     ),
     "games": ("ttt_apps.evaluate.games:Games", "Check, count, print or convert logs of games."),
-    "report": ("ttt_apps.evaluate.runs:Report", "Regenerate the pages of finished runs."),
+    "report": (
+        "ttt_apps.evaluate.runs:RegenerateReports",
+        "Regenerate the pages of finished runs.",
+    ),
     "compare": ("ttt_apps.evaluate.runs:Compare", "Show runs side by side on a page."),
     "plot": (
         "ttt_apps.evaluate.runs:Plot",
@@ -86,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
 
 
-def _run(words: Sequence[str], commands: Commands, prog: str, about: str) -> None:
+def _run(words: Sequence[str], commands: Commands, prog: str, description: str) -> None:
     """Run the command that the first word names; in a group of commands, the second word names
     it.
     """
@@ -96,17 +99,17 @@ def _run(words: Sequence[str], commands: Commands, prog: str, about: str) -> Non
             f"{closest_names(words[0], commands)}"
         )
     if not words or words[0] not in commands:  # help: the parser needs no command's own options
-        stubs: dict[str, Any] = {
-            name: dataclasses.make_dataclass("Stub", [], namespace={"__doc__": what})
-            for name, (_, what) in commands.items()
+        stubs: dict[str, Callable[..., Any]] = {
+            name: dataclasses.make_dataclass("Stub", [], namespace={"__doc__": summary})
+            for name, (_, summary) in commands.items()
         }
         tyro.extras.subcommand_cli_from_dict(
-            stubs, prog=prog, description=describe(about), args=list(words)
+            stubs, prog=prog, description=describe(description), args=list(words)
         )
         return
-    path, what = commands[words[0]]
+    path, summary = commands[words[0]]
     command = load_object(path)
     if isinstance(command, dict):
-        _run(words[1:], command, f"{prog} {words[0]}", what)
+        _run(words[1:], command, f"{prog} {words[0]}", summary)
     else:
         parse(command, words[1:], f"{prog} {words[0]}").run()

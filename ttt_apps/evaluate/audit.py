@@ -60,11 +60,10 @@ class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
     def run(self) -> None:
         """Audit and print."""
         game = self.game_for(self.policy, self.opponent, self.behaviour, self.critic)
-        estimators = [
-            make_estimator(key)
-            for name in self.names
-            for key in (ESTIMATORS if name == ALL else [name])
-        ]
+        names = list[str]()
+        for name in self.names:
+            names += ESTIMATORS if name == ALL else [name]
+        estimators = [*map(make_estimator, names)]
         options = {name: getattr(self, name) for name in SETTINGS}
         episodes = None if self.enumerate else self.episodes
         settings = AuditSettings(**options, behaviour=self.behaviour or None, episodes=episodes)
@@ -91,38 +90,35 @@ class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
 
 def _tables(title: str, audits: Sequence[Mapping[str, Any]]) -> Iterator[Table | str]:
     """Yield tables and sentences on audits of one policy, as JSON-ready data."""
-    advantages = [
-        {
-            "advantages": audit["name"],
-            **audit["advantage"],
-            "biased": _verdict(audit["biased_advantage"]),
-        }
-        for audit in audits
-    ]
-    gradients = [
-        {"policy gradients": audit["name"], **audit["gradient"], "cosine": audit["cosine"]}
-        | {"biased": _verdict(audit["biased"])}
-        for audit in audits
-    ]
-    yield cli.rows_table(advantages, title=title)
-    yield cli.rows_table(gradients)
+    yield cli.rows_table(map(_advantage_row, audits), title=title)
+    yield cli.rows_table(map(_gradient_row, audits))
     first = audits[0]
+    limits = "All numbers are exact."
+    if not first["exact"]:
+        limits = (
+            "Intervals are 95%. Bias and variance of advantages are those of "
+            f"{first['coverage']:.1%} of the decisions, whose position and action occurred at "
+            "least twice."
+        )
     yield (
         f"exact gradient: squared length {cli.format_value(first['exact_gradient_squared'])}. "
-        "Errors are sums of "
-        f"squares over all logits, of the gradient of one episode. "
-    ) + (
-        "All numbers are exact."
-        if first["exact"]
-        else f"Intervals are 95%. Bias and variance of advantages are those of "
-        f"{first['coverage']:.1%} of the decisions, whose position and action occurred at least "
-        "twice."
+        f"Errors are sums of squares over all logits, of the gradient of one episode. {limits}"
     )
 
 
-def _verdict(biased: bool | None) -> str:
+def _advantage_row(audit: Mapping[str, Any]) -> dict[str, object]:
+    verdict = _verdict(audit["biased_advantage"])
+    return {"advantages": audit["name"], **audit["advantage"], "biased": verdict}
+
+
+def _gradient_row(audit: Mapping[str, Any]) -> dict[str, object]:
+    numbers = {**audit["gradient"], "cosine": audit["cosine"]}
+    return {"policy gradients": audit["name"], **numbers, "biased": _verdict(audit["biased"])}
+
+
+def _verdict(is_biased: bool | None) -> str:
     """Return a verdict, which a sample may leave open, as text."""
-    return "undecided" if biased is None else cli.format_value(biased)
+    return "undecided" if is_biased is None else cli.format_value(is_biased)
 
 
 SETTINGS = ("seat", "discount", "critic", "position", "max_steps", "group_size", "seed")

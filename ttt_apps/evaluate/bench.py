@@ -8,7 +8,7 @@ import hashlib
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
@@ -17,7 +17,7 @@ from ttt_apps.cli.versions import make_provenance, versions
 from ttt_apps.training.options import folder_name
 from ttt_envs.core.files import write_bytes, write_json
 from ttt_eval.benchmark.agents import load_agent
-from ttt_eval.benchmark.comparison import compare_submissions
+from ttt_eval.benchmark.comparison import Entry, compare_submissions
 from ttt_eval.benchmark.comparison import to_json as comparison_to_json
 from ttt_eval.benchmark.runs import list_runs, run_benchmark
 from ttt_eval.benchmark.scores import SubmissionScores, read_scores, score_submission, to_json
@@ -28,7 +28,8 @@ from ttt_eval.store.cost import processor
 from ttt_eval.store.result_store import UNITS
 
 QUICK_TASKS = ("random", "chance-25", "self-play", "masks")
-QUICK_STEPS, QUICK_SEEDS = 20_000, 2
+QUICK_STEPS = 20_000
+QUICK_SEEDS = 2
 
 COMMANDS = {
     "run": (
@@ -84,7 +85,8 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
         """
         tasks = self.task or (QUICK_TASKS if self.quick else ())
         runs = list_runs(tasks, self.seeds or (QUICK_SEEDS if self.quick else len(SEEDS)))
-        submission, workers = self._describe(find_task(runs[0]["task"])), self.workers()
+        submission = self._describe(find_task(runs[0]["task"]))
+        workers = self.workers()
         folder = self.out or Path("runs", "bench", folder_name(submission.name.split(":")))
         if not (folder / UNITS).exists():
             self.check_new_file(folder / FILE)
@@ -168,31 +170,39 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
         data = to_json(scores)
         if self.out is not None:
             write_json(self.out, data)
-        means: list[dict[str, Any]] = [
-            {"task": task.name} | {score.name: _mean_score(score, task.name) for score in scores}
-            for task in TASKS
-        ]
+        rows = list[dict[str, object]]()
+        for task in TASKS:
+            means = {score.name: _mean_score(score, task.name) for score in scores}
+            if any(means.values()):
+                rows.append({"task": task.name, **means})
         cli.show(
             data,
-            cli.rows_table(row for row in means if any(list(row.values())[1:])),
+            cli.rows_table(rows),
             "Means over seeds of exact scores: 0 is random play, 1 the best possible; * not all "
             "checkpoints are there.",
             json=self.json,
         )
 
 
-def _check(path: Path) -> dict[str, Any]:
+def _check(path: Path) -> dict[str, object]:
     """Return the numbers of runs of a valid submission, and the tasks that lack whole ones."""
-    with open_submission(path) as stored:
-        runs = stored.runs
+    with open_submission(path) as submission:
+        runs = submission.runs
         for run in runs:
-            stored.read_cost(run)
+            submission.read_cost(run)
             for steps in run.checkpoints:
-                stored.read_tables(run, steps)
-    whole = {(run.task.name, run.seed) for run in runs if run.checkpoints == run.task.checkpoints}
+                submission.read_tables(run, steps)
+    complete_runs = {
+        (run.task.name, run.seed) for run in runs if run.checkpoints == run.task.checkpoints
+    }
     tasks = [task.name for task in TASKS if task.uses_runs_of is None]
-    lacks = [name for name in tasks if any((name, seed) not in whole for seed in SEEDS)]
-    return {"submission": str(path), "runs": len(runs), "complete": len(whole), "lacks": lacks}
+    lacks = [name for name in tasks if any((name, seed) not in complete_runs for seed in SEEDS)]
+    return {
+        "submission": str(path),
+        "runs": len(runs),
+        "complete": len(complete_runs),
+        "lacks": lacks,
+    }
 
 
 def _score(path: Path, *, last: bool) -> SubmissionScores:
@@ -204,6 +214,15 @@ def _mean_score(score: SubmissionScores, task: str) -> str | None:
     """Return the mean over seeds of a task, with a star if checkpoints are missing."""
     star = "" if all(run.complete for run in score.runs if run.task == task) else "*"
     return f"{score.task_means[task]:.4f}{star}" if task in score.task_means else None
+
+
+def _entry_row(entry: Entry) -> dict[str, object]:
+    """Return the cells of a submission in the table of a comparison."""
+    return {
+        "submission": entry.name,
+        "interquartile_mean": entry.interquartile_mean._asdict(),
+        "mean": entry.mean._asdict(),
+    }
 
 
 @dataclass(frozen=True)
@@ -246,20 +265,13 @@ class BenchReport(cli.JsonOptions, cli.OutputOptions):
         if self.markdown is not None:
             text = pages.leaderboard_markdown(comparison, command)
             write_bytes(self.markdown, text.encode())
-        rows = [
-            {
-                "submission": entry.name,
-                "interquartile_mean": entry.interquartile_mean._asdict(),
-                "mean": entry.mean._asdict(),
-            }
-            for entry in comparison.entries
-        ]
-        written = ", ".join(str(path) for path in (self.out, self.markdown) if path is not None)
+        rows = [_entry_row(entry) for entry in comparison.entries]
+        files = ", ".join(str(path) for path in (self.out, self.markdown) if path is not None)
         cli.show(
             comparison_to_json(comparison),
             cli.rows_table(rows, title=f"{len(comparison.tasks)} tasks"),
             f"{pages.describe_leader(comparison)}.",
             *comparison.notes,
-            f"written: {written}\na page to look at: {page}",
+            f"written: {files}\na page to look at: {page}",
             json=self.json,
         )

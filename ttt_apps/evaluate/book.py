@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import tyro
@@ -85,7 +85,8 @@ class BuildBook(cli.TrustOptions, cli.OutputOptions, cli.WorkOptions, cli.GameOp
 
     def _search(self, search: str) -> Book:
         """Write the book of a search, whose results are stored in a folder until then."""
-        game, workers = self.game_for(search), self.workers()
+        game = self.game_for(search)
+        workers = self.workers()
         provenance = {**make_provenance(), "player": policy_identity(search)}
         folder = self.out.with_name(f"{self.out.name}.searched")
         with cli.bar("searching", folder) as progress:
@@ -115,9 +116,10 @@ class ShowBook(cli.JsonOptions):
             OSError, ValueError: no book, no position of its game, one that is over.
         """
         book = read_book(self.book)
-        game, position = book.game, parse_position(self.position, book.game)
+        game = book.game
+        position = parse_position(self.position, game)
         (moves,) = book.moves(Boards.from_positions([position]))
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, object]] = []
         if moves is not None:
             for index in np.argsort(-moves.scores, kind="stable").tolist():
                 row = {"moves": [coordinate(cell, game) for cell in moves.actions[index].tolist()]}

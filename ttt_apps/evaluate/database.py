@@ -20,9 +20,15 @@ from ttt_envs.core.parallel import map_blocks
 from ttt_envs.game.boards import Boards
 
 COMMANDS = {
-    "build": ("ttt_apps.evaluate.database:Build", "Build a database, or resume a build."),
-    "probe": ("ttt_apps.evaluate.database:Probe", "Print the values of a position and its moves."),
-    "verify": ("ttt_apps.evaluate.database:Verify", "Recompute its entries from later ones."),
+    "build": ("ttt_apps.evaluate.database:BuildDatabase", "Build a database, or resume a build."),
+    "probe": (
+        "ttt_apps.evaluate.database:ProbeDatabase",
+        "Print the values of a position and its moves.",
+    ),
+    "verify": (
+        "ttt_apps.evaluate.database:VerifyDatabase",
+        "Recompute its entries from later ones.",
+    ),
 }
 BLOCK_SIZE = 1 << 20
 """Number of entries verified per block."""
@@ -30,7 +36,7 @@ DatabaseFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FO
 
 
 @dataclass(frozen=True)
-class Build(cli.ThreadOptions, cli.ExactOptions):
+class BuildDatabase(cli.ThreadOptions, cli.ExactOptions):
     """Compute the values of all positions with at least so many stones, in a folder; resume a build
     that was stopped.
     """
@@ -46,23 +52,18 @@ class Build(cli.ThreadOptions, cli.ExactOptions):
     def run(self) -> None:
         """Print the estimated cost, build the database, and print its hash."""
         game = self.game_for()
-        needed = estimate(game, stones=self.stones)
+        size = estimate(game, stones=self.stones)
         folder = cli.DATABASES / game.slug if self.folder is None else self.folder
-        free = shutil.disk_usage(
-            next(filter(Path.exists, (folder, *folder.absolute().parents)))
-        ).free
+        disk = next(filter(Path.exists, (folder, *folder.absolute().parents)))
+        free = shutil.disk_usage(disk).free
         cost = (
-            f"{game} from {self.stones} stones on has about {sum(needed.by_stones):,} values: "
-            f"{needed.disk:,} bytes in "
-            f"{folder} ({free:,} free), {needed.memory:,} of memory meanwhile, "
-            f"{needed.seconds:,.0f} s on one core"
+            f"{game} from {self.stones} stones on has about {sum(size.by_stones):,} values: "
+            f"{size.disk:,} bytes in {folder} ({free:,} free), {size.memory:,} of memory "
+            f"meanwhile, {size.seconds:,.0f} s on one core"
         )
         if self.dry_run:
-            cli.show(
-                {"game": game.to_dict(), **needed._asdict(), "seconds": needed.seconds},
-                cost,
-                json=self.json,
-            )
+            data = {"game": game.to_dict(), **size._asdict(), "seconds": size.seconds}
+            cli.show(data, cost, json=self.json)
             return
         cli.warn(cost)
         with cli.bar("building") as progress:
@@ -77,7 +78,7 @@ class Build(cli.ThreadOptions, cli.ExactOptions):
 
 
 @dataclass(frozen=True)
-class Verify(cli.JsonOptions, cli.WorkOptions):
+class VerifyDatabase(cli.JsonOptions, cli.WorkOptions):
     """Recompute the entries of a database from the rules, by single look-ups; errors end with exit
     code 2.
     """
@@ -92,44 +93,50 @@ class Verify(cli.JsonOptions, cli.WorkOptions):
             ValueError: an error in the database; the message locates it.
         """
         workers = self.workers()
-        table, store = open_layers(None, self.folder), Folder.open(self.folder)
-        game, numbering = table.game, table.numbering
+        game = open_layers(None, self.folder).game
+        store = Folder.open(self.folder)
+        blocks = self._blocks(store)
+        total = sum(len(entries) for _, _, entries in blocks)
+        count = 0
+        max_difference = 0.0
+        with cli.bar("entries") as progress:
+            for number, (difference, error) in map_blocks(check_entries, blocks, workers):
+                _, stones, entries = blocks[number]
+                if error >= 0:
+                    position = describe_entry(game, stones, error)
+                    raise Refusal(
+                        f"{store.file(stones)} is wrong in entry {error:,}, of the position "
+                        f"{position!r}: it contradicts the next layer. Remove the file and build "
+                        "again"
+                    )
+                count += len(entries)
+                max_difference = max(max_difference, difference)
+                progress(count, total)
+        facts = {**store.facts(), "checked": count, "largest_difference": max_difference}
+        title = f"{self.folder}, {game}: no error was found"
+        cli.show(facts, cli.facts_table(facts, title=title), json=self.json)
+
+    def _blocks(self, store: Folder) -> list[tuple[Path, int, range]]:
+        """Return the blocks of entries, as folder, number of stones and entries, once the hashes of
+        their files are checked.
+        """
+        table = open_layers(None, self.folder)
         blocks: list[tuple[Path, int, range]] = []
-        for stones in range(game.cells, store.stones - 1, -1):
-            entries = range(numbering.size(stones))
+        for stones in range(table.game.cells, store.stones - 1, -1):
+            entries = range(table.numbering.size(stones))
             if store.read(stones, len(entries)) is None:
                 raise Refusal(
                     f"{store.file(stones)} is missing or damaged: build again, which makes this "
                     "file alone"
                 )
-            starts = entries[::BLOCK_SIZE]
-            blocks += [
-                (self.folder.absolute(), stones, entries[start : start + BLOCK_SIZE])
-                for start in starts
-            ]
-        checked, largest, total = 0, 0.0, sum(len(entries) for _, _, entries in blocks)
-        with cli.bar("entries") as progress:
-            for number, (difference, wrong) in map_blocks(check_entries, blocks, workers):
-                _, stones, entries = blocks[number]
-                if wrong >= 0:
-                    position = describe_entry(game, stones, wrong)
-                    raise Refusal(
-                        f"{store.file(stones)} is wrong in entry {wrong:,}, of the position "
-                        f"{position!r}: it "
-                        f"contradicts the next layer. Remove the file and build again"
-                    )
-                checked, largest = checked + len(entries), max(largest, difference)
-                progress(checked, total)
-        facts = {**store.facts(), "checked": checked, "largest_difference": largest}
-        cli.show(
-            facts,
-            cli.facts_table(facts, title=f"{self.folder}, {game}: no error was found"),
-            json=self.json,
-        )
+            for start in entries[::BLOCK_SIZE]:
+                block = entries[start : start + BLOCK_SIZE]
+                blocks.append((self.folder.absolute(), stones, block))
+        return blocks
 
 
 @dataclass(frozen=True)
-class Probe(cli.JsonOptions):
+class ProbeDatabase(cli.JsonOptions):
     """Print the values of a position and its moves."""
 
     folder: DatabaseFolder = tyro.MISSING
@@ -147,7 +154,8 @@ class Probe(cli.JsonOptions):
         game = table.game
         position = parse_position(self.position, game)
         boards = Boards.from_positions([position])
-        value, moves = float(table.values(boards)[0]), table.action_values(boards)[0]
+        value = float(table.values(boards)[0])
+        moves = table.action_values(boards)[0]
         data = {
             "game": game.to_dict(),
             "position": self.position,
@@ -158,7 +166,8 @@ class Probe(cli.JsonOptions):
         parts = [f"{self.position!r}: value {value:.7g} for the mover; its moves have the values"]
         parts.append(values_text(game, position, moves, 6 if game.skip_chance else 0))
         if not game.skip_chance:
-            distance, distances = int(table.distance(boards)[0]), table.action_distances(boards)[0]
+            distance = int(table.distance(boards)[0])
+            distances = table.action_distances(boards)[0]
             plies = np.where(distances < 0, np.nan, distances)
             data |= {"distance": distance, "distances": values_json(game, plies)}
             parts.append(f"plies to the end: {distance}; by each move:")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from rich.table import Table
@@ -61,46 +61,46 @@ class Exploitability(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
         policy = cached(policy, game) if isinstance(game, Game) else policy
         with cli.bar("best responses") as progress:
             best = dynamic_programming.exploitation(game, policy, work=self.work(progress))
-        losses: list[dict[str, Any]] = []
+        losses: list[dict[str, float]] = []
         regret = None
         if dynamic_programming.has_regret(game):
             with cli.bar("regret") as progress:
-                rows = dynamic_programming.regret_table(game, policy, work=self.work(progress))
-            regret, losses = dynamic_programming.mean_loss(rows), [row._asdict() for row in rows]
+                table = dynamic_programming.regret_table(game, policy, work=self.work(progress))
+            regret = dynamic_programming.mean_loss(table)
+            losses = [row._asdict() for row in table]
         responses = {"first": as_dict(best.first), "second": as_dict(best.second)}
+        gains = None
+        if best.gains is not None:
+            gains = dict(zip(("first", "second"), best.gains, strict=True))
         data = {
             "game": game.to_dict(),
             "policy": self.a,
             "exploitability": best.exploitability,
             "best_response": responses,
             "game_value": best.game_value,
-            "gains": None
-            if best.gains is None
-            else dict(zip(("first", "second"), best.gains, strict=True)),
+            "gains": gains,
             "regret": regret,
             "regret_by_stones": losses,
         }
-        facts = {
+        facts: dict[str, object] = {
             "exploitability (NashConv / 2)": _format(best.exploitability),
-            "gain of a responder beyond perfect play": data["gains"],
-            "regret, the value lost by an average move playing itself": None
-            if regret is None
-            else _format(regret),
+            "gain of a responder beyond perfect play": gains,
         }
+        if regret is not None:
+            mean = _format(regret)
+            facts["regret, the value lost by an average move playing itself"] = mean
+        title = f"best responses to {self.a}, exactly, {game}"
+        rows = [row for row in losses if row["loss"] > 0]
         cli.show(
             data,
-            _outcomes_table(
-                f"best responses to {self.a}, exactly, {game}", "the responder moves", responses
-            ),
+            _outcomes_table(title, "the responder moves", responses),
             cli.facts_table(facts),
-            cli.rows_table(
-                [row for row in losses if row["loss"] > 0], title="regret by stones on the board"
-            ),
+            cli.rows_table(rows, title="regret by stones on the board"),
             json=self.json,
         )
 
 
-def as_dict(result: dynamic_programming.OutcomeProbabilities) -> dict[str, Any]:
+def as_dict(result: dynamic_programming.OutcomeProbabilities) -> dict[str, float]:
     """Return JSON-ready data; docs/files.md documents the keys."""
     return {**result._asdict(), "value": result.value}
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
@@ -18,11 +18,23 @@ from ttt_apps.terminal.replay import find_game
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import write_atomically
 from ttt_envs.game.boards import MOVERS, coordinate
-from ttt_eval.matches.account import describe_account, make_account
+from ttt_envs.game.game import Game
+from ttt_eval.matches.account import MoveAccount, describe_account, make_account
 from ttt_eval.matches.games import RESULTS, PlayedGame, read_games, to_notation, write_games
 from ttt_eval.matches.luck import EXACT, default_correction, make_correction
 
 UNFINISHED = "unfinished"
+
+
+def _move_row(move: MoveAccount, game: Game) -> dict[str, object]:
+    """Return the cells of a move in the table of an explained game."""
+    return {
+        "by": MOVERS[move.position.mover],
+        "cell": coordinate(move.action, game),
+        "loses": round(move.loss, 6) + 0.0,
+        "skip after it": move.skipped,
+        "luck of o": round(move.luck, 6) + 0.0,
+    }
 
 
 @dataclass(frozen=True)
@@ -55,8 +67,7 @@ class Games(cli.JsonOptions, cli.OutputOptions):
             self._write(self.out)
         elif self.text:
             cli.check_no_effect(self, "with --text", "json", "luck_correction")
-            for count, played in enumerate(self._selected_games()):
-                sys.stdout.write("\n" * (count > 0) + to_notation(played))
+            sys.stdout.writelines(self._texts())
         else:
             self._count()
 
@@ -67,79 +78,74 @@ class Games(cli.JsonOptions, cli.OutputOptions):
         else:
             yield from read_games(self.file, tell=cli.warn)
 
+    def _texts(self) -> Iterator[str]:
+        """Yield the selected games as text, with empty lines between them."""
+        for number, game in enumerate(self._selected_games()):
+            if number > 0:
+                yield "\n"
+            yield to_notation(game)
+
     def _explain(self, number: int) -> None:
         """Print the account of one game."""
-        played = find_game(self.file, number, "--explain", cli.warn)
-        correction = make_correction(self.luck_correction or EXACT, played.game)
+        played_game = find_game(self.file, number, "--explain", cli.warn)
+        correction = make_correction(self.luck_correction or EXACT, played_game.game)
         if correction is None:
             raise Refusal(
                 "--luck-correction off leaves no values to explain a game with: leave it out"
             )
-        if played.result is None:
+        if played_game.result is None:
             raise Refusal(
                 f"--explain {number} is an unfinished game, without a result: choose a finished one"
             )
-        account = make_account(played, correction)
+        account = make_account(played_game, correction)
         rows = [
-            {
-                "move": number,
-                "by": MOVERS[move.position.mover],
-                "cell": coordinate(move.action, played.game),
-                "loses": round(move.loss, 6) + 0.0,
-                "skip after it": move.skipped,
-                "luck of o": round(move.luck, 6) + 0.0,
-            }
-            for number, move in enumerate(account.moves, 1)
+            {"move": count, **_move_row(move, played_game.game)}
+            for count, move in enumerate(account.moves, 1)
         ]
-        title = (
-            f"game {number} of {self.file}, {played.players[0]} (o) against {played.players[1]} (x)"
-        )
-        skips = played.game.skip_chance > 0
+        o, x = played_game.players
+        title = f"game {number} of {self.file}, {o} (o) against {x} (x)"
+        skips = played_game.game.skip_chance > 0
         description = describe_account(account, 0, ("o", "its moves", "those of x"), skips=skips)
         sentence = f"{description.capitalize()}."
         cli.show(
-            account.to_dict(played), cli.rows_table(rows, title=title), sentence, json=self.json
+            account.to_dict(played_game),
+            cli.rows_table(rows, title=title),
+            sentence,
+            json=self.json,
         )
 
     def _write(self, path: Path) -> None:
         """Write another file atomically."""
         self.check_new_file(path)
         if path.suffix == ".txt":
-            texts = (to_notation(played).encode() for played in self._selected_games())
-            write_atomically(
-                path,
-                lambda file: file.writelines(
-                    b"\n" * (n > 0) + text for n, text in enumerate(texts)
-                ),
-            )
+            texts = (text.encode() for text in self._texts())
+            write_atomically(path, lambda file: file.writelines(texts))
         else:
             write_games(path, self._selected_games())
         cli.print_status(f"written: {path}")
 
     def _count(self) -> None:
         """Print the number of wins of each player in each seat."""
-        counts: dict[tuple[Any, ...], dict[str, int]] = {}
-        scores: dict[tuple[Any, ...], list[float]] = {}
-        for played in self._selected_games():
-            key = (played.game, *played.players)
+        counts: dict[tuple[Game, str, str], dict[str, int]] = {}
+        scores: dict[tuple[Game, str, str], list[float]] = {}
+        for played_game in self._selected_games():
+            key = (played_game.game, *played_game.players)
             results = counts.setdefault(key, dict.fromkeys((*RESULTS, UNFINISHED), 0))
-            results[UNFINISHED if played.result is None else RESULTS[played.result]] += 1
-            correction = make_correction(
-                self.luck_correction or default_correction(played.game), played.game
-            )
-            if correction is not None and played.result is not None:
-                scores.setdefault(key, []).append(
-                    (1 + make_account(played, correction).corrected) / 2
-                )
+            results[UNFINISHED if played_game.result is None else RESULTS[played_game.result]] += 1
+            spec = self.luck_correction or default_correction(played_game.game)
+            correction = make_correction(spec, played_game.game)
+            if correction is not None and played_game.result is not None:
+                score = (1 + make_account(played_game, correction).corrected) / 2
+                scores.setdefault(key, []).append(score)
         total = sum(sum(results.values()) for results in counts.values())
-        data = [
-            {"game": game.to_dict(), "players": [o, x], **results}
-            | ({"corrected_score": fmean(scores[game, o, x])} if (game, o, x) in scores else {})
-            for (game, o, x), results in counts.items()
-        ]
-        rows = [
-            {**row, "game": str(game), "players": f"o {o}, x {x}"}
-            for row, (game, o, x) in zip(data, counts, strict=True)
-        ]
+        data = []
+        rows = []
+        for key, results in counts.items():
+            game, o, x = key
+            facts: dict[str, object] = dict(results)
+            if key in scores:
+                facts["corrected_score"] = fmean(scores[key])
+            data.append({"game": game.to_dict(), "players": [o, x], **facts})
+            rows.append({"game": str(game), "players": f"o {o}, x {x}", **facts})
         table = cli.rows_table(rows, title=f"{self.file}, {total:,} games")
         cli.show({"games": total, "results": data}, table, json=self.json)

@@ -59,17 +59,15 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
             return
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
         if self.out is not None:
-            settings: dict[str, Any] = {
+            settings = {
                 "kind": "ladder",
                 "policy": self.policy,
                 "identity": policy_identity(self.policy),
+                "game": ladder.game.to_dict(),
+                "ladder": {"sha256": ladder.data["sha256"]},
+                "settings": {"seed": self.seed},
             }
-            settings |= {"game": ladder.game.to_dict(), "ladder": {"sha256": ladder.data["sha256"]}}
-            self.check_folder(
-                self.out,
-                {**settings, "settings": {"seed": self.seed}},
-                {"settings": {"games": self.games}},
-            )
+            self.check_folder(self.out, settings, {"settings": {"games": self.games}})
         with cli.bar("placing", self.out) as progress:
             result = ladders.rate_policy(
                 self.policy,
@@ -95,17 +93,18 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
 
 
 def _title(ladder: ladders.Ladder) -> str:
-    how = "exact results" if ladder.exact else f"{ladder.data['games']:,} games in each pairing"
-    return f"the ladder {ladder.name}, {ladder.game}: {how}"
+    method = "exact results" if ladder.exact else f"{ladder.data['games']:,} games in each pairing"
+    return f"the ladder {ladder.name}, {ladder.game}: {method}"
 
 
-def rung_row(rung: ladders.Rung) -> dict[str, str | None]:
+def rung_row(rung: ladders.Rung) -> dict[str, object]:
     """Return the cells of a rung in the table of a ladder."""
     losses = {name: getattr(rung, name) for name in LOSSES}
+    interval = f"{rung.low:.0f} to {rung.high:.0f}"
     return {
         "reference policy": rung.spec,
         "rating": f"{rung.rating:.0f}",
-        "95%": "exact" if rung.low == rung.high else f"{rung.low:.0f} to {rung.high:.0f}",
+        "95%": "exact" if rung.low == rung.high else interval,
         **{name: None if loss is None else f"{loss:.4f}" for name, loss in losses.items()},
         "CPU, us a move": f"{1e6 * rung.cost.cpu_s_per_move:,.3g}",
         "memory, MiB": f"{rung.cost.own_bytes / 2**20:,.0f}",
@@ -130,12 +129,12 @@ def _place_table(ladder: ladders.Ladder, result: ladders.LadderResult) -> Table:
         }
         for rung, against in zip(result.rungs, result.results, strict=True)
     ]
-    placed = {
+    own_row = {
         "reference policy": f"> {result.policy}",
         "rating": result.rating.mean,
         "CPU, s a move": None if result.cost is None else result.cost.cpu_s_per_move,
         "Pareto front": result.front,
     }
-    rows.append(placed)
+    rows.append(own_row)
     rows.sort(key=lambda row: -row["rating"])
     return cli.rows_table(rows, title=f"{result.policy} against {_title(ladder)}")

@@ -48,14 +48,14 @@ class List(cli.JsonOptions):
     def run(self) -> None:
         """Print the list."""
         facts = _facts(self.kind)
-        head = "description" + ", and arguments with their defaults" * any(
-            fact["arguments"] for fact in facts.values()
-        )
+        head = "description"
+        if any(fact["arguments"] for fact in facts.values()):
+            head = "description, and arguments with their defaults"
         rows = [{"name": name, head: _text(fact)} for name, fact in facts.items()]
         cli.show(facts, cli.rows_table(rows), ABOUT[self.kind], json=self.json)
 
 
-def _facts(kind: str) -> dict[str, dict[str, Any]]:
+def _facts(kind: str) -> dict[str, dict[str, object]]:
     """Return the facts by name."""
     if kind == "tasks":
         from ttt_eval.benchmark.tasks import TASKS
@@ -87,22 +87,20 @@ def _facts(kind: str) -> dict[str, dict[str, Any]]:
     return facts
 
 
-def _describe_factory(factory: Callable[..., Any]) -> dict[str, Any]:
+def _describe_factory(factory: Callable[..., object]) -> dict[str, object]:
     """Describe a factory and its arguments: name -> default, null and "needed" without a
     default.
     """
-    arguments = {
-        name.replace("_", "-"): {
-            "default": None if parameter.default is parameter.empty else parameter.default,
-            "needed": parameter.default is parameter.empty,
-        }
-        for name, parameter in inspect.signature(factory).parameters.items()
-        if name != "game"
-    }
+    arguments = {}
+    for name, parameter in inspect.signature(factory).parameters.items():
+        is_needed = parameter.default is parameter.empty
+        if name != "game":
+            default = None if is_needed else parameter.default
+            arguments[name.replace("_", "-")] = {"default": default, "needed": is_needed}
     return {"what": _summarize(factory), "arguments": arguments}
 
 
-def _summarize(factory: Callable[..., Any]) -> str:
+def _summarize(factory: Callable[..., object]) -> str:
     """Return the first paragraph of a docstring, without markup."""
     paragraph = (inspect.getdoc(factory) or "").split("\n\n")[0]
     summary = " ".join(paragraph.split())
@@ -122,6 +120,6 @@ def _text(fact: Mapping[str, Any]) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _format_values(values: Mapping[str, Any]) -> str:
+def _format_values(values: Mapping[str, object]) -> str:
     """Format values as in a spec string."""
     return "   ".join(f"{name}={value}" for name, value in values.items())

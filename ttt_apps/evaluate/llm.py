@@ -22,6 +22,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import cache_root
 from ttt_envs.core.checks import check_range, name_place
 from ttt_envs.core.files import parse_json, read_bounded
+from ttt_envs.game.game import Game
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.language_models.asking import TIMEOUT_S, Interview, Sampling, make_ask, open_answers
 from ttt_eval.language_models.results import TokenUsage, estimate_usage, evaluate_model
@@ -111,48 +112,32 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         """
         if self.endpoint:
             cli.check_no_effect(self, "with --endpoint", "prompts")
-        game, every = self.game_for(self.opponent), self.positions == "all"
-        games = self.games or (0 if every else DEFAULT_GAMES)
-        with name_place(f"--fields {self.fields} is no JSON object such as '{{\"top_p\": 1}}'"):
-            fields = convert(parse_json(self.fields), dict[str, Any])
-        check_range("--temperature", self.temperature, 0)
-        sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
-        best = "optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block"
-        options: dict[str, Any] = {
-            "presentation": self.presentation,
-            "illegal": self.illegal,
-            "seed": self.seed,
-        }
-        settings = TextGameConfig(
-            game, opponent=make_policy(self.opponent or best, game), **options
-        )
+        game = self.game_for(self.opponent)
+        has_positions = self.positions == "all"
+        games = self.games or (0 if has_positions else DEFAULT_GAMES)
+        sampling = self._sampling()
+        settings = self._game_settings(game)
         correction = check_correction(self.luck_correction, game)
-        usage: dict[str, Any] = estimate_usage(sampling, settings, games, every)
+        usage = estimate_usage(sampling, settings, games, has_positions)
         if self.dry_run:
-            usage |= self._cost(usage)
-            cli.show(
-                usage,
-                _usage_table(usage, "estimates, at most for answers", "cost at most"),
-                json=self.json,
-            )
+            costs = {**usage, **self._cost(usage)}
+            table = _usage_table(costs, "estimates, at most for answers", "cost at most")
+            cli.show(costs, table, json=self.json)
             return
         ask = make_ask(self.endpoint, self.concurrency, self.timeout) if self.endpoint else None
         name = folder_name([self.endpoint.partition("://")[2], self.model])
         path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
-        out = self.out or Path(
-            "runs", "llm", folder_name([game.slug, self.model, self.presentation])
-        )
-        names = ("model", "temperature", "max_tokens", "seed", "presentation", "illegal")
-        same: dict[str, Any] = {
-            "kind": "language-model",
-            "game": game.to_dict(),
-            "opponent": str(settings.opponent),
-            "fields": fields,
+        name = folder_name([game.slug, self.model, self.presentation])
+        out = self.out or Path("runs", "llm", name)
+        fixed_settings = {
+            **self._stored_settings(sampling, settings),
+            "luck_correction": correction,
         }
-        same |= {name: getattr(self, name) for name in names} | {"luck_correction": correction}
-        same |= {} if every else {"positions": None}
-        same |= {} if games else {"games": None}
-        self.check_folder(out, same, {"games": {"games": games}} if games else {})
+        if not has_positions:
+            fixed_settings["positions"] = None
+        if not games:
+            fixed_settings["games"] = None
+        self.check_folder(out, fixed_settings, {"games": {"games": games}} if games else {})
         if ask is not None:
             cli.warn(
                 f"up to {usage['prompts']:,} prompts, less those with stored answers: --dry-run "
@@ -161,7 +146,11 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         with open_answers(path) as answers, cli.bar("answers", path.parent) as progress:
             interview = Interview(sampling, answers, ask, progress)
             result = evaluate_model(
-                interview, settings, games=games, positions=every, luck_correction=correction
+                interview,
+                settings,
+                games=games,
+                positions=has_positions,
+                luck_correction=correction,
             )
         if result is None:
             self._write_prompts(interview, self.prompts or out / "prompts.jsonl", path)
@@ -173,9 +162,36 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         result.answers = None if self.answers is None else str(self.answers)
         result.provenance = make_provenance()
         result.write(out)
-        self.show_folder(
-            out, *_tables(result.to_dict()), _usage_table(new, "requested by this call", "cost")
-        )
+        usage_table = _usage_table(new, "requested by this call", "cost")
+        self.show_folder(out, *_tables(result.to_dict()), usage_table)
+
+    def _sampling(self) -> Sampling:
+        """Return the settings of requests."""
+        with name_place(f"--fields {self.fields} is no JSON object such as '{{\"top_p\": 1}}'"):
+            fields = convert(parse_json(self.fields), dict[str, object])
+        check_range("--temperature", self.temperature, 0)
+        return Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
+
+    def _game_settings(self, game: Game) -> TextGameConfig:
+        """Return the settings of the games as text."""
+        best = "optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block"
+        options: dict[str, Any] = {
+            "presentation": self.presentation,
+            "illegal": self.illegal,
+            "seed": self.seed,
+        }
+        return TextGameConfig(game, opponent=make_policy(self.opponent or best, game), **options)
+
+    def _stored_settings(self, sampling: Sampling, settings: TextGameConfig) -> dict[str, object]:
+        """Return the keys of ``result.json`` that are the same when a result is continued."""
+        names = ("model", "temperature", "max_tokens", "seed", "presentation", "illegal")
+        return {
+            "kind": "language-model",
+            "game": settings.game.to_dict(),
+            "opponent": str(settings.opponent),
+            "fields": sampling.fields,
+            **{name: getattr(self, name) for name in names},
+        }
 
     def _cost(self, usage: Mapping[str, int]) -> dict[str, float]:
         """Return the ``cost`` of tokens, in the currency of the prices; nothing without prices."""
@@ -195,17 +211,16 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         cli.show({"prompts": len(requests), "file": str(file)}, json=self.json)
         cli.warn(
             f"{len(requests):,} prompts have no answer, and are in {file}: append their answers to "
-            f"{answers}, and run "
-            f"the same command again"
+            f"{answers}, and run the same command again"
         )
 
 
-def _rename(facts: Mapping[str, Any], **names: str) -> dict[str, Any]:
+def _rename(facts: Mapping[str, object], **names: str) -> dict[str, object]:
     """Return facts under other names."""
     return {names.get(key, key): value for key, value in facts.items()}
 
 
-def _usage_table(usage: Mapping[str, Any], title: str, cost: str) -> Table:
+def _usage_table(usage: Mapping[str, object], title: str, cost: str) -> Table:
     """Return a table of tokens and their cost, under this name with its unit."""
     return cli.facts_table(_rename(usage, cost=f"{cost}, in the currency of --price"), title=title)
 
@@ -220,12 +235,12 @@ def _is_prompts_of(file: Path, model: str) -> bool:
 def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
     """Yield the tables of a result."""
     for name in ("games", "positions"):
-        if part := result[name]:
+        part = result[name]
+        if part:
             facts = {key: value for key, value in part.items() if key not in UNPRINTED_KEYS}
             facts |= _rename(part.get("exact") or {}, regret="regret in self-play")
             facts |= _rename(
                 part["moves"], regret="mean loss of a move", blunders="moves that lose value"
             )
-            yield cli.facts_table(
-                facts, title=f"{result['model']}, presentation {result['presentation']}: {name}"
-            )
+            title = f"{result['model']}, presentation {result['presentation']}: {name}"
+            yield cli.facts_table(facts, title=title)

@@ -153,45 +153,29 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         parts += changed_values(self.tournament, TournamentOptions, ("anchor",))
         return self.out or Path("runs", kind, folder_name([game.slug, *self.players, *parts]))
 
+    def _pair_settings(self, kind: str, match: MatchSettings) -> dict[str, object]:
+        """Return the keys of the result of two players that determine their games."""
+        return {"kind": kind, **match.describe_pair(), "clock": self.pair.clock or None}
+
     def _play_match(self) -> None:
-        pairs, match = (self.games or 1_000) // 2, self._settings()
-        game, openings = match.game, match.openings
-        if (
-            openings is not None
-            and openings.boards is not None
-            and pairs < (number := len(openings.boards.mover))
-        ):
-            cli.warn(
-                f"{pairs:,} pairs play the first of {number:,} openings; --games {2 * number} "
-                "plays all"
-            )
-        settings = {
-            "format": 1,
-            "kind": "match",
-            **match.describe_pair(),
-            "clock": self.pair.clock or None,
-        }
+        match = self._settings()
+        game = match.game
+        pairs = (self.games or 1_000) // 2
+        _note_unplayed_openings(match, pairs)
+        settings = {"format": 1, **self._pair_settings("match", match)}
         if self.out is not None:
             self.check_folder(self.out, settings, {"games": 2 * pairs})
-        if self.pair.log is not None:
-            if self.overwrite:
-                self.pair.log.unlink(missing_ok=True)
-            new_games(self.pair.log)
-        log = None if self.pair.log is None else partial(append_games, self.pair.log)
-        score = Score.empty(game)
-        with cli.bar("playing") as progress:
-            for block in play_blocks(match, pairs, jobs=self.workers(), log=log):
-                score += block
-                progress(score.games, 2 * pairs)
-        _note_forfeits(score, *self.players)
+        score = self._play_pairs(match, pairs)
         if score.is_degenerate and not self.openings:
             cli.warn(
-                "in each seat all games ended alike: players that draw nothing play one pair again "
-                "and again, and the "
-                "intervals know of no other; --openings random:2 begins elsewhere"
+                "in each seat all games ended alike: players that draw no random numbers play the "
+                "same two games again and again, and the intervals do not show it; --openings "
+                "random:2 begins elsewhere"
             )
         a, b = self.players
-        data = {name: settings[name] for name in ("game", "a", "b", "seed", "openings")}
+        data: dict[str, Any] = {
+            name: settings[name] for name in ("game", "a", "b", "seed", "openings")
+        }
         data |= score.to_dict() | elo_to_dict(score)
         parts = [*_score_tables(f"{a} against {b}, {score.games:,} games of {game}", data)]
         if score.times is not None:
@@ -203,7 +187,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             cli.show(data, *parts, json=self.json)
             return
         result = MatchResult(
-            **match.describe_pair() | {"clock": self.clock or None},
+            **match.describe_pair() | {"clock": self.pair.clock or None},
             **score.to_record(),
             score=score.rate("score"),
             likelihood_of_superiority=likelihood_of_superiority(score),
@@ -214,19 +198,35 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         result.write(self.out)
         self.show_folder(self.out, *parts)
 
+    def _play_pairs(self, match: MatchSettings, pairs: int) -> Score:
+        """Play the games of a match, and log them."""
+        log = None
+        if self.pair.log is not None:
+            if self.overwrite:
+                self.pair.log.unlink(missing_ok=True)
+            new_games(self.pair.log)
+            log = partial(append_games, self.pair.log)
+        score = Score.empty(match.game)
+        with cli.bar("playing") as progress:
+            for block in play_blocks(match, pairs, jobs=self.workers(), log=log):
+                score += block
+                progress(score.games, 2 * pairs)
+        _note_forfeits(score, *self.players)
+        return score
+
     def _play_test(self, elo0: float, elo1: float) -> None:
         pairs = (self.games or 40_000) // 2
-        test, match = sprt.SPRT(elo0, elo1, self.test.alpha, self.test.beta), self._settings()
+        test = sprt.SPRT(elo0, elo1, self.test.alpha, self.test.beta)
+        match = self._settings()
         game = match.game
         folder = self._folder("sprt", game)
-        settings = {
-            "kind": "sprt",
-            **match.describe_pair(),
-            "clock": self.pair.clock or None,
-            "test": asdict(test),
-        }
+        settings = {**self._pair_settings("sprt", match), "test": asdict(test)}
         self.check_folder(folder, settings, {"most_games": 2 * pairs})
         with cli.bar("playing", folder) as bar:
+
+            def progress(count: int, decision: sprt.Decision) -> None:
+                bar(2 * count, 2 * pairs, _describe_ratio(decision))
+
             result = sprt.run_sprt(
                 match,
                 test,
@@ -234,9 +234,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
                 make_provenance(),
                 pairs=pairs,
                 jobs=self.workers(),
-                progress=lambda played, decision: bar(
-                    2 * played, 2 * pairs, _describe_ratio(decision)
-                ),
+                progress=progress,
             )
         _note_forfeits(result.played, *self.players)
         title = f"{' against '.join(self.players)}, {result.games:,} games of {game}"
@@ -246,8 +244,9 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         self.show_folder(folder, *_score_tables(title, result.to_dict()), *sentences)
 
     def _play_tournament(self) -> None:
-        match, pairs = self._settings(), (self.games or 1_000) // 2
+        match = self._settings()
         game = match.game
+        pairs = (self.games or 1_000) // 2
         folder = self._folder("tournament", game)
         settings = {"kind": "tournament", **match.to_dict(), "anchor": self.tournament.anchor}
         players = [
@@ -269,17 +268,29 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             if i < j:
                 _note_forfeits(score, self.players[i], self.players[j])
         ratings = [player.rating for player in result.players]
-        order = sorted(range(len(self.players)), key=lambda i: -ratings[i].mean)
-        rows = [
-            {"player": f"{place} {self.players[i]}", "Elo": ratings[i].to_dict()}
-            | {
-                str(other): None if i == j else _format_score(scores[i, j])
-                for other, j in enumerate(order, 1)
+        order = sorted(range(len(ratings)), key=lambda i: -ratings[i].mean)
+
+        def row(place: int, i: int) -> dict[str, object]:
+            texts = [None if i == j else _format_score(scores[i, j]) for j in order]
+            return {
+                "player": f"{place} {self.players[i]}",
+                "Elo": ratings[i].to_dict(),
+                **{str(column): text for column, text in enumerate(texts, 1)},
             }
-            for place, i in enumerate(order, 1)
-        ]
-        table = cli.rows_table(rows, title=f"{game}, {2 * pairs:,} games in each pairing")
-        self.show_folder(folder, table)
+
+        title = f"{game}, {2 * pairs:,} games in each pairing"
+        rows = [row(place, i) for place, i in enumerate(order, 1)]
+        self.show_folder(folder, cli.rows_table(rows, title=title))
+
+
+def _note_unplayed_openings(match: MatchSettings, pairs: int) -> None:
+    if match.openings is not None and match.openings.boards is not None:
+        count = len(match.openings.boards.mover)
+        if pairs < count:
+            cli.warn(
+                f"{pairs:,} pairs play the first of {count:,} openings; --games {2 * count} plays "
+                "all"
+            )
 
 
 def _note_forfeits(score: Score, a: str, b: str) -> None:
@@ -289,11 +300,10 @@ def _note_forfeits(score: Score, a: str, b: str) -> None:
 
 def _score_tables(title: str, data: Mapping[str, Any]) -> Iterator[Table]:
     """Yield tables of a score: results by seat, and intervals with the rating."""
-    rows = [
-        {"moving": seat, "wins": wins, "draws": draws, "losses": losses}
-        for seat in ("first", "second")
-        for wins, draws, losses in [data[seat]]
-    ]
+    rows = []
+    for seat in ("first", "second"):
+        wins, draws, losses = data[seat]
+        rows.append({"moving": seat, "wins": wins, "draws": draws, "losses": losses})
     yield cli.rows_table(rows, title=title)
     names = (*FACTS, "elo", "likelihood_of_superiority")
     yield cli.facts_table({name: data.get(name) for name in names}, title="95% intervals, per game")

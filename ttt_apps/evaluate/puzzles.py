@@ -72,11 +72,8 @@ class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions, cli.GameOpti
             game = self.game_for(self.policy)
             with cli.status(f"the games of {self.policy}"):
                 puzzles = from_policy(game, self.policy, self.count, self.opponent or None)
-            return (
-                puzzles,
-                self._command(self.policy, *game_options(game)),
-                f"puzzles of {self.policy}, {game}",
-            )
+            command = self._command(self.policy, *game_options(game))
+            return puzzles, command, f"puzzles of {self.policy}, {game}"
         if self.log is None:
             return read_puzzles(), "evaluate.py puzzles", "puzzles"
         with cli.status("the games of the log"):
@@ -87,23 +84,25 @@ class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions, cli.GameOpti
         """Return the command that collects the puzzles of a policy or a log, with the words that
         name it.
         """
-        given = {name: getattr(self, name) or None for name in ("opponent", "player", "count")}
-        return shlex.join(["evaluate.py", "puzzles", *words, *to_command_line(given)])
+        options = {name: getattr(self, name) or None for name in ("opponent", "player", "count")}
+        return shlex.join(["evaluate.py", "puzzles", *words, *to_command_line(options)])
 
 
 def _table(puzzles: Sequence[Puzzle], title: str) -> Table:
     """Return a table of puzzles."""
-    rows = [
-        {
-            "": number,
-            "position": to_text(puzzle.position, puzzle.game),
-            "game": str(puzzle.game),
-            "tempting": [coordinate(cell, puzzle.game) for cell in puzzle.tempting],
-            "why": puzzle.why,
-            "loses": puzzle.loss,
-            "best": [coordinate(cell, puzzle.game) for cell in puzzle.best],
-            "level": puzzle.level or None,
-        }
-        for number, puzzle in enumerate(puzzles, 1)
-    ]
+    rows = [{"": number, **_row(puzzle)} for number, puzzle in enumerate(puzzles, 1)]
     return cli.rows_table(rows, title=title)
+
+
+def _row(puzzle: Puzzle) -> dict[str, object]:
+    """Return the cells of a puzzle in the table."""
+    game = puzzle.game
+    return {
+        "position": to_text(puzzle.position, game),
+        "game": str(game),
+        "tempting": [coordinate(cell, game) for cell in puzzle.tempting],
+        "why": puzzle.why,
+        "loses": puzzle.loss,
+        "best": [coordinate(cell, game) for cell in puzzle.best],
+        "level": puzzle.level or None,
+    }

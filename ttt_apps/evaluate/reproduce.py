@@ -17,7 +17,7 @@ from ttt_envs.core.jit import compile_at_once
 from ttt_eval.reports.plots import check_pictures
 
 CHECKOUT = Path(__file__).parents[2]
-"""Folder of a checkout, where this package is one's."""
+"""Root folder of the checkout, if this package is in one."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,7 @@ def load_studies() -> dict[str, str]:
     if not (CHECKOUT / "studies" / "frame.py").is_file():
         raise Refusal(
             "the studies are not installed: run `python evaluate.py reproduce` in a checkout of "
-            "the project, or in its "
-            "unpacked source distribution"
+            "the project, or in its unpacked source distribution"
         )
     if str(CHECKOUT) not in sys.path:
         sys.path.append(str(CHECKOUT))

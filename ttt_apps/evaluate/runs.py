@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
@@ -27,15 +28,17 @@ from ttt_eval.runs.curves import (
 from ttt_eval.runs.run_files import RunDirectory
 from ttt_eval.store.metrics import YAxis
 
-MIN_WIDTH, MAX_WIDTH = 1.5, 20.0
-"""Limits of the width of a figure in inches."""
+MIN_WIDTH = 1.5
+"""Minimum width of a figure in inches."""
+MAX_WIDTH = 20.0
+"""Maximum width of a figure in inches."""
 OTHERS = ("settings", "notes")
 """Keys of a group that are not in the printed table."""
 Runs = Annotated[cli.Paths, tyro.conf.arg(metavar="RUN ...")]
 
 
 @dataclass(frozen=True)
-class Report(cli.TrustOptions):
+class RegenerateReports(cli.TrustOptions):
     """Regenerate the report.html of finished runs, each from the files of its run alone.
 
     An unfinished run is rejected, and so are all that are named beside it: train.py resume RUN
@@ -136,23 +139,21 @@ class Plot(cli.JsonOptions, cli.OutputOptions):
         if self.csv is not None:
             write_summaries(self.csv, summaries, self.x, self.y)
         groups_data = [_group_data(group, self.x, self.y) for group in summaries]
-        rows = [
-            {
-                key: part[-1] if isinstance(part, list) else part
-                for key, part in group.items()
-                if key not in OTHERS
-            }
-            for group in groups_data
-        ]
-        table = cli.rows_table(rows, title="medians at the last common log point")
+        table = cli.rows_table(map(_last_row, groups_data), "medians at the last common log point")
         cli.show({"x": self.x, "y": self.y, "groups": groups_data}, table, json=self.json)
         if not self.json:
-            written = [str(path) for path in (self.out, self.csv) if path is not None]
+            files = [str(path) for path in (self.out, self.csv) if path is not None]
             hint = "--out FILE.pdf draws this, --csv FILE.csv writes it"
-            cli.print_status(f"written: {', '.join(written)}" if written else hint)
+            cli.print_status(f"written: {', '.join(files)}" if files else hint)
 
 
-def _group_data(group: Summary, x: XAxis, y: YAxis) -> dict[str, Any]:
+def _last_row(group: Mapping[str, object]) -> dict[str, object]:
+    """Return the cells of a group in the table: of each list its last number."""
+    facts = {key: part for key, part in group.items() if key not in OTHERS}
+    return {key: part[-1] if isinstance(part, list) else part for key, part in facts.items()}
+
+
+def _group_data(group: Summary, x: XAxis, y: YAxis) -> dict[str, object]:
     """Return a group's curve as JSON-ready data."""
     return {
         "name": group.name,

@@ -4,8 +4,8 @@ by a proof.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import DRAW
 from ttt_envs.graph.estimate import gib
 
-Result = tuple[dict[str, Any], Float64Array, dict[str, dict[str, Any] | None]]
+Result = tuple[Mapping[str, object], Float64Array, Mapping[str, Mapping[str, object] | None]]
 """Values of the empty board and of a position, values of its moves (NaN if illegal), and further
 facts.
 """
@@ -69,24 +69,22 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
         cli.check_no_effect(self, f"on {game}, which is solved without a proof", "nodes")
         if is_searched(game):
             cli.check_no_effect(self, f"on {game}, which is solved by a search", "threads")
-            method, solve_position = "search", self._search
+            solve_position = self._search
         else:
             check_size(game)  # before a bar is drawn
-            method, solve_position = "layers", self._solve_by_layers
+            solve_position = self._solve_by_layers
+        method = "search" if is_searched(game) else "layers"
         position = parse_position(self.position, game)
-        values, moves, others = solve_position(game, position)
+        values, moves, facts = solve_position(game, position)
         best = best_moves(moves).tolist()
         settings = {"game": game.to_dict(), "position": self.position, "method": method}
+        tables = [cli.facts_table(part, title=f"\n{name}") for name, part in facts.items() if part]
         cli.show(
-            {**settings, **values, "moves": values_json(game, moves), "optimal": best, **others},
+            {**settings, **values, "moves": values_json(game, moves), "optimal": best, **facts},
             cli.facts_table(values, title=f"{game}, by {method}"),
             f"values of the moves in {to_text(position, game)!r} for the mover; * best",
             values_text(game, position, moves, best=best),
-            *(
-                cli.facts_table(part, title=f"\n{name}")
-                for name, part in others.items()
-                if part is not None
-            ),
+            *tables,
             json=self.json,
         )
 
@@ -100,9 +98,8 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
             size = estimate(game)
             cli.warn(
                 f"solving {game} takes about {size.seconds:,.0f} s, {gib(size.disk)} on disk and "
-                f"{gib(size.memory)} of "
-                f"memory, or {gib(size.memory_alone)} of memory if the cache is too small to keep "
-                "the values"
+                f"{gib(size.memory)} of memory, or {gib(size.memory_alone)} of memory if the cache "
+                "is too small to keep the values"
             )
         with cli.bar("solving") as progress:
             solution = solve(game, work=Work(self.num_threads(), self.memory_bytes(), progress))
@@ -128,10 +125,11 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
                 **self._table_limit(),
             )
             scores = {cell: bound.low for cell, bound in solver.scores(position).items()}
-        highest = max(scores.values())
-        value, moves = float(np.sign(highest)), np.full(game.cells, np.nan)
+        best_score = max(scores.values())
+        value = float(np.sign(best_score))
+        moves = np.full(game.cells, np.nan)
         moves[list(scores)] = np.sign(list(scores.values()))
-        distance = solver.distance(highest, int((position.cells != 0).sum()))
+        distance = solver.distance(best_score, int((position.cells != 0).sum()))
         values = {
             "value": value if self.position is None else None,
             "value_to_mover": value,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -62,7 +62,7 @@ class ExplorerApi:
         list(self.values(ValuesRequest.model_validate(body)))
         self.move(MoveRequest(game=Game(), seed=0, policy="optimal"))
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         """Return the available runs, policies and settings."""
         return {
             "version": __version__,
@@ -77,7 +77,7 @@ class ExplorerApi:
             ],
         }
 
-    def review(self, request: ReviewRequest) -> dict[str, Any]:
+    def review(self, request: ReviewRequest) -> dict[str, object]:
         """Return what is known of a game, and the exact values of its positions and moves if there
         are any.
 
@@ -86,23 +86,25 @@ class ExplorerApi:
         the panels that the game does not have, and ``unplayable`` the policies that do not play it,
         with what they need; ``opponent`` plays it.
         """
-        played = to_played_game(request)
-        game, facts = played.game, {"values": None, "plies": None}
+        played_game = to_played_game(request)
+        game = played_game.game
+        facts: dict[str, object] = {"values": None, "plies": None}
         state = self._solutions.availability(game)
         if state == "now" or (request.wait and state == "soon"):
             exact = self._solutions.get(game)
             if first_stones(exact) == 0:
-                facts, state = review_game(played, exact), "now"
-        limits = {name: policies.max_cells(name) for name in policies.TABLE_POLICIES}
+                facts = review_game(played_game, exact)
+                state = "now"
+        conditions = {}
+        for name in policies.TABLE_POLICIES:
+            cells = policies.max_cells(name)
+            if game.cells > cells:
+                conditions[name] = f"a board of at most {cells} cells"
         return {
             **facts,
             "exact": state,
             "refused": refused_panels(game, has_values=state != "none"),
-            "unplayable": {
-                name: f"a board of at most {cells} cells"
-                for name, cells in limits.items()
-                if game.cells > cells
-            },
+            "unplayable": conditions,
             "opponent": SEARCHING,
         }
 
@@ -110,17 +112,19 @@ class ExplorerApi:
         """Return the cell that a policy plays; its random numbers are those of the seed and the
         number of moves.
         """
-        played = to_played_game(request)
-        if played.result is not None:
+        played_game = to_played_game(request)
+        if played_game.result is not None:
             raise Refusal("the game is over: begin another, or go back")
-        policy, lock = self._panels.policy(request.policy, played.game)
-        rng = LiveGame(played.game, np.uint64(request.seed), 0).generator(len(played.moves))
+        policy, lock = self._panels.policy(request.policy, played_game.game)
+        rng = LiveGame(played_game.game, np.uint64(request.seed), 0).generator(
+            len(played_game.moves)
+        )
         with lock:
-            return {"cell": int(act(policy, Boards.from_positions([played.end()]), rng)[0])}
+            return {"cell": int(act(policy, Boards.from_positions([played_game.end()]), rng)[0])}
 
     def values(
         self, request: ValuesRequest, is_abandoned: Callable[[], bool] = lambda: False
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[dict[str, object]]:
         """Return the values of the moves in a position, by one panel after the other, each computed
         when it is read.
 
@@ -139,14 +143,14 @@ class ExplorerApi:
 
         return (self._panels.answer(request.game, boards, panel, check) for panel in request.panels)
 
-    def puzzles(self, request: PuzzlesRequest) -> dict[str, Any]:
+    def puzzles(self, request: PuzzlesRequest) -> dict[str, object]:
         """Return the puzzles of a game, of a run, or the built-in ones."""
         if request.line is not None and request.run is not None:
             raise Refusal("puzzles are of a line or of a run: leave out 'line' or 'run'")
         if request.line is not None:
-            played = to_played_game(request.line)
-            policies.check_table(played.game, "practice with the mistakes of a game")
-            puzzles = list(from_games([played], solver=self._solutions.get))
+            played_game = to_played_game(request.line)
+            policies.check_table(played_game.game, "practice with the mistakes of a game")
+            puzzles = list(from_games([played_game], solver=self._solutions.get))
         elif request.run is not None:
             puzzles = self._run_puzzles(request.run)
         else:

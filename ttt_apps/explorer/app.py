@@ -11,7 +11,6 @@ import mimetypes
 from collections.abc import AsyncIterator, Container, Iterator
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 from anyio import to_thread
 from fastapi import FastAPI, Request
@@ -35,8 +34,8 @@ MAX_REQUESTS = 64
 ASSETS = Path(__file__).parent / "assets"
 HEADERS = {
     "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src "
+        "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "x-frame-options": "DENY",
     "cross-origin-opener-policy": "same-origin",
@@ -61,32 +60,32 @@ def make_app(api: ExplorerApi, port: int) -> Guard:
         app.post(f"/api/{endpoint.__name__}")(endpoint)
 
     def values(request: ValuesRequest) -> StreamingResponse:
-        abandoned = Event()
-        answers = api.values(request, abandoned.is_set)
-        return StreamingResponse(_stream(answers, abandoned), media_type="application/x-ndjson")
+        abandonment = Event()
+        answers = api.values(request, abandonment.is_set)
+        return StreamingResponse(_stream(answers, abandonment), media_type="application/x-ndjson")
 
     app.post("/api/values")(values)
     app.mount("/", StaticFiles(directory=ASSETS, html=True))
 
     async def refuse(_: Request, problem: Exception) -> JSONResponse:
         if isinstance(problem, RequestValidationError):
-            first = problem.errors()[0]
-            where = ".".join(map(str, first["loc"][1:])) or "the request"
-            reason = first.get("ctx", {}).get("error", first["msg"][0].lower() + first["msg"][1:])
-            problem = Refusal(f"{where[:60]!a} cannot be taken: {reason}")
+            error = problem.errors()[0]
+            field = ".".join(map(str, error["loc"][1:])) or "the request"
+            reason = error.get("ctx", {}).get("error", error["msg"][0].lower() + error["msg"][1:])
+            problem = Refusal(f"{field[:60]!a} is not valid: {reason}")
         if isinstance(problem, HTTPException):  # no such page or method, or a body that is no JSON
             return _error(problem.status_code, problem.detail)
         return _error(400 if isinstance(problem, REFUSALS) else 500, to_sentence(problem))
 
     for kind in (RequestValidationError, HTTPException, *REFUSALS, Exception):
         app.add_exception_handler(kind, refuse)
-    ends = {f":{port}"} | (
-        {""} if port == 80 else set()
-    )  # browsers leave out the port of the scheme
-    return Guard(app, hosts={host + end for host in ("127.0.0.1", "localhost") for end in ends})
+    hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+    if port == 80:  # browsers leave out the port of the scheme
+        hosts |= {"127.0.0.1", "localhost"}
+    return Guard(app, hosts)
 
 
-async def _stream(answers: Iterator[dict[str, Any]], abandoned: Event) -> AsyncIterator[bytes]:
+async def _stream(answers: Iterator[dict[str, object]], abandonment: Event) -> AsyncIterator[bytes]:
     """Yield answers as lines, each computed in a thread; set the event if the visitor goes, which
     ends the thread.
     """
@@ -97,7 +96,7 @@ async def _stream(answers: Iterator[dict[str, Any]], abandoned: Event) -> AsyncI
                 break
             yield json.encode(answer) + b"\n"
     finally:
-        abandoned.set()
+        abandonment.set()
 
 
 class Guard:
@@ -109,7 +108,8 @@ class Guard:
     """
 
     def __init__(self, app: ASGIApp, hosts: Container[str]) -> None:
-        self.app, self.hosts = app, hosts
+        self.app = app
+        self.hosts = hosts
         self.requests = 0
         """number of requests that are being answered"""
 
@@ -131,21 +131,20 @@ class Guard:
             self.requests -= 1
 
 
-def _refusal(method: str, headers: Headers, allowed: Container[str]) -> Response | None:
+def _refusal(method: str, headers: Headers, own_hosts: Container[str]) -> Response | None:
     """Return the response to a request that is too long, or that another site's page or another
     name of this machine has sent. Pages of others may link to this one, which is a GET.
 
     Starlette's ``TrustedHostMiddleware`` is no substitute: it ignores the port, and the Origin.
     """
     hosts = [host.lower() for host in headers.getlist("host")]
-    if len(hosts) != 1 or hosts[0] not in allowed:
+    if len(hosts) != 1 or hosts[0] not in own_hosts:
         return _error(
             421, "the Host of the request is not this page's: open the address that was printed"
         )
     is_foreign = method != "GET" and headers.get("sec-fetch-site", "same-origin") != "same-origin"
-    if is_foreign or {origin.lower() for origin in headers.getlist("origin")} - {
-        f"http://{hosts[0]}"
-    }:
+    origins = {origin.lower() for origin in headers.getlist("origin")}
+    if is_foreign or origins - {f"http://{hosts[0]}"}:
         return _error(
             403, "the request comes from another site's page: open this page's own address"
         )
@@ -158,5 +157,5 @@ def _refusal(method: str, headers: Headers, allowed: Container[str]) -> Response
     return None
 
 
-def _error(status: int, why: str) -> JSONResponse:
-    return JSONResponse({"error": why}, status)
+def _error(status: int, message: str) -> JSONResponse:
+    return JSONResponse({"error": message}, status)

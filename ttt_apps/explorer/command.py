@@ -77,23 +77,21 @@ class Web(GameOptions):
             port = bound.getsockname()[1]
             # moves on the board are interpreted meanwhile
             threading.Thread(target=api.warm, name="warm", daemon=True).start()
-            address = f"http://{HOST}:{port}/" + f"#{quote(link, safe=LINK_CHARACTERS)}" * bool(
-                link
-            )
+            address = f"http://{HOST}:{port}/"
+            if link:
+                address += f"#{quote(link, safe=LINK_CHARACTERS)}"
             print_output(f"The explorer is at {address} (Ctrl-C ends it)")
             sys.stdout.flush()  # a reading program waits for this line
-            has_display = (
-                sys.platform != "linux"
-                or "DISPLAY" in os.environ
-                or "WAYLAND_DISPLAY" in os.environ
-            )
-            if (
-                has_display and not self.no_browser
-            ):  # else a text browser would open, in this terminal
+            if has_display() and not self.no_browser:
                 webbrowser.open(address)
             server = make_server(make_app(api, port))
             with suppress(KeyboardInterrupt):  # the usual way to end it
                 server.run(sockets=[bound])
+
+
+def has_display() -> bool:
+    """Return whether a browser opens a window: else a text browser would open in this terminal."""
+    return sys.platform != "linux" or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys())
 
 
 def listening(port: int) -> socket.socket:
@@ -103,13 +101,11 @@ def listening(port: int) -> socket.socket:
         OSError: the port is taken.
     """
     try:
-        bound = socket.create_server(
-            (HOST, port), backlog=128
-        )  # from here on early clients wait, and are not refused
+        # from here on early clients wait, and are not refused
+        bound = socket.create_server((HOST, port), backlog=128)
     except OSError as problem:
         raise OSError(
             f"{HOST}:{port} cannot be served ({problem.strerror}): choose another --port"
         ) from None
-    return socket.socket(
-        fileno=bound.detach()
-    )  # names its protocol, else asyncio delays every response by 40 ms
+    # such a socket names its protocol, else asyncio delays every response by 40 ms
+    return socket.socket(fileno=bound.detach())

@@ -6,7 +6,7 @@ import logging
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
@@ -50,8 +50,12 @@ MAX_NODES = 2_000_000
 """Maximum number of positions per search for one panel."""
 SLICE = 1 << 17
 """Number of positions of such a search between two checks."""
-MAX_TABLES, MAX_POLICIES, MAX_SOLVERS = 32, 16, 4
-"""Maximum numbers of cached tables, policies and solvers of Connect Four."""
+MAX_TABLES = 32
+"""Maximum number of cached tables."""
+MAX_POLICIES = 16
+"""Maximum number of cached policies."""
+MAX_SOLVERS = 4
+"""Maximum number of cached solvers of Connect Four."""
 CONNECT_FOUR_NODES = 20
 """Number of positions of Connect Four that are searched in the time of one of a proof."""
 HORIZON = (
@@ -99,21 +103,21 @@ def refused_panels(game: Game, *, has_values: bool) -> dict[str, str]:
         "random": tables,
         "compressed": tables,
     }
-    return {kind: why for kind, why in reasons.items() if why is not None}
+    return {kind: reason for kind, reason in reasons.items() if reason is not None}
 
 
 def panel_json(
-    values: Float64Array, notes: list[str], word: str = "value", **more: Any
-) -> dict[str, Any]:
+    values: Float64Array, notes: list[str], word: str = "value", **extras: object
+) -> dict[str, object]:
     """Return the numbers of the moves, None where there is none.
 
     Args:
         values: float64[cells], NaN where there is none.
         notes: sentences about them.
         word: what they are: ``value``, ``result``, ``score``, ``visits`` or ``probability``.
-        **more: what else the page shows.
+        **extras: what else the page shows.
     """
-    return {"values": json_numbers(values), "word": word, "notes": notes, **more}
+    return {"values": json_numbers(values), "word": word, "notes": notes, **extras}
 
 
 class Panels:
@@ -125,14 +129,15 @@ class Panels:
     """
 
     def __init__(self, root: Root, solutions: Solutions) -> None:
-        self._root, self._solutions = root, solutions
+        self._root = root
+        self._solutions = solutions
         self._tables = LRUCache(MAX_TABLES)
         self._policies = LRUCache(MAX_POLICIES)
         self._solvers = LRUCache(MAX_SOLVERS)
 
     def answer(
         self, game: Game, boards: Boards, request: PanelRequest, check: Check
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return one panel, or of one that cannot be computed the ``error``, a sentence.
 
         Raises:
@@ -147,47 +152,45 @@ class Panels:
 
     def _exact_panel(
         self, game: Game, boards: Boards, request: PanelRequest, check: Check
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         solution = self._solutions.get(game)
-        first, stones = first_stones(solution), int(np.count_nonzero(boards.cells))
-        if stones + 1 < first:
+        min_stones = first_stones(solution)
+        stones = int(np.count_nonzero(boards.cells))
+        if stones + 1 < min_stones:
             raise Refusal(
-                f"the database has the positions from {first - 1} stones on, and this has {stones}"
+                f"the database has the positions from {min_stones - 1} stones on, and this has "
+                f"{stones}"
             )
         values = solution.action_values(boards)[0]
-        best = f"{np.nanmax(values) + 0.0:+.3f}".replace(
-            "-", "\N{MINUS SIGN}"
-        )  # as wide as the plus
-        return panel_json(
-            values, [f"The value of best play is {best} for the mover."], tie=solution.tie
-        )
+        # a minus as wide as the plus
+        best = f"{np.nanmax(values) + 0.0:+.3f}".replace("-", "\N{MINUS SIGN}")
+        note = f"The value of best play is {best} for the mover."
+        return panel_json(values, [note], tie=solution.tie)
 
     def _prove_panel(
         self, game: Game, boards: Boards, request: PanelRequest, check: Check
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         condition = why_not_proved(game)
         if condition is not None:
             raise Refusal(f"there are no proofs for {game}: choose {condition}")
-        nodes, position = request.nodes, boards.position(0)
+        nodes = request.nodes
+        position = boards.position(0)
         if game.gravity:
             nodes *= CONNECT_FOUR_NODES
             results = self._connect_four_results(game, position, nodes, check)
         else:
             results = Prover(game, nodes=nodes).results(position, shares=True, progress=check)
-        values = np.where(
-            (results == TAKEN) | (results == UNDECIDED), np.nan, results.astype(np.float64)
-        )
-        undecided = int(np.count_nonzero(results == UNDECIDED))
-        moves = int(np.count_nonzero(boards.legal(game)))
-        is_decided = undecided == 0 or bool((values == 1).any())
-        result = ("loses", "draws", "wins")[int(np.nanmax(values)) + 1] if is_decided else None
-        notes = [
-            f"With perfect play the mover {result}." if is_decided else "The result is not decided."
-        ]
-        if undecided:
-            notes.append(
-                f"{undecided} of {moves} moves are not decided within {nodes:,} positions."
-            )
+        has_result = (results != TAKEN) & (results != UNDECIDED)
+        values = np.where(has_result, results.astype(np.float64), np.nan)
+        num_open = int(np.count_nonzero(results == UNDECIDED))
+        note = "The result is not decided."
+        if num_open == 0 or (values == 1).any():
+            result = ("loses", "draws", "wins")[int(np.nanmax(values)) + 1]
+            note = f"With perfect play the mover {result}."
+        notes = [note]
+        if num_open:
+            moves = int(np.count_nonzero(boards.legal(game)))
+            notes.append(f"{num_open} of {moves} moves are not decided within {nodes:,} positions.")
         return panel_json(values, notes, "result")
 
     def _connect_four_results(
@@ -212,39 +215,36 @@ class Panels:
 
     def _random_panel(
         self, game: Game, boards: Boards, request: PanelRequest, check: Check
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         check_table(game, "the table of random play")
         table = self._tables.get(
             (game, "random"), lambda: Table(game, source_values(game, "random"))
         )
-        return panel_json(
-            Softmax(table).action_values(boards)[0], ["The values if both play at random."]
-        )
+        values = Softmax(table).action_values(boards)[0]
+        return panel_json(values, ["The values if both play at random."])
 
     def _compressed_panel(
         self, game: Game, boards: Boards, request: PanelRequest, check: Check
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         check_table(game, "a compressed table")
         grouping = make_grouping(game, request.method)
-        largest = largest_rank(request.method, grouping)
-        rank = min(
-            largest,
-            default_rank(request.method, grouping) if request.rank is None else request.rank,
-        )
-        whole: Decomposition = self._tables.get(
+        max_rank = largest_rank(request.method, grouping)
+        rank = default_rank(request.method, grouping) if request.rank is None else request.rank
+        rank = min(rank, max_rank)
+        parts: Decomposition = self._tables.get(
             (game, request.method), lambda: decomposition(game, request.method)
         )
         table = self._tables.get(
-            (game, request.method, rank), lambda: whole.at(min(rank, whole.largest))
+            (game, request.method, rank), lambda: parts.at(min(rank, parts.largest))
         )
         size = f"{table.stored_numbers:,} numbers, {table.compression_ratio:.1%} of the table"
         notes = [f"{size}; relative error {table.relative_error:.3f}."]
-        ranks = {"rank": table.rank, "largest_rank": min(largest, whole.largest)}
+        ranks = {"rank": table.rank, "largest_rank": min(max_rank, parts.largest)}
         return panel_json(Softmax(table).action_values(boards)[0], notes, **ranks)
 
     def _run_panel(
         self, game: Game, boards: Boards, request: PanelRequest, check: Check
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         policy, lock = self.policy(policy_name(request.run or ""), game)
         with lock:
             if policy.action_values is None:
@@ -252,13 +252,15 @@ class Panels:
                     game, policy, boards, "It has no values: these are its move probabilities."
                 )
             values = policy.action_values(boards)[0]
-        learned = self._root.run(request.run or "").read_game()
-        other = [] if learned == game else [f"It learned {learned}, which is another game."]
-        return panel_json(values, ["Its learned values of the moves.", *other])
+        notes = ["Its learned values of the moves."]
+        run_game = self._root.run(request.run or "").read_game()
+        if run_game != game:
+            notes.append(f"It learned {run_game}, which is another game.")
+        return panel_json(values, notes)
 
     def _search_panel(
         self, game: Game, boards: Boards, request: PanelRequest, check: Check
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         depth = min(request.depth, max_depth(game))
         search = Expectiminimax(game, depth).search(boards, np.zeros(1, np.uint64), every_move=True)
         while not search.run(depth, SLICE):
@@ -273,7 +275,7 @@ class Panels:
 
     def _mcts_panel(
         self, game: Game, boards: Boards, request: PanelRequest, check: Check
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         search = MCTS(game, simulations=request.simulations).analyse(boards.position(0))
         visits = np.where(boards.legal(game)[0], search.visits[0], np.nan)
         return panel_json(
@@ -282,42 +284,39 @@ class Panels:
 
     def _policy_panel(
         self, game: Game, boards: Boards, request: PanelRequest, check: Check
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         policy, lock = self.policy(request.policy or "", game)
         with lock:
             return self._shares(game, policy, boards, "Its move probabilities.")
 
-    def _shares(self, game: Game, policy: Policy, boards: Boards, note: str) -> dict[str, Any]:
+    def _shares(self, game: Game, policy: Policy, boards: Boards, note: str) -> dict[str, object]:
         solution = self._solutions.get(game) if game.cells <= MAX_TABLE_CELLS else None
         choice = choice_in(policy, boards, solution=solution)
-        notes = (
-            [note]
-            if policy.pure
-            else [note, "It is randomised: this is one sample of its probabilities."]
-        )
+        notes = [note]
+        if not policy.pure:
+            notes.append("It is randomised: this is one sample of its probabilities.")
         if choice.loss is not None:
             notes.append(f"On average it loses {choice.loss:.3f} of the value here.")
-        return panel_json(
-            np.where(boards.legal(game)[0], choice.probabilities, np.nan), notes, "probability"
-        )
+        shares = np.where(boards.legal(game)[0], choice.probabilities, np.nan)
+        return panel_json(shares, notes, "probability")
 
     def policy(self, spec: str, game: Game) -> tuple[Policy, threading.Lock]:
         """Return a policy, and the lock to hold while using it: policies with internal state are
         not thread-safe.
         """
-        checked = check_spec(spec, game, self._root)
-        folder = run_folder(checked)
-        files = (
-            () if folder is None else (RunDirectory(folder).config, RunDirectory(folder).checkpoint)
-        )
-        changed = tuple(path.stat().st_mtime_ns for path in files if path.exists())
+        safe_spec = check_spec(spec, game, self._root)
+        folder = run_folder(safe_spec)
+        files: list[Path] = []
+        if folder is not None:
+            run = RunDirectory(folder)
+            files = [run.config, run.checkpoint]
+        times = tuple(path.stat().st_mtime_ns for path in files if path.exists())
 
         def make() -> tuple[Policy, threading.Lock]:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore"
-                )  # a different training game is reported in the panel
-                return make_policy(checked, game), threading.Lock()
+                # a different training game is reported in the panel
+                warnings.simplefilter("ignore")
+                return make_policy(safe_spec, game), threading.Lock()
 
-        entry: tuple[Policy, threading.Lock] = self._policies.get((checked, game, changed), make)
+        entry: tuple[Policy, threading.Lock] = self._policies.get((safe_spec, game, times), make)
         return entry

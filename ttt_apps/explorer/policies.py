@@ -54,10 +54,10 @@ def settings_of(name: str) -> dict[str, Setting]:
     parameters = inspect.signature(load_object(POLICIES[name]), eval_str=True).parameters
     settings = {}
     for key in [key for key in parameters if key in NUMBERS]:
-        (low, high, about), kind = NUMBERS[key], parameters[key].annotation
-        settings[key] = Setting(
-            parameters[key].default, low, high, int in (kind, *get_args(kind)), about
-        )
+        low, high, summary = NUMBERS[key]
+        kind = parameters[key].annotation
+        is_whole = int in (kind, *get_args(kind))
+        settings[key] = Setting(parameters[key].default, low, high, is_whole, summary)
     return settings
 
 
@@ -67,7 +67,7 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
     Raises:
         ValueError: any other.
     """
-    name, unkeyed, given = parse_spec(spec)
+    name, first_value, arguments = parse_spec(spec)
     if name not in OFFERED_POLICIES:
         raise Refusal(
             f"there is no policy {name[:40]!a} here: {closest_names(name[:40], OFFERED_POLICIES)}"
@@ -75,14 +75,15 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
     if name in TABLE_POLICIES:
         check_table(game, name, max_cells(name))
     settings = settings_of(name)
-    if unkeyed is not None:
-        given = {"path" if name == "run" else next(iter(settings), ""): unkeyed, **given}
+    if first_value is not None:
+        first_name = "path" if name == "run" else next(iter(settings), "")
+        arguments = {first_name: first_value, **arguments}
     usage = name
     if name == "run":
-        run = given.pop("path", "")
+        run = arguments.pop("path", "")
         spec = root.run(run).policy
         usage = f"run:{run}"
-    for key, text in given.items():
+    for key, text in arguments.items():
         if key not in settings:
             hint = closest_names(key[:40], settings) if settings else f"write {usage}"
             raise Refusal(f"{name} has no setting {key[:40]!a} here: {hint}")
@@ -108,9 +109,11 @@ def max_cells(name: str) -> int:
     return MAX_SOLVER_CELLS if name == "optimal" else MAX_TABLE_CELLS
 
 
-def check_table(game: Game, what: str, cells: int = MAX_TABLE_CELLS) -> None:
+def check_table(game: Game, purpose: str, cells: int = MAX_TABLE_CELLS) -> None:
     """Raise ValueError for a board of more than ``cells`` cells, on which a table is not computed
     in a moment.
     """
     if game.cells > cells:
-        raise Refusal(f"{what} is not offered on {game}: choose up to {cells} cells, or a search")
+        raise Refusal(
+            f"{purpose} is not offered on {game}: choose up to {cells} cells, or a search"
+        )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from baselines.exact import Solution
@@ -15,7 +13,7 @@ from ttt_eval.matches.games import Move, PlayedGame
 from ttt_eval.matches.luck import LuckCorrection
 
 
-def review_game(played: PlayedGame, solution: Solution) -> dict[str, Any]:
+def review_game(played_game: PlayedGame, solution: Solution) -> dict[str, object]:
     """Return the exact values of a game's positions and moves, JSON-ready.
 
     ``values`` has the value of every position for o. ``plies`` has of every move its ``loss``, the
@@ -27,12 +25,12 @@ def review_game(played: PlayedGame, solution: Solution) -> dict[str, Any]:
     Raises:
         ValueError: a position without a value, from no game without skips.
     """
-    account = make_account(played, LuckCorrection(played.game, solution))
-    values, plies = [account.start], []
+    account = make_account(played_game, LuckCorrection(played_game.game, solution))
+    values = [account.start]
+    plies = []
     if account.moves:
-        is_best = solution.optimal_actions(
-            Boards.from_positions([move.position for move in account.moves])
-        )
+        boards = Boards.from_positions([move.position for move in account.moves])
+        is_best = solution.optimal_actions(boards)
         for move, cells in zip(account.moves, is_best, strict=True):
             loss = 0.0 if move.loss <= solution.tie else move.loss
             plies.append({"loss": loss, "luck": move.luck, "best": np.flatnonzero(cells).tolist()})
@@ -46,15 +44,16 @@ def to_played_game(request: LineRequest) -> PlayedGame:
     Raises:
         ValueError: an opening that comes from no game, or an illegal move.
     """
-    game, opening = request.game, request.opening
+    game = request.game
+    opening = request.opening
     start = from_text(opening, game) if opening is not None else Boards.start(game).position(0)
     check_opening(game, start, "the opening")
-    cells, mover = start.cells.copy(), start.mover
+    cells = start.cells.copy()
+    mover = start.mover
     moves = tuple(Move.from_text(word, game) for word in request.moves.split())
-    for cell, skipped in moves:
+    for cell, is_skipped in moves:
         cells[cell] = mover + 1
-        mover = mover if skipped else 1 - mover
-    result = winner(game, cells)
-    return PlayedGame(
-        game, ("o", "x"), moves, None if result is None else Outcome(result), opening=opening
-    )
+        mover = mover if is_skipped else 1 - mover
+    winning_mover = winner(game, cells)
+    outcome = None if winning_mover is None else Outcome(winning_mover)
+    return PlayedGame(game, ("o", "x"), moves, outcome, opening=opening)

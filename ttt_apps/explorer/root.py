@@ -11,8 +11,10 @@ from ttt_envs.core.checks import Refusal, closest_names
 from ttt_envs.game.game import Game
 from ttt_eval.runs.run_files import RunDirectory
 
-MAX_RUNS, MAX_DEPTH = 200, 3
-"""Maximum number of listed runs, and maximum depth of their folders below the root."""
+MAX_RUNS = 200
+"""Maximum number of listed runs."""
+MAX_DEPTH = 3
+"""Maximum depth of the folders of runs below the root."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,12 @@ class Root:
         """Return the names of the runs, which are their paths below the root."""
         if self.folder is None:
             return []
-        paths = [
-            path.parent
-            for depth in range(MAX_DEPTH + 1)
-            for path in self.folder.glob("*/" * depth + CONFIG)
-        ]
-        names = sorted(
-            path.relative_to(self.folder).as_posix() for path in paths if self._is_inside(path)
-        )
-        return names[:MAX_RUNS]
+        names = []
+        for depth in range(MAX_DEPTH + 1):
+            for path in self.folder.glob("/".join(["*"] * depth + [CONFIG])):
+                if self._is_inside(path.parent):
+                    names.append(path.parent.relative_to(self.folder).as_posix())
+        return sorted(names)[:MAX_RUNS]
 
     def games(self) -> dict[str, Game | None]:
         """Return the game of every run by its name; None if stones are hidden in it, or its
@@ -74,10 +73,8 @@ class Root:
         """
         names = self.runs()
         if self.folder is None or name not in names:
-            way = (
-                closest_names(name[:60], names)
-                if names
-                else "start the explorer with --runs FOLDER"
-            )
-            raise Refusal(f"there is no run {name[:60]!a}: {way}")
+            remedy = "start the explorer with --runs FOLDER"
+            if names:
+                remedy = closest_names(name[:60], names)
+            raise Refusal(f"there is no run {name[:60]!a}: {remedy}")
         return RunDirectory(self.folder / name)

@@ -20,6 +20,7 @@ class PunctualProtocol(H11Protocol):
 
     _timer: asyncio.TimerHandle | None = None
 
+    # uvicorn, as asyncio itself, gives a Transport where asyncio declares a BaseTransport
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
         super().connection_made(transport)
@@ -27,18 +28,18 @@ class PunctualProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Begin to wait for the next request."""
-        answered = self.cycle
+        cycle = self.cycle
         super().on_response_complete()
-        self._wait_for_request(answered)
+        self._wait_for_request(cycle)
 
-    def _wait_for_request(self, answered: RequestResponseCycle | None) -> None:
+    def _wait_for_request(self, cycle: RequestResponseCycle | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self.loop.call_later(REQUEST_S, self._close_if_late, answered)
+        self._timer = self.loop.call_later(REQUEST_S, self._close_if_late, cycle)
 
-    def _close_if_late(self, answered: RequestResponseCycle | None) -> None:
+    def _close_if_late(self, cycle: RequestResponseCycle | None) -> None:
         """Close the connection unless a request after the answered one is here as a whole."""
-        if self.cycle is answered or self.cycle.more_body:
+        if self.cycle is cycle or self.cycle.more_body:
             self.transport.close()
 
 

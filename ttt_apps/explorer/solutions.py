@@ -59,7 +59,8 @@ class LRUCache:
     """
 
     def __init__(self, max_size: int) -> None:
-        self._max_size, self._lock = max_size, threading.Lock()
+        self._max_size = max_size
+        self._lock = threading.Lock()
         self._entries: dict[Hashable, tuple[threading.Lock, list[Any]]] = {}
         """by key the lock to hold while a value is made, and the value if it is; the last used one
         is the last
@@ -89,7 +90,8 @@ class Solutions:
     """
 
     def __init__(self, databases: Path | None = None) -> None:
-        self._databases, self._solutions = databases, LRUCache(MAX_SOLUTIONS)
+        self._databases = databases
+        self._solutions = LRUCache(MAX_SOLUTIONS)
 
     def availability(self, game: Game) -> Availability:
         """Return whether :meth:`get` has exact values of a whole game, and how soon.
@@ -117,12 +119,9 @@ class Solutions:
 
     def _make(self, game: Game) -> Solution:
         if game.cells <= _max_cells_in_memory(game):
-            is_search = is_solvable(game) and game.cells > MAX_TABLE_CELLS
-            return (
-                SearchedSolution(game, memory=SEARCH_BYTES)
-                if is_search
-                else solve(game, cache=False)
-            )
+            if is_solvable(game) and game.cells > MAX_TABLE_CELLS:
+                return SearchedSolution(game, memory=SEARCH_BYTES)
+            return solve(game, cache=False)
         if _may_have_table(game) and is_stored(game):
             return solve(game)
         folder = self._database(game)

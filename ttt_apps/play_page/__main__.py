@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import tyro
 
@@ -21,7 +20,7 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inli
 OWN_SCRIPTS = ("solver.js", "offline.js", "lesson.js")
 
 
-def build_page(numbers: Mapping[str, Any]) -> str:
+def build_page(numbers: Mapping[str, object]) -> str:
     """Return the page with the data of :func:`numbers.numbers`: one file, which fetches nothing.
 
     The same data give the same text.

@@ -99,6 +99,6 @@ def train_nets(games: list[Game]) -> None:
                 "--no-report",
             ]
             subprocess.run([sys.executable, "-m", "ttt_apps.training", *words], check=True)
-            learned = load_checkpoint(run)["learner"]
-            weights |= {f"{game.slug}.{name}": learned[f"net.{name}"] for name in WEIGHTS}
+            arrays = load_checkpoint(run)["learner"]
+            weights |= {f"{game.slug}.{name}": arrays[f"net.{name}"] for name in WEIGHTS}
     save_arrays(FILE, weights)

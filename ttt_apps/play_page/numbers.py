@@ -44,7 +44,7 @@ def make_opponent(game: Game, name: str, rank: int = MAX_RANK) -> Policy:
     return make_policy(f"svd:rank={rank}" if name == "svd" else name, game)
 
 
-def numbers() -> dict[str, Any]:
+def numbers() -> dict[str, object]:
     """Return all data of the page, JSON-ready; ``assets/solver.js`` reads it."""
     games = [_game_numbers(game) for game in track(GAMES, "exact values")]
     puzzles = [puzzle.to_dict() for puzzle in read_puzzles()]
@@ -52,7 +52,7 @@ def numbers() -> dict[str, Any]:
     return {**sizes, "games": games, "puzzles": puzzles}
 
 
-def _game_numbers(game: Game) -> dict[str, Any]:
+def _game_numbers(game: Game) -> dict[str, object]:
     parts = decomposition(game, "svd")
     ranks: dict[str, list[float]] = {}
     for rank in range(MAX_RANK + 1):
@@ -60,19 +60,15 @@ def _game_numbers(game: Game) -> dict[str, Any]:
         sizes = {"error": table.relative_error, "compression_ratio": table.compression_ratio}
         for name, number in {**sizes, **measure_strength(game, Softmax(table, WEIGHT))}.items():
             ranks.setdefault(name, []).append(round(number, DIGITS))
+    factors = [factors.arrays[0] for factors in parts.at(MAX_RANK).factors]
+    weights = np.concatenate([array.ravel() for array in load_weights(game).values()])
+    opponents = {name: make_opponent(game, name) for name in OPPONENTS if name != "svd"}
     return {
         "skip": game.skip_chance,
-        "svd": [
-            _encode(factors.arrays[0].reshape(-1, MAX_RANK))
-            for factors in parts.at(MAX_RANK).factors
-        ],
-        "net": _encode(np.concatenate([array.ravel() for array in load_weights(game).values()])),
+        "svd": [_encode(factor.reshape(-1, MAX_RANK)) for factor in factors],
+        "net": _encode(weights),
         "training": " ".join(("train.py", *training_command(game))),
-        "strength": {
-            name: measure_strength(game, make_opponent(game, name))
-            for name in OPPONENTS
-            if name != "svd"
-        },
+        "strength": {name: measure_strength(game, policy) for name, policy in opponents.items()},
         "ranks": ranks,
     }
 
@@ -81,9 +77,8 @@ def measure_strength(game: Game, policy: Policy) -> dict[str, float]:
     """Return the exploitability, and the result against perfect play, the mean of both seats."""
     result = match_outcome(game, policy, "optimal")
     strength = {"exploitability": exploitability(game, policy), **result._asdict()}
-    return {
-        name: round(number, DIGITS) + 0.0 for name, number in strength.items()
-    }  # no minus before a 0
+    # adding 0 removes the minus before a 0
+    return {name: round(number, DIGITS) + 0.0 for name, number in strength.items()}
 
 
 def _encode(array: np.ndarray[Any, Any]) -> str:

@@ -19,8 +19,10 @@ from ttt_apps.cli.help import installed_names
 from ttt_envs.agents.specs import load_object, make_policy
 from ttt_envs.envs.config import SeatChoice
 
-PERFECT, SEARCHING = "optimal", "mcts:simulations=2000"
-"""Default opponents: on boards that can be solved, and on larger ones."""
+PERFECT = "optimal"
+"""Default opponent on boards that can be solved."""
+SEARCHING = "mcts:simulations=2000"
+"""Default opponent on larger boards."""
 SEARCH_BY_CLOCK = "timed"
 """Default engine for tournament managers, which keep clocks."""
 SEEDS = 10**6
@@ -76,18 +78,7 @@ class Play(cli.TrustOptions, cli.GameOptions):
         from ttt_eval.matches.games import append_games
 
         if self.replay is not None:
-            cli.check_no_effect(
-                self,
-                "with --replay",
-                *cli.GAME_FIELDS,
-                "opponent",
-                "seat",
-                "games",
-                "seed",
-                "log",
-                "input",
-                "trust",
-            )
+            self._check_no_effect("with --replay", "replay", "number")
             replay(console, self.replay, self.number or 1)
             return
         cli.check_no_effect(self, "without --replay FILE", "number")
@@ -109,15 +100,16 @@ class Play(cli.TrustOptions, cli.GameOptions):
         """
         from ttt_apps.terminal.gomocup import serve
 
-        others = {field.name for field in dataclasses.fields(self)} - {
-            "gomocup",
-            "opponent",
-            "input",
-            "seed",
-            "trust",
-        }
-        cli.check_no_effect(self, "with --gomocup, where the manager chooses the game", *others)
+        self._check_no_effect(
+            "with --gomocup, where the manager chooses the game",
+            *("gomocup", "opponent", "input", "seed", "trust"),
+        )
         serve(self.opponent or SEARCH_BY_CLOCK, self._seed(), lines.buffer)
+
+    def _check_no_effect(self, circumstance: str, *exceptions: str) -> None:
+        """Raise ValueError if an option is given that has no effect, which all others have not."""
+        names = {field.name for field in dataclasses.fields(self)}
+        cli.check_no_effect(self, circumstance, *(names - {*exceptions}))
 
     def _seed(self) -> int:
         return int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed

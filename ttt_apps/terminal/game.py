@@ -101,7 +101,7 @@ class TerminalGame:
         Raises:
             Stopped: a signal asked to stop.
         """
-        stopped = False
+        is_stopped = False
         self.say(f"{self.game}, against {self.name}, seed {self.seed}. Type help for the commands.")
         try:
             while True:
@@ -116,24 +116,23 @@ class TerminalGame:
         except QuitRequest:
             pass
         except KeyboardInterrupt:
-            stopped = True
+            is_stopped = True
         finally:
             try:
                 self._save()
-            except (
-                KeyboardInterrupt
-            ):  # closing a terminal ends the input, and may send a signal now
-                stopped = True
+            except KeyboardInterrupt:
+                # closing a terminal ends the input, and may send a signal now
+                is_stopped = True
                 self._save()
-        if stopped:
+        if is_stopped:
             with suppress(OSError):  # the terminal may be closed
                 self.console.print()
             raise Stopped(self._goodbye())
         self.say(self._goodbye())
 
     def _goodbye(self) -> str:
-        saved = f" {self._saved} saved in {self.log}." if self.log is not None else ""
-        return f"Goodbye: you have {self._score_text()}.{saved}"
+        sentence = f" {self._saved} saved in {self.log}." if self.log is not None else ""
+        return f"Goodbye: you have {self._score_text()}.{sentence}"
 
     def _score_text(self) -> str:
         return "won {}, drawn {} and lost {}".format(*self.score)
@@ -150,26 +149,24 @@ class TerminalGame:
     def _save(self) -> None:
         """Save the game to the log, unless it is saved or has not begun."""
         if self.log is not None and self.live.plies:
-            played = self._played()
+            record = self._record()
             with stop_requests() as requests:
-                append_games(self.log, [played])
-                self.live = LiveGame(
-                    self.game, self._key, self.live.episode
-                )  # prevents saving it twice
+                append_games(self.log, [record])
+                # a game without plies is not saved again
+                self.live = LiveGame(self.game, self._key, self.live.episode)
                 self._saved += 1
             if requests:
                 raise KeyboardInterrupt
 
-    def _played(self) -> PlayedGame:
+    def _record(self) -> PlayedGame:
         players = (HUMAN, self.name) if self.own == 0 else (self.name, HUMAN)
-        live, moves = self.live, tuple(Move(ply.action, ply.skipped) for ply in self.live.plies)
         return PlayedGame(
             self.game,
             players,
-            moves,
-            live.outcome,
+            tuple(Move(ply.action, ply.skipped) for ply in self.live.plies),
+            self.live.outcome,
             seed=self.seed,
-            episode=live.episode,
+            episode=self.live.episode,
             settings=self._settings,
         )
 
@@ -186,8 +183,8 @@ class TerminalGame:
         self.board()
         result = self.live.outcome.result_index(self.own)
         self.score[result] += 1
-        how = ("You win.", "A draw.", f"{self.name} wins.")[result]
-        self.say(f"{how} So far you have {self._score_text()}.")
+        verdict = ("You win.", "A draw.", f"{self.name} wins.")[result]
+        self.say(f"{verdict} So far you have {self._score_text()}.")
         self._explain_result()
         self._save()
 
@@ -197,7 +194,7 @@ class TerminalGame:
             return
         correction = make_correction(EXACT, self.game)
         assert correction is not None
-        account = make_account(self._played(), correction)
+        account = make_account(self._record(), correction)
         skips = self.game.skip_chance > 0
         names = ("you", "your moves", f"those of {self.name}")
         self.say(f"By exact values, {describe_account(account, self.own, names, skips=skips)}.")
@@ -205,17 +202,14 @@ class TerminalGame:
     def _ask_for_another(self) -> None:
         while True:
             word = self.ask("Another game? (yes, swap seats, quit)").lower()
-            answers = [
-                answer
-                for answer in ("yes", "swap", "no", "quit", "exit")
-                if answer.startswith(word)
-            ]
-            if not answers:
+            answers = ("yes", "swap", "no", "quit", "exit")
+            answer = next((answer for answer in answers if answer.startswith(word)), None)
+            if answer is None:
                 self.say(f"{word[:20]!a} is no answer: type yes, swap or quit.")
                 continue
-            if answers[0] in ("no", "quit", "exit"):
+            if answer in ("no", "quit", "exit"):
                 raise QuitRequest
-            self.swapped ^= answers[0] == "swap"
+            self.swapped ^= answer == "swap"
             return
 
     def _take_turn(self) -> None:
@@ -226,10 +220,13 @@ class TerminalGame:
         moves = f"{first[0]} to {last[0]}" if self.game.gravity else f"{first} to {last}"
         while len(self.live.plies) == plies:
             word = self.ask(f"{MOVERS[self.own]}, your move ({moves}, or help):").lower()
+            if not word:
+                continue
             try:
-                if word and (command := self._command(word)):
+                command = self._command(word)
+                if command is not None:
                     command(self)
-                elif word:
+                else:
                     self._print_move(self.live.move(self._cell(word)), "you play")
             except ValueError as problem:
                 self.say(f"{problem}.")
@@ -244,32 +241,30 @@ class TerminalGame:
             ValueError: it names none, or the column is full.
         """
         if word.isascii() and word.isdecimal() and len(word) <= 3:
-            action, last = (
-                int(word) - self.game.gravity,
-                self.game.cells - 1,
-            )  # people count columns from 1
-            if self.game.gravity and not 0 <= action < self.game.columns:
-                raise Refusal(
-                    f"{word} is no column: choose 1 to {self.game.columns}, or its letter"
-                )
-            if action > last:
-                ways = (
-                    f"0 to {last}, row by row, or coordinates such as "
-                    f"{coordinate(last // 2, self.game)}"
-                )
-                raise Refusal(f"{word} is no cell: choose {ways}")
+            action = self._numbered_action(word)
         else:
-            name = (
-                f"{word}1"
-                if self.game.gravity and len(word) == 1
-                else re.sub(r"^([a-z]) +(\d+)$", r"\1\2", word)
-            )
+            name = re.sub(r"^([a-z]) +(\d+)$", r"\1\2", word)
+            if self.game.gravity and len(word) == 1:
+                name = f"{word}1"
             action = int(cells_to_actions(self.game, np.array([cell_at(name, self.game)]))[0])
         is_open = legal_actions(self.game, self.live.position.cells)
         if self.game.gravity and not is_open[action]:
-            others = ", ".join(COLUMNS[column] for column in np.flatnonzero(is_open))
-            raise Refusal(f"column {COLUMNS[action]} is full: choose {others}")
+            names = ", ".join(COLUMNS[column] for column in np.flatnonzero(is_open))
+            raise Refusal(f"column {COLUMNS[action]} is full: choose {names}")
         return action_to_cell(self.game, self.live.position.cells, action)
+
+    def _numbered_action(self, word: str) -> int:
+        """Return the action that a number names: people count columns from 1."""
+        action = int(word) - self.game.gravity
+        last = self.game.cells - 1
+        if self.game.gravity and not 0 <= action < self.game.columns:
+            raise Refusal(f"{word} is no column: choose 1 to {self.game.columns}, or its letter")
+        if action > last:
+            raise Refusal(
+                f"{word} is no cell: choose 0 to {last}, row by row, or coordinates such as "
+                f"{coordinate(last // 2, self.game)}"
+            )
+        return action
 
     def _command(self, word: str) -> Callable[[TerminalGame], None] | None:
         """Return the command that a word names; None if it should be a move.
@@ -291,11 +286,8 @@ class TerminalGame:
         """Play the opponent's move."""
         with self.thinking(f"{self.name} thinks") as status:
             self._announce_search(status)
-            action = int(
-                self.player.act(self.live.boards, ONLY, self.live.generator(len(self.live.plies)))[
-                    0
-                ]
-            )
+            rng = self.live.generator(len(self.live.plies))
+            [action] = self.player.act(self.live.boards, ONLY, rng).tolist()
         try:
             ply = self.live.move(action)
         except ValueError:
@@ -319,9 +311,9 @@ class TerminalGame:
                 Text(f"{self.name} thinks: {nodes:,} positions")
             )
 
-    def _print_move(self, ply: Ply, who: str) -> None:
+    def _print_move(self, ply: Ply, player: str) -> None:
         mover = ply.position.mover
-        self.say(f"{MOVERS[mover]}: {who} {coordinate(ply.action, self.game)}.")
+        self.say(f"{MOVERS[mover]}: {player} {coordinate(ply.action, self.game)}.")
         if ply.skipped:
             self.say(f"{MOVERS[1 - mover]}'s turn is skipped: {MOVERS[mover]} moves again.")
 
@@ -338,35 +330,35 @@ class TerminalGame:
             raise Refusal("you have not moved yet, and nothing can be taken back")
         self.say(f"Taken back: {', '.join(coordinate(ply.action, self.game) for ply in plies)}.")
         self._settings["undone"] = self._settings.get("undone", 0) + 1
-        if not isinstance(
-            self.player, StatelessPlayer
-        ):  # a stateful player replays its earlier moves
-            self.player.begin(ONLY)
-            for number, ply in enumerate(self.live.plies):
-                if ply.position.mover != self.own:
-                    with self.thinking(f"{self.name} goes back"):
-                        self.player.act(
-                            Boards.from_positions([ply.position]), ONLY, self.live.generator(number)
-                        )
+        if not isinstance(self.player, StatelessPlayer):
+            self._replay()
+
+    def _replay(self) -> None:
+        """Let a stateful player make its moves so far again, in a new game."""
+        self.player.begin(ONLY)
+        for number, ply in enumerate(self.live.plies):
+            if ply.position.mover != self.own:
+                boards = Boards.from_positions([ply.position])
+                with self.thinking(f"{self.name} goes back"):
+                    self.player.act(boards, ONLY, self.live.generator(number))
 
     def hint(self) -> None:
         """Show a best move: exact on boards up to 16 cells and late in Connect Four, else that of a
         search.
         """
         self._settings["hints"] = self._settings.get("hints", 0) + 1
-        if (solution := self.solution) is not None:
-            with self.thinking("solving"):
-                values = solution.action_values(self.live.boards)[0]
-            best = self._best(values)
-            are_all = len(best) == np.count_nonzero(~np.isnan(values))
-            others = "all others" if are_all else ", ".join(best[1:6])
-            as_good = f" As good: {others}." if len(best) > 1 else ""
-            self.say(
-                f"{best[0]} is best, with the value {_format_value(np.nanmax(values))} for "
-                f"you.{as_good}"
-            )
-        else:
+        solution = self.solution
+        if solution is None:
             self._hint_by_search()
+            return
+        with self.thinking("solving"):
+            values = solution.action_values(self.live.boards)[0]
+        best = self._best(values)
+        hint = f"{best[0]} is best, with the value {_format_value(np.nanmax(values))} for you."
+        if len(best) > 1:
+            are_all = len(best) == np.count_nonzero(~np.isnan(values))
+            hint += f" As good: {'all others' if are_all else ', '.join(best[1:6])}."
+        self.say(hint)
 
     def _hint_by_search(self) -> None:
         """Show the move that a search chooses with a 95% interval of its value, and whether another
@@ -374,23 +366,24 @@ class TerminalGame:
         """
         with self.thinking("searching"):
             search = MCTS(self.game, simulations=HINT_SIMULATIONS).analyse(self.live.position)
-        visits, values, solved = (moves[0] for moves in search.root_moves)
+        visits, values, is_solved = (moves[0] for moves in search.root_moves)
         best = int(np.argmax(search.probabilities()[0]))
         # the variance of results of this mean, as if a win and a loss were added: of a few wins it
         # is not 0
         variance = 1 - (values * visits / (visits + 2)) ** 2
-        half = np.where(
-            solved, 0.0, two_sided_quantile(0.95) * np.sqrt(variance / np.maximum(visits, 1))
+        half_width = np.where(
+            is_solved, 0.0, two_sided_quantile(0.95) * np.sqrt(variance / np.maximum(visits, 1))
         )
         is_rival = legal(self.game, self.live.position.cells) & ~(
-            values[best] - values > np.hypot(half, half[best])
+            values[best] - values > np.hypot(half_width, half_width[best])
         )
         num_rivals = int(np.count_nonzero(is_rival)) - 1
-        is_proved = solved[best] and (values[best] == 1 or solved[is_rival].all())
+        is_proved = is_solved[best] and (values[best] == 1 or is_solved[is_rival].all())
         name = coordinate(best, self.game)
         value = f"the value {values[best]:+.3f}"
-        if not solved[best]:
-            value += f" (95%: {values[best] - half[best]:+.3f} to {values[best] + half[best]:+.3f})"
+        if not is_solved[best]:
+            low = values[best] - half_width[best]
+            value += f" (95%: {low:+.3f} to {values[best] + half_width[best]:+.3f})"
         if is_proved or num_rivals == 0:
             self.say(
                 f"{name} is best by a search of {HINT_SIMULATIONS:,} games, with {value} for you."
@@ -398,8 +391,7 @@ class TerminalGame:
         else:
             self.say(
                 f"A search of {HINT_SIMULATIONS:,} games decides nothing: {name} has {value} for "
-                f"you, and {num_rivals} "
-                f"of the other moves may be as good."
+                f"you, and {num_rivals} of the other moves may be as good."
             )
 
     def _best(self, values: Float64Array) -> list[str]:
@@ -416,21 +408,15 @@ class TerminalGame:
         with self.thinking("asking"):
             seed = int(self.live.episode_key[0]) + len(self.live.plies)
             choice = choice_in(self.policy, self.live.boards, solution=self.solution, seed=seed)
-        free = np.flatnonzero(self.live.boards.legal(self.game)[0])
-        ranks = [
-            choice.own,
-            choice.probabilities,
-            choice.exact,
-        ]  # the last available one is the primary key
-        order = free[
-            np.lexsort(
-                [-np.nan_to_num(values[free], nan=-2.0) for values in ranks if values is not None]
-            )
-        ]
+        cells = np.flatnonzero(self.live.boards.legal(self.game)[0])
+        # the last available one is the primary key
+        ranks = [choice.own, choice.probabilities, choice.exact]
+        keys = [-np.nan_to_num(rank[cells], nan=-2.0) for rank in ranks if rank is not None]
+        order = cells[np.lexsort(keys)]
         self.say(
             f"Your moves: how often {self.name} would play each, its estimate of their value for "
-            "you and their exact "
-            "value, the best with a star, as far as these are known; -1 is lost, 1 is won."
+            "you and their exact value, the best with a star, as far as these are known; -1 is "
+            "lost, 1 is won."
         )
         rows = [_move_row(self.game, choice, cell) for cell in order[:MAX_LISTED_MOVES].tolist()]
         self.console.print(rows_table(rows))
@@ -450,16 +436,16 @@ class TerminalGame:
 
     def help(self) -> None:
         """List the commands."""
-        about = (
+        summary = (
             "Put a stone there: the column, then the row from the top. Or the cell's number, row "
             "by row from 0."
         )
         if self.game.gravity:
-            about = (
+            summary = (
                 "Drop a stone into the column of this cell. Or the number of the column, from 1 at "
                 "the left."
             )
-        words = {coordinate(self.game.cells // 2, self.game): about}
+        words = {coordinate(self.game.cells // 2, self.game): summary}
         words |= {
             name: " ".join((command.__doc__ or "").split()) for name, command in COMMANDS.items()
         }
@@ -489,9 +475,9 @@ class TerminalGame:
             self.console.print(ascii(line.strip()[:60])[1:-1])
         return line.strip()
 
-    def thinking(self, what: str) -> Status:
+    def thinking(self, text: str) -> Status:
         """Return a context that shows activity on a terminal, and nothing elsewhere."""
-        return self.console.status(Text(what))
+        return self.console.status(Text(text))
 
 
 COMMANDS: dict[str, Callable[[TerminalGame], None]] = {

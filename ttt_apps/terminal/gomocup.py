@@ -78,7 +78,9 @@ class Brain:
         reply: Callable[[str], object],
         log: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self.spec, self._reply, self._log = spec, reply, log
+        self.spec = spec
+        self._reply = reply
+        self._log = log
         self._key = draw_key(np.random.default_rng(seed))
         self.game: Game | None = None
         self.cells = np.zeros(0, np.int8)
@@ -98,24 +100,25 @@ class Brain:
 
         It raises nothing but an interrupt: errors are replies, too.
         """
-        word, _, rest = line.strip().partition(" ")
+        word, _, text = line.strip().partition(" ")
         command = getattr(self, f"on_{word.lower()}", None) if word.isascii() else None
         try:
             if self._board is not None and word.upper() not in ("DONE", "END", "INFO", ""):
-                if command is None:  # more stones than cells are invalid anyhow
-                    self._board += [line.strip()] * (len(self._board) <= MAX_EDGE * MAX_EDGE)
+                if command is None:
+                    if len(self._board) <= MAX_EDGE * MAX_EDGE:  # more stones are invalid anyhow
+                        self._board.append(line.strip())
                     return True
                 self._board = None
                 self._reply("ERROR BOARD has no DONE")
             if word and command is None and word.upper() != "END":
                 self._reply(f"UNKNOWN command {_to_ascii_line(word.upper())}")
-            elif command is not None and (answer := command(rest.strip())) is not None:
-                self._reply(answer)
-        except CommandRefusedError as why:
-            self._reply(f"ERROR {_to_ascii_line(str(why))}")
-        except (
-            Exception
-        ) as problem:  # any policy may raise anything: the manager may try another position
+            elif command is not None:
+                reply = command(text.strip())
+                if reply is not None:
+                    self._reply(reply)
+        except CommandRefusedError as problem:
+            self._reply(f"ERROR {_to_ascii_line(str(problem))}")
+        except Exception as problem:  # any policy may raise anything, and play another position
             self._log(traceback.format_exc())
             self._reply(f"ERROR {_to_ascii_line(f'{type(problem).__name__}: {problem}')}")
         return word.upper() != "END"
@@ -183,7 +186,8 @@ class Brain:
         """Set the received stones, and reply with a move."""
         if self._board is None:
             raise CommandRefusedError("DONE ends a BOARD: send BOARD first")
-        lines, self._board = self._board, None
+        lines = self._board
+        self._board = None
         cells = np.zeros(self._current.cells, np.int8)
         for line in lines:
             stone = re.fullmatch(r"(.*),\s*([12])\s*", line)
@@ -202,7 +206,7 @@ class Brain:
 
     def on_takeback(self, text: str) -> str:
         """Remove a stone."""
-        self.cells[self._cell(text, self.cells, empty=False)] = 0
+        self.cells[self._cell(text, self.cells, is_empty=False)] = 0
         if self._player is not None:
             self._player.begin(ONLY)
         return "OK"
@@ -212,19 +216,23 @@ class Brain:
         return the reply.
         """
         game = self._current
-        if rule := self._info.get("rule", 0):
+        rule = self._info.get("rule", 0)
+        if rule:
             raise CommandRefusedError(
                 f"rule {rule} is not played here: send INFO rule 0, five or more in a row"
             )
         if winner(game, cells) is not None:
             raise CommandRefusedError("the game is over: send RESTART")
-        own, others = (int(np.count_nonzero(cells == stone)) for stone in (1, 2))
-        mover = int(others > own)
+        own_count = int(np.count_nonzero(cells == 1))
+        opponent_count = int(np.count_nonzero(cells == 2))
+        mover = int(opponent_count > own_count)
         stones = (3 - cells) % 3 if mover else cells
         boards = Boards.from_positions([Position(stones, mover)])
-        player, left_s = self._get_player(), self._limit_s("time_left")
+        player = self._get_player()
+        left_s = self._limit_s("time_left")
         time_left = None if left_s is None else np.array([left_s])
-        cell = int(player.act(boards, ONLY, self._live.generator(own + others), time_left)[0])
+        rng = self._live.generator(own_count + opponent_count)
+        [cell] = player.act(boards, ONLY, rng, time_left).tolist()
         if cells[cell]:
             raise CommandRefusedError(
                 f"{self.spec} moved to a cell that is not empty: choose another policy"
@@ -233,13 +241,13 @@ class Brain:
         self.cells[cell] = 1
         return cell_to_text(self._current, cell)
 
-    def _cell(self, text: str, cells: Int8Array, *, empty: bool = True) -> int:
+    def _cell(self, text: str, cells: Int8Array, *, is_empty: bool = True) -> int:
         """Return the cell that ``X,Y`` names, empty or with a stone on these cells."""
         cell = cell_from_text(self._current, text)
         if cell is None:
             raise CommandRefusedError(f"{text[:40]} is no cell of the board")
-        if (cells[cell] == 0) != empty:
-            raise CommandRefusedError(f"{text} has {'a stone already' if empty else 'no stone'}")
+        if (cells[cell] == 0) != is_empty:
+            raise CommandRefusedError(f"{text} has {'a stone already' if is_empty else 'no stone'}")
         return cell
 
     # ----------------------------------------------------------------------------------------------
@@ -261,8 +269,9 @@ class Brain:
         times = self._limit_s("timeout_turn", MIN_MOVE_S), self._limit_s("time_left") is not None
         if self._player is None or times != self._times:
             policy = make_timed_policy(self.spec, self._current, *times)
-            self._player, self._times = make_player(policy, self._live.episode_key), times
+            self._player = make_player(policy, self._live.episode_key)
             self._player.begin(ONLY)
+            self._times = times
         return self._player
 
     def on_about(self, _: str) -> str:
@@ -271,7 +280,7 @@ class Brain:
         return f'name="ttt_envs", version="{__version__}", policy="{policy}"'
 
 
-def make_timed_policy(spec: str, game: Game, turn_s: float | None, clocked: bool) -> Policy:
+def make_timed_policy(spec: str, game: Game, turn_s: float | None, has_clock: bool) -> Policy:
     """Return the policy of a spec string; a search obeys the times, and never exceeds the depth of
     its spec.
 
@@ -279,7 +288,7 @@ def make_timed_policy(spec: str, game: Game, turn_s: float | None, clocked: bool
         spec: the spec string.
         game: the game.
         turn_s: seconds for each move, None for no limit.
-        clocked: whether there is a clock for the whole game.
+        has_clock: whether there is a clock for the whole game.
 
     Raises:
         TypeError, ValueError: no such policy.
@@ -288,7 +297,7 @@ def make_timed_policy(spec: str, game: Game, turn_s: float | None, clocked: bool
     if isinstance(policy, Timed):
         times = [seconds for seconds in (policy.move, turn_s) if seconds is not None]
         return dataclasses.replace(policy, move=min(times, default=None))
-    if (turn_s is None and not clocked) or not isinstance(policy, Expectiminimax | MCTS):
+    if (turn_s is None and not has_clock) or not isinstance(policy, Expectiminimax | MCTS):
         return policy
     max_depth = policy.depth if isinstance(policy, Expectiminimax) else policy.simulations
     return Timed(game, policy, move=turn_s, max_depth=max_depth)

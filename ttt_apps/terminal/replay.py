@@ -27,9 +27,9 @@ def find_game(path: Path, number: int, option: str, tell: Callable[[str], object
         ValueError: no such file or game.
     """
     count = 0
-    for count, played in enumerate(read_games(path, tell=tell), 1):
+    for count, played_game in enumerate(read_games(path, tell=tell), 1):
         if count == number:
-            return played
+            return played_game
     absence = f"{option} {number} is not in {path}: it has {count} games, choose another number"
     raise Refusal(absence if count else f"{path} has no games: name another file")
 
@@ -45,16 +45,18 @@ def replay(console: Console, path: Path, number: int) -> None:
     Raises:
         ValueError: no such file or game.
     """
-    played = find_game(path, number, "--number", console.print)
-    game = played.game
-    console.print(to_notation(played), soft_wrap=True)
-    plies = list(played.positions())
-    boards = [*(position.cells for position, _, _ in plies), played.end().cells][1:]
-    for number, ((before, action, skipped), cells) in enumerate(zip(plies, boards, strict=True), 1):
-        is_won = number == len(plies) and played.forfeit is None
-        line = winning_line_cells(game, cells, played.result if is_won else None)
+    played_game = find_game(path, number, "--number", console.print)
+    game = played_game.game
+    console.print(to_notation(played_game), soft_wrap=True)
+    plies = list(played_game.positions())
+    boards = [*(position.cells for position, _, _ in plies), played_game.end().cells][1:]
+    for number, ((before, action, is_skipped), cells) in enumerate(
+        zip(plies, boards, strict=True), 1
+    ):
+        is_won = number == len(plies) and played_game.forfeit is None
+        line = winning_line_cells(game, cells, played_game.result if is_won else None)
         console.print(
             f"{number}. {MOVERS[before.mover]} "
-            f"{coordinate(action, game)}{' (skip)' if skipped else ''}"
+            f"{coordinate(action, game)}{' (skip)' if is_skipped else ''}"
         )
         console.print(board_text(game, cells, [action], line) + Text("\n"), soft_wrap=True)

@@ -26,20 +26,20 @@ class RunLog:
 
     Attributes:
         file: ``metrics.jsonl``, at its end.
-        done: number of games finished before; ``games_per_s`` counts later ones.
+        first_games: number of games finished before; ``games_per_s`` counts later ones.
         show: writes the scalars of a step as an event.
     """
 
     file: IO[bytes]
-    done: int
+    first_games: int
     show: Callable[[int, Mapping[str, float]], None]
     _last: Mapping[str, float] = field(default_factory=dict)
     _began: float = field(default_factory=time.perf_counter)
 
-    def write(self, games: int, measured: Mapping[str, float]) -> None:
+    def write(self, games: int, numbers: Mapping[str, float]) -> None:
         """Append a line of measurements."""
-        rate = (games - self.done) / max(1e-9, time.perf_counter() - self._began)
-        row = {"games": games, "games_per_s": rate, **measured}
+        rate = (games - self.first_games) / max(1e-9, time.perf_counter() - self._began)
+        row = {"games": games, "games_per_s": rate, **numbers}
         self.file.write(json.dumps(row).encode() + b"\n")
         self.file.flush()
         self.show_row(row)
@@ -60,13 +60,13 @@ class RunLog:
 
 
 @contextmanager
-def open_log(run: RunDirectory, size: int = 0, *, done: int = 0) -> Iterator[RunLog]:
+def open_log(run: RunDirectory, size: int = 0, *, games: int = 0) -> Iterator[RunLog]:
     """Open the log of a run.
 
     Args:
         run: the run directory.
         size: of a resumed run: bytes of ``metrics.jsonl`` to keep; the rest was not checkpointed.
-        done: see :class:`RunLog`.
+        games: number of games finished before.
 
     Raises:
         ValueError: a link in place of a file, or one that is damaged.
@@ -78,7 +78,7 @@ def open_log(run: RunDirectory, size: int = 0, *, done: int = 0) -> Iterator[Run
         if not all(row.keys() >= {*COUNTS} for row in rows):
             raise Refusal(f"{run.metrics} is damaged: each line must have {', '.join(COUNTS)}")
         with _open_events(run.events) as show:
-            log = RunLog(file, done, show)
+            log = RunLog(file, games, show)
             for row in rows:
                 log.show_row(row)
             yield log
@@ -106,14 +106,10 @@ def _open_events(path: Path) -> Iterator[Callable[[int, Mapping[str, float]], No
             values = [
                 Summary.Value(tag=name, simple_value=value) for name, value in scalars.items()
             ]
-            records.write(
-                Event(
-                    wall_time=time.time(), step=step, summary=Summary(value=values)
-                ).SerializeToString()
-            )
+            event = Event(wall_time=time.time(), step=step, summary=Summary(value=values))
+            records.write(event.SerializeToString())
             file.flush()
 
-        records.write(
-            Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString()
-        )
+        head = Event(wall_time=time.time(), file_version="brain.Event:2")
+        records.write(head.SerializeToString())
         yield write

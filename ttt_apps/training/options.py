@@ -148,7 +148,7 @@ def parse_options(
         source=option_value(words, "settings") == "report",
     )
     style: Any = tyro.conf.OmitArgPrefixes if flags else tyro.conf.FlagConversionOff
-    joined: Any = dataclasses.make_dataclass(
+    kind: Any = dataclasses.make_dataclass(
         "Train",
         [
             ("options", Annotated[style[Options], tyro.conf.arg(name="")]),
@@ -157,13 +157,13 @@ def parse_options(
         namespace={"__doc__": Options.__doc__},
         frozen=True,
     )
-    parsed = cli.parse(joined, words, prog, joined(*default))
-    if parsed.options.trust:
+    result = cli.parse(kind, words, prog, kind(*default))
+    if result.options.trust:
         cli.trust_files()
-    return parsed.options, parsed.settings
+    return result.options, result.settings
 
 
-def options_from_values(values: Mapping[str, Any]) -> tuple[Options, LearnerConfig]:
+def options_from_values(values: Mapping[str, object]) -> tuple[Options, LearnerConfig]:
     """Return the options and settings of a training from values by name, as in a file.
 
     Args:
@@ -173,47 +173,48 @@ def options_from_values(values: Mapping[str, Any]) -> tuple[Options, LearnerConf
     Raises:
         ValueError, SystemExit: as :func:`parse_options`.
     """
-    kinds = Options, load_learner(str(values.get("learner", Options.learner)))
-    names = {field.name.replace("_", "-") for kind in kinds for field in dataclasses.fields(kind)}
-    given = dict[str, Any]()
+    config = load_learner(str(values.get("learner", Options.learner)))
+    names = _field_names(Options) | _field_names(config)
+    options = dict[str, object]()
     for name, value in values.items():
-        if isinstance(value, bool) and name not in names and name.startswith("no-"):
-            given[name.removeprefix("no-")] = not value
+        positive = name.removeprefix("no-")
+        if isinstance(value, bool) and name != positive and name.replace("-", "_") not in names:
+            options[positive] = not value
         else:
-            given[name] = value
-    preset = cli.PRESETS.get(str(given.get("game")))
-    if preset is not None:
-        rows, columns = preset["size"]
-        usual = {name.replace("_", "-"): value for name, value in preset.items()} | {
-            "size": f"{rows}x{columns}"
-        }
-        if "size" in given:  # another board has its own default
-            del usual["win-length"]
-        del given["game"]
-        given = {**usual, **given}
+            options[name] = value
+    if options.get("game") in cli.PRESETS:
+        options = _preset_options(str(options.pop("game")), options) | options
     words = list[str]()
-    for name, value in given.items():
-        words += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
+    for name, value in options.items():
+        words.append(f"--{name}")
+        words += map(str, value) if isinstance(value, list) else [str(value)]
     return parse_options(words, "train.py", flags=False)
+
+
+def _preset_options(game: str, options: Mapping[str, object]) -> dict[str, object]:
+    """Return the options of a game by name; without its win length for another board, which has
+    its own default.
+    """
+    preset = {name.replace("_", "-"): value for name, value in cli.PRESETS[game].items()}
+    rows, columns = preset.pop("size")
+    if "size" in options:
+        del preset["win-length"]
+    return {"size": f"{rows}x{columns}", **preset}
+
+
+def _field_names(kind: type[Options | LearnerConfig]) -> set[str]:
+    return {field.name for field in dataclasses.fields(kind)}
 
 
 def check_settings(words: Sequence[str], learner: str) -> None:
     """Raise Refusal for an option that is a setting of other learners only."""
-    options = {
-        field.name
-        for kind in (Options, load_learner(learner))
-        for field in dataclasses.fields(kind)
-    }
+    options = _field_names(Options) | _field_names(load_learner(learner))
     for word in words:
         name = word.partition("=")[0].removeprefix("--").replace("-", "_")
         setting = name.removeprefix("no_")
         if not word.startswith("--") or {name, setting} & options:
             continue
-        owners = [
-            other
-            for other in sorted(LEARNERS)
-            if setting in {field.name for field in dataclasses.fields(load_learner(other))}
-        ]
+        owners = [key for key in sorted(LEARNERS) if setting in _field_names(load_learner(key))]
         if owners:
             raise Refusal(f"{learner} has no {word}, which is of {', '.join(owners)}: leave it out")
 
@@ -235,7 +236,8 @@ def default_options(
         ValueError: there is no source with settings.
     """
     config = load_learner(learner)
-    games, settings = config.games, dict[str, Any]()
+    games = config.games
+    settings = dict[str, Any]()
     if source:
         if config.report is None:
             raise Refusal(
@@ -244,17 +246,15 @@ def default_options(
         settings |= config.report
     elif opponent == SELF:
         games = config.self_play_games
-        settings |= {
-            name: value
-            for name, value in config.self_play.items()
-            if not (phantom and name == "backup")
-        }
+        settings |= config.self_play
+        if phantom:
+            settings.pop("backup", None)
     batch = settings.pop("batch", config.batch)
     origin: Literal["default", "report"] = "report" if source else "default"
-    usual = Options(
+    options = Options(
         learner=learner, games=games, batch=batch, opponent=config.opponent, settings=origin
     )
-    return usual, config(**settings)
+    return options, config(**settings)
 
 
 def default_folder(options: Options, settings: LearnerConfig) -> Path:
@@ -263,28 +263,24 @@ def default_folder(options: Options, settings: LearnerConfig) -> Path:
     """
     game = options.game()
     parts = [options.learner, game.slug, options.opponent]
-    usual, usual_settings = default_options(
+    default, default_settings = default_options(
         options.learner, options.opponent, phantom=isinstance(game, PhantomGame)
     )
-    parts += changed_values(
-        settings, usual_settings, [field.name for field in dataclasses.fields(settings)]
-    )
-    parts += changed_values(options, usual, ("seat", "games", "batch"))
+    names = [field.name for field in dataclasses.fields(settings)]
+    parts += changed_values(settings, default_settings, names)
+    parts += changed_values(options, default, ("seat", "games", "batch"))
     return Path("runs") / f"{folder_name(parts)}-seed{options.seed}"
 
 
-def changed_values(values: Any, usual: Any, names: Sequence[str]) -> list[str]:
-    """Return the attributes with these names that are not the usual ones, as in ``epsilon0.2``."""
-    changed = {
-        name: getattr(values, name)
-        for name in names
-        if getattr(values, name) != getattr(usual, name)
-    }
-    texts = {
-        name: "x".join(map(str, value)) if isinstance(value, tuple) else value
-        for name, value in changed.items()
-    }
-    return [f"{name}{text}" for name, text in texts.items()]
+def changed_values(options: object, default: object, names: Sequence[str]) -> list[str]:
+    """Return the attributes with these names that differ from the default, as in ``epsilon0.2``."""
+    texts = []
+    for name in names:
+        value = getattr(options, name)
+        if value != getattr(default, name):
+            text = "x".join(map(str, value)) if isinstance(value, tuple) else value
+            texts.append(f"{name}{text}")
+    return texts
 
 
 def folder_name(parts: Sequence[str]) -> str:

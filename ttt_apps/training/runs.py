@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from learners.training import Progress, TrainingLoop, dense_first
 from ttt_apps.cli.options import Stopped, bar, print_output, print_status, warn
 from ttt_apps.cli.signals import stop_requests
 from ttt_apps.cli.versions import revision, versions
-from ttt_apps.training.metrics import open_log
+from ttt_apps.training.metrics import RunLog, open_log
 from ttt_apps.training.options import STORED, Options, default_folder
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
@@ -39,6 +39,8 @@ WARM_UP_GAMES = 4
 """Number of games played to compile everything."""
 MIN_COMPILED_GAMES = 500
 """Minimum number of games of a training for which kernels are compiled before it begins."""
+SHOW_S = 0.1
+"""Seconds between two updates of the progress bar."""
 PLACES = 6
 """Decimal places of the probabilities of first moves."""
 COMPARED = ("random", "optimal")
@@ -49,8 +51,8 @@ COMPARED_BY_VIEWS = ("random", "win-or-block")
 
 def compared_policies(game: AnyGame, opponent: str | None) -> list[str]:
     """Return the opponents of the final evaluation, first the learner's own if it is a policy."""
-    compared = COMPARED if isinstance(game, Game) else COMPARED_BY_VIEWS
-    return list(dict.fromkeys([opponent or "random", *compared]))
+    names = COMPARED if isinstance(game, Game) else COMPARED_BY_VIEWS
+    return list(dict.fromkeys([opponent or "random", *names]))
 
 
 def train_run(options: Options, settings: LearnerConfig) -> None:
@@ -65,18 +67,15 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
         Stopped: a signal asked to stop; a checkpoint has been written.
     """
     meter = Meter()
-    directory, game = RunDirectory(options.out or default_folder(options, settings)), options.game()
+    directory = RunDirectory(options.out or default_folder(options, settings))
+    game = options.game()
     # what has failed or was killed before it has stored anything may begin again
-    files = (
-        file
-        for file in (directory.checkpoint, directory.metrics)
-        if file.is_file() and file.stat().st_size
-    )
-    if directory.exists() and any(files) and not options.overwrite:
+    files = filter(Path.is_file, (directory.checkpoint, directory.metrics))
+    is_begun = directory.exists() and any(file.stat().st_size for file in files)
+    if is_begun and not options.overwrite:
         raise Refusal(
             f"{directory} holds a run already: continue it with {directory.resume_command}, choose "
-            "another --out, "
-            f"or --overwrite to replace it"
+            "another --out, or --overwrite to replace it"
         )
     if not directory.exists():
         options.check_new_file(directory.report)
@@ -95,7 +94,7 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
         run.train(training)
 
 
-def new_run_config(options: Options, settings: LearnerConfig, place: str = "") -> dict[str, Any]:
+def new_run_config(options: Options, settings: LearnerConfig, place: str = "") -> dict[str, object]:
     """Return the ``config.json`` of a new run; print a note if its games are one batch, as nobody
     has chosen.
 
@@ -104,12 +103,11 @@ def new_run_config(options: Options, settings: LearnerConfig, place: str = "") -
     if not settings.loop and options.games <= options.batch == settings.batch:
         warn(
             f"{place}all {options.games:,} games are played at the same time, because the batch of "
-            f"{options.learner} "
-            f"is {options.batch:,}: no game uses what was learned from another. Choose more "
-            "--games, or --batch 16"
+            f"{options.learner} is {options.batch:,}: no game uses what was learned from another. "
+            "Choose more --games, or --batch 16"
         )
-    stored = {name: getattr(options, name) for name in STORED}
-    config = new_config(options.game(), dataclasses.asdict(settings), **stored)
+    fields = {name: getattr(options, name) for name in STORED}
+    config = new_config(options.game(), dataclasses.asdict(settings), **fields)
     return {**config, "versions": versions(), "revision": revision()}
 
 
@@ -144,37 +142,15 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
     with _locked_run(path) as directory:
         state = directory.read_state()
         run = Run.open(directory, state.config, Meter(directory.read_cost()), games, cluster)
-        games = run.options.games
-        if not state.is_trained(games):
-            training = run.restore_training(state)
-            here = {"games": training.done.games, "versions": versions(), "revision": revision()}
-            directory.report.unlink(
-                missing_ok=True
-            )  # of fewer games: it must not pass for the final one
-            resumed = [*state.config.get("resumed", []), here]
-            directory.write_config({**state.config, "games": games, "resumed": resumed})
-            run.train(training, state.size if training.continues_log else 0)
+        total = run.options.games
+        if not state.is_trained(total):
+            run.resume(state)
         elif state.missing:
-            if lost := [name for name in state.missing if name not in DERIVED_FILES]:
-                raise Refusal(
-                    f"{directory} lacks {', '.join(lost)}, or a part of it, which only its "
-                    "training writes: train "
-                    f"again, with --out {directory} --overwrite"
-                )
-            print_status(
-                f"{directory} is finished; it lacked {', '.join(state.missing)}, which is written "
-                "now"
-            )
-            with open_log(directory, state.size):
-                run.meter.end(
-                    "set-up"
-                )  # TensorBoard's file is written with the lines of metrics.jsonl
-            if REPORT in state.missing:
-                run.report()
+            run.complete(state)
         else:
-            more = " --games N plays more" if run.settings.resumes else ""
+            hint = " --games N plays more" if run.settings.resumes else ""
             print_output(
-                f"{directory} is finished, all {games:,} games are played: nothing was done.{more}"
+                f"{directory} is finished, all {total:,} games are played: nothing was done.{hint}"
             )
 
 
@@ -223,7 +199,7 @@ class Run:
         """
         settings = build_config(config["learner"], config["settings"])
         total = config["games"] if games is None else games
-        stored = {name: config[name] for name in STORED if name in config} | {"games": total}
+        values = {name: config[name] for name in STORED if name in config} | {"games": total}
         if total < config["games"]:
             raise Refusal(
                 f"--games {total} is fewer than the {config['games']} of the run: choose that or "
@@ -232,12 +208,11 @@ class Run:
         if total > config["games"] and not settings.resumes:
             raise Refusal(
                 f"{run} cannot continue to {total} games, because {config['learner']} has a "
-                "training loop "
-                f"of its own and stores no state of it: train again, with --games {total} --out "
-                f"{run} --overwrite"
+                "training loop of its own and stores no state of it: train again, with --games "
+                f"{total} --out {run} --overwrite"
             )
         with name_place(f"{run.config} cannot be read as the settings of a run"):
-            options = Options(**{"batch": settings.batch, **stored}, out=run.path, cluster=cluster)
+            options = Options(**{"batch": settings.batch, **values}, out=run.path, cluster=cluster)
         return cls(run, options, settings, game_from_dict(config["game"]), meter)
 
     def new_training(self, options: Options) -> TrainingLoop:
@@ -269,7 +244,9 @@ class Run:
         Raises:
             ValueError: a checkpoint that is not of this training.
         """
-        options, settings, parts = self.options, self.settings, state.checkpoint
+        options = self.options
+        settings = self.settings
+        parts = state.checkpoint
         if parts is None or not settings.resumes:
             if self.directory.metrics.exists() and not settings.resumes:
                 print_status(
@@ -283,9 +260,8 @@ class Run:
             raise Refusal(
                 f"{self.directory.checkpoint} holds no training that can continue: train again"
             )
-        if (
-            not settings.loop
-        ):  # a run of fewer games than its batch has used a smaller batch, and keeps it
+        if not settings.loop:
+            # a run of fewer games than its batch has used a smaller batch, and keeps it
             batch = max(1, min(options.batch, parts["training"]["live"].size))
             options = dataclasses.replace(options, batch=batch)
         training = self.new_training(options)
@@ -293,6 +269,46 @@ class Run:
             training.learner.state = parts["learner"]
             training.state = parts["training"]
         return training
+
+    def resume(self, state: RunState) -> None:
+        """Train on from the checkpoint, and add the versions of now to ``config.json``."""
+        training = self.restore_training(state)
+        resumption = {
+            "games": training.done.games,
+            "versions": versions(),
+            "revision": revision(),
+        }
+        # a report of fewer games must not pass for the final one
+        self.directory.report.unlink(missing_ok=True)
+        config = {
+            **state.config,
+            "games": self.options.games,
+            "resumed": [*state.config.get("resumed", []), resumption],
+        }
+        self.directory.write_config(config)
+        self.train(training, state.size if training.continues_log else 0)
+
+    def complete(self, state: RunState) -> None:
+        """Write the files that a trained run lacks.
+
+        Raises:
+            ValueError: only the training writes one of them.
+        """
+        lost_files = [name for name in state.missing if name not in DERIVED_FILES]
+        if lost_files:
+            raise Refusal(
+                f"{self.directory} lacks {', '.join(lost_files)}, or a part of it, which only its "
+                f"training writes: train again, with --out {self.directory} --overwrite"
+            )
+        print_status(
+            f"{self.directory} is finished; it lacked {', '.join(state.missing)}, which is written "
+            "now"
+        )
+        # TensorBoard's file is written with the lines of metrics.jsonl
+        with open_log(self.directory, state.size):
+            self.meter.end("set-up")
+        if REPORT in state.missing:
+            self.report()
 
     def train(self, training: TrainingLoop, size: int = 0) -> None:
         """Train to the end, write the report, and print the result.
@@ -306,69 +322,38 @@ class Run:
             f"follow it with evaluate.py plot {shlex.quote(str(self.directory))}, or in TensorBoard"
         )
         self._warm_up()
-        done = self._learn(training, size)
-        print_status(self._describe_training(done))
+        progress = self._learn(training, size)
+        print_status(self._describe_training(progress))
         if not self.options.no_report:
             self.report()
-        print_status(
-            f"play it as {self.directory.policy}{' with --trust' * (':' in self.options.learner)}"
-        )
+        trust = " with --trust" if ":" in self.options.learner else ""
+        print_status(f"play it as {self.directory.policy}{trust}")
 
     def _learn(self, training: TrainingLoop, size: int) -> Progress:
         """Train to the end, with periodic checkpoints and a final one; ``size`` is that of the last
         checkpoint.
         """
-        options, directory, meter = self.options, self.directory, self.meter
-        first, began = training.done.games, time.monotonic()
-        saved_games, shown_at, saved_at = first, 0.0, began
+        games = training.done.games
         with (
-            open_log(directory, size, done=saved_games) as log,
+            open_log(self.directory, size, games=games) as log,
             bar("training") as update,
             stop_requests() as stops,
         ):
-
-            def save() -> None:
-                nonlocal saved_games, saved_at
-                self._write_cost(
-                    "training"
-                )  # first: a checkpoint always has the cost of its content
-                arrays = {"learner": training.learner.state, "training": training.state}
-                directory.save_checkpoint(training.done, training.running, log.size(), **arrays)
-                saved_games, saved_at = training.done.games, time.monotonic()
-
-            def write_line(games: int, measured: Mapping[str, float]) -> None:
-                meter.end("training")
-                log.write(games, {**measured, "cpu_s": cpu_seconds(meter.phases["training"])})
-
-            def after_step(training: TrainingLoop) -> bool:
-                nonlocal shown_at
-                now, done = time.monotonic(), training.done
-                if now - shown_at > 0.1:
-                    shown_at = now
-                    rate = (done.games - first) / max(1e-3, now - began)
-                    update(
-                        done.games,
-                        options.games,
-                        f"{rate:,.0f} games/s, won {done.wins / max(1, done.games):.1%}",
-                    )
-                many = 0 < options.checkpoint_games <= done.games - saved_games
-                if stops or many or now - saved_at > options.checkpoint_seconds:
-                    save()
-                return not stops
-
-            done = training.run(
-                every=options.log_every or dense_first(options.games),
+            watcher = TrainingWatcher(self, training, log, update, stops, games, games)
+            progress = training.run(
+                every=self.options.log_every or dense_first(self.options.games),
                 callbacks=self._callbacks(training.marked),
-                log=write_line,
-                after_step=after_step,
+                log=watcher.write_line,
+                after_step=watcher.after_step,
             )
             if training.running:
-                how = "continue" if self.settings.resumes else "start again, with the first game,"
+                way = "continue" if self.settings.resumes else "start again, with the first game,"
                 raise Stopped(
-                    f"stopped after {done.games:,} games: {how} with {directory.resume_command}"
+                    f"stopped after {progress.games:,} games: {way} with "
+                    f"{self.directory.resume_command}"
                 )
-            save()
-        return done
+            watcher.save()
+        return progress
 
     def strength(self) -> Strength | None:
         """Return the strength of the trained policy; None if it is not computed unasked."""
@@ -386,25 +371,24 @@ class Run:
         The page includes the cost of the evaluation.
         """
         exact = self.strength()
-        self._write_cost("evaluation")
+        self.write_cost("evaluation")
         print_output(
             self._describe_unmeasured() if exact is None else describe_strength(exact, self.options)
         )
         print_status(f"a report to look at: {write_run_page(self.directory.path, exact)}")
 
-    def _describe_training(self, done: Progress) -> str:
+    def _describe_training(self, progress: Progress) -> str:
         """Describe the results of the training's games, or of the updated policies, and whose they
         are.
         """
-        options, units = self.options, "games" if self.settings.plays_games else "exact updates"
+        options = self.options
+        unit = "games" if self.settings.plays_games else "exact updates"
         subject = "player_0" if options.opponent == TEACHER else "while learning it"
-        won, drawn, lost = (
-            count / max(1, done.games) for count in (done.wins, done.draws, done.losses)
-        )
+        games = max(1, progress.games)
         return (
-            f"{options.learner} learned from {done.games:,} {units} in {self.game} against "
-            f"{options.opponent}: "
-            f"{subject} won {won:.1%}, drew {drawn:.1%}, lost {lost:.1%}"
+            f"{options.learner} learned from {progress.games:,} {unit} in {self.game} against "
+            f"{options.opponent}: {subject} won {progress.wins / games:.1%}, drew "
+            f"{progress.draws / games:.1%}, lost {progress.losses / games:.1%}"
         )
 
     def _describe_unmeasured(self) -> str:
@@ -415,39 +399,39 @@ class Run:
             return "its strength is unknown: phantom games of this size are not evaluated"
         words = shlex.join(["match", self.directory.policy, "random", *game_options(self.game)])
         rows = [row for row in self.directory.read_metrics() if "exploitability" in row]
-        measured = (
-            f"exactly: {describe_losses(rows[-1])} after {rows[-1]['games']:,} games; other "
-            if rows
-            else ""
-        )
+        head = ""
+        if rows:
+            row = rows[-1]
+            head = f"exactly: {describe_losses(row)} after {row['games']:,} games; other "
         return (
-            f"{measured}exact results on {self.game} take long, or do not exist: evaluate.py "
-            f"{words} samples them"
+            f"{head}exact results on {self.game} take long, or do not exist: evaluate.py {words} "
+            "samples them"
         )
 
-    def _write_cost(self, phase: str) -> None:
+    def write_cost(self, phase: str) -> None:
         """End a phase of the cost, and write all phases."""
         self.meter.end(phase)
         self.directory.write_cost(self.meter.phases)
 
-    def _callbacks(self, marked: int) -> list[Callable[[int, Policy], dict[str, float]]]:
+    def _callbacks(self, first_mark: int) -> list[Callable[[int, Policy], dict[str, float]]]:
         """Return the measurements during training, which are a phase of their own."""
-        options, every = self.options, self.options.exact_games(self.game)
-        if every == 0:
+        options = self.options
+        interval = options.exact_games(self.game)
+        if interval == 0:
             return []
         seat = SEATS.get(options.seat)
         measure = training_callback(
-            self.game, options.fixed_opponent, every, options.games, seat=seat, start=marked
+            self.game, options.fixed_opponent, interval, options.games, seat=seat, start=first_mark
         )
 
         def measure_exactly(games: int, learner: Policy) -> dict[str, float]:
             self.meter.end("training")
-            measured = measure(games, learner)
-            if measured:
+            numbers = measure(games, learner)
+            if numbers:
                 moves = learner.probabilities(Boards.start(self.game))[0].round(PLACES)
-                measured |= dict(zip(first_move_names(self.game), moves.tolist(), strict=True))
+                numbers |= dict(zip(first_move_names(self.game), moves.tolist(), strict=True))
             self.meter.end("evaluation")
-            return measured
+            return numbers
 
         return [measure_exactly]
 
@@ -457,21 +441,83 @@ class Run:
         """
         if self.options.games >= MIN_COMPILED_GAMES and self.settings.resumes:
             with compile_at_once():
-                few = dataclasses.replace(
+                options = dataclasses.replace(
                     self.options, games=WARM_UP_GAMES, batch=WARM_UP_GAMES // 2
                 )
-                self.new_training(few).run()
+                self.new_training(options).run()
         self.meter.end("compiling")
+
+
+@dataclass
+class TrainingWatcher:
+    """Writes the lines, the checkpoints and the progress bar of a training.
+
+    Attributes:
+        run: the run.
+        training: its training, which begins now.
+        log: of its measurements.
+        update: receives the number of games, the whole number, and a text for the bar.
+        stops: signals to stop that have come.
+        first_games: number of games at the beginning.
+        saved_games: number of games in the last checkpoint.
+        first_time_s, saved_time_s, shown_time_s: times of the beginning, of the last checkpoint and
+            of the last update of the bar.
+    """
+
+    run: Run
+    training: TrainingLoop
+    log: RunLog
+    update: Callable[[float, float, str], None]
+    stops: Sequence[int]
+    first_games: int
+    saved_games: int
+    first_time_s: float = field(default_factory=time.monotonic)
+    saved_time_s: float = field(default_factory=time.monotonic)
+    shown_time_s: float = 0.0
+
+    def write_line(self, games: int, numbers: Mapping[str, float]) -> None:
+        """Write a line of measurements after a number of games."""
+        meter = self.run.meter
+        meter.end("training")
+        self.log.write(games, {**numbers, "cpu_s": cpu_seconds(meter.phases["training"])})
+
+    def after_step(self, training: TrainingLoop) -> bool:
+        """Show the progress, and save a checkpoint if it is time; return whether to go on."""
+        options = self.run.options
+        time_s = time.monotonic()
+        if time_s - self.shown_time_s > SHOW_S:
+            self.shown_time_s = time_s
+            self._show_progress(training.done, time_s - self.first_time_s)
+        games = training.done.games - self.saved_games
+        is_due = 0 < options.checkpoint_games <= games
+        if self.stops or is_due or time_s - self.saved_time_s > options.checkpoint_seconds:
+            self.save()
+        return not self.stops
+
+    def _show_progress(self, progress: Progress, elapsed_s: float) -> None:
+        rate = (progress.games - self.first_games) / max(1e-3, elapsed_s)
+        share = progress.wins / max(1, progress.games)
+        self.update(progress.games, self.run.options.games, f"{rate:,.0f} games/s, won {share:.1%}")
+
+    def save(self) -> None:
+        """Write a checkpoint, and before it the cost of its content."""
+        self.run.write_cost("training")
+        training = self.training
+        arrays = {"learner": training.learner.state, "training": training.state}
+        self.run.directory.save_checkpoint(
+            training.done, training.running, self.log.size(), **arrays
+        )
+        self.saved_games = training.done.games
+        self.saved_time_s = time.monotonic()
 
 
 def describe_strength(exact: Strength, options: Options) -> str:
     """Describe the strength of a learner in a sentence."""
     opponent = options.fixed_opponent or "random"
     result = exact.result(opponent, SEATS.get(options.seat))
-    where = f"moving {options.seat}" if options.seat in SEATS else "the mean of both seats"
+    seats = f"moving {options.seat}" if options.seat in SEATS else "the mean of both seats"
     losses = describe_losses(exact.measures, " (perfect play)" if exact.perfect else "")
     return (
-        f"exactly: {losses}; "
-        f"against {opponent} it wins {result.win:.2%}, draws {result.draw:.2%}, loses "
-        f"{result.loss:.2%}, {where}"
+        f"exactly: {losses}; against {opponent} it wins {result.win:.2%}, draws {result.draw:.2%}, "
+        f"loses {result.loss:.2%}, {seats}"
     )

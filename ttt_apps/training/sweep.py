@@ -55,8 +55,7 @@ REFUSED_OPTIONS = (
 """Options that the file of a sweep cannot have: they are those of the command, or write files."""
 TRAIN = (
     "import os; from ttt_envs.core.packages import end_with_process; "
-    "end_with_process(os.getppid()); "
-    "from ttt_apps.training.command import main; main()"
+    "end_with_process(os.getppid()); from ttt_apps.training.command import main; main()"
 )
 """Code of a process that trains: a killed command leaves no process behind that holds the lock of a
 run.
@@ -136,12 +135,12 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         self.show_folder(
             folder,
             cli.rows_table(table, title=f"{self.file.name}: means over seeds, and 95% intervals"),
-            others=[folder / TABLE, folder / RUNS],
+            other_files=[folder / TABLE, folder / RUNS],
         )
 
 
 def sweep_units(
-    path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[int]
+    path: Path, rows: Sequence[Mapping[str, object]], seeds: Sequence[int]
 ) -> list[dict[str, Any]]:
     """Return the runs of a sweep, with options validated as on the command line.
 
@@ -158,7 +157,8 @@ def sweep_units(
                 )
             values = {name: value for name, value in row.items() if name != sweeps.AGENT}
             options, settings = options_from_values(values)
-            if isinstance(game := options.game(), PhantomGame):
+            game = options.game()
+            if isinstance(game, PhantomGame):
                 check_traversable(game)  # which is how its policies are measured
             if sweeps.AGENT in row:
                 units.append(_agent_unit(number, str(row[sweeps.AGENT]), options))
@@ -173,22 +173,18 @@ def sweep_units(
         del config["versions"], config["revision"]  # those of the sweep's start
         # in the run's config too, so that a run of an older class is refused, and not taken for one
         # of this class
-        own = {"identity": policy_identity(options.learner)} if ":" in options.learner else {}
+        identity = dict[str, object]()
+        if ":" in options.learner:
+            identity["identity"] = policy_identity(options.learner)
         for seed in seeds:
             learner = folder_name([options.learner])
-            name = f"{number + 1:04d}-{learner}-{options.game().slug}-seed{seed}"
-            units.append(
-                {
-                    "row": number,
-                    "seed": seed,
-                    "name": name,
-                    "config": {**config, "seed": seed, **own},
-                }
-            )
+            name = f"{number + 1:04d}-{learner}-{game.slug}-seed{seed}"
+            unit_config = {**config, "seed": seed, **identity}
+            units.append({"row": number, "seed": seed, "name": name, "config": unit_config})
     return units
 
 
-def _agent_unit(number: int, agent: str, options: Options) -> dict[str, Any]:
+def _agent_unit(number: int, agent: str, options: Options) -> dict[str, object]:
     """Return the unit of an agent, which is measured once: it does not depend on seeds."""
     game = options.game()
     make_policy(FromFile(agent), game)  # reports a wrong name before the first training
@@ -203,7 +199,7 @@ def _agent_unit(number: int, agent: str, options: Options) -> dict[str, Any]:
     }
 
 
-def train_unit(study: str | None, provenance: Mapping[str, str], unit: Unit) -> dict[str, Any]:
+def train_unit(study: str | None, provenance: Mapping[str, str], unit: Unit) -> dict[str, object]:
     """Train a run in a separate process and evaluate it, or evaluate an agent.
 
     Args:
@@ -224,7 +220,7 @@ def train_unit(study: str | None, provenance: Mapping[str, str], unit: Unit) -> 
         packages = {name: version for name, version in provenance.items() if name != "code"}
         config = {**unit["config"], "versions": packages}
         train_in_subprocess(config, run)
-        result: dict[str, Any] = {"numbers": measure_run(run, config)}
+        result: dict[str, object] = {"numbers": measure_run(run, config)}
         if study is None:
             paths = [run.path / name for name in TRANSFERRED_FILES]
             result["files"] = {path.name: read_bounded(path) for path in paths if path.exists()}
@@ -246,14 +242,10 @@ def measure_policy(game: AnyGame, policy: Policy, opponent: str) -> dict[str, fl
     against random.
     """
     if isinstance(game, Game) and not (policy.pure and is_measured_at_once(game)):
-        return {
-            "score_against_random": play_pairs(game, policy, "random", SAMPLE_PAIRS)
-            .rate("score")
-            .mean
-        }
-    exact = strength(
-        game, policy, compared_policies(game, replace(Options(), opponent=opponent).fixed_opponent)
-    )
+        score = play_pairs(game, policy, "random", SAMPLE_PAIRS)
+        return {"score_against_random": score.rate("score").mean}
+    options = replace(Options(), opponent=opponent)
+    exact = strength(game, policy, compared_policies(game, options.fixed_opponent))
     return exact.measures | {
         f"score_against_{opponent}": result.score for opponent, result in exact.results.items()
     }
@@ -270,7 +262,7 @@ def _write_files(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
     return result["numbers"]
 
 
-def measure_training(config: dict[str, Any]) -> Usage:
+def measure_training(config: dict[str, object]) -> Usage:
     """Measure the cost of training with these settings in a new process, imports included; see
     :func:`train_in_subprocess`.
 
@@ -281,7 +273,7 @@ def measure_training(config: dict[str, Any]) -> Usage:
         return train_in_subprocess(config, RunDirectory(Path(folder, "run")))
 
 
-def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
+def train_in_subprocess(config: dict[str, object], run: RunDirectory) -> Usage:
     """Train in a new process, into the directory ``run``; resume a run of these settings that is
     there.
 
@@ -294,25 +286,22 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
     """
     if not run.exists():
         run.write_config(config)
-    stored, requested = run.read_config(), json.loads(json.dumps(config))
-    if any(
-        stored.get(name) != value for name, value in requested.items() if name != "no_report"
-    ):  # changes no result
+    new_config = json.loads(json.dumps({**config, "no_report": None}))  # which changes no result
+    run_config = {**run.read_config(), "no_report": None}
+    if any(run_config.get(name) != value for name, value in new_config.items()):
         raise Refusal(
             f"{run} has other settings, versions or code: choose another --out, or move it away"
         )
     # a crash in machine code prints where it happened
     command = [sys.executable, "-X", "faulthandler", "-c", TRAIN, "resume", str(run)]
     try:
-        path = os.pathsep.join(
-            [str(ROOT), os.environ.get("PYTHONPATH", "")]
-        )  # of these packages, also in a checkout
+        # of these packages, also in a checkout
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         usage = measure_usage(command, {**os.environ, "PYTHONPATH": path})
     except subprocess.CalledProcessError as problem:
         problem.cmd = f"train.py resume {run}"
-        last = (problem.output.strip() or "it printed nothing").splitlines()[-1]
-        raise Refusal(
-            f"{problem} {last.removeprefix('error: ')}. {run.resume_command} prints all output"
-        ) from None
+        lines = (problem.output.strip() or "it printed nothing").splitlines()
+        sentence = lines[-1].removeprefix("error: ")
+        raise Refusal(f"{problem} {sentence}. {run.resume_command} prints all output") from None
     peaks = [phase["peak_rss_bytes"] for phase in run.read_cost().values()]
     return usage._replace(peak_rss_bytes=int(max(peaks)))

@@ -163,7 +163,7 @@ def describe_account(
     parts = [f"the start is worth {sign * account.start:+.2f} to {player}"]
     parts += [f"{own_moves} lose {own_loss:.2f}", f"{other_moves} lose {other_loss:.2f}"]
     if skips:
-        parts.append(f"the skips bring {player} {sign * account.luck:+.2f}")
+        parts.append(f"the skips are worth {sign * account.luck:+.2f}")
     if account.forfeit:
-        parts.append(f"the forfeit brings {sign * account.forfeit:+.2f}")
+        parts.append(f"the forfeit is worth {sign * account.forfeit:+.2f}")
     return f"{', '.join(parts)}: {sign * account.result:+.0f} in all"

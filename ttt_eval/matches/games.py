@@ -168,7 +168,8 @@ class PlayedGame:
             (cell, skipped), cells, mover = move, position.cells.copy(), position.mover
             if is_over:
                 raise Refusal(
-                    f"there is a move {number} and the game is over with move {number - 1}"
+                    f"move {number} comes after the end of the game, which is over with move "
+                    f"{number - 1}: leave it out"
                 )
             outcome = Outcome(place(cells, mover, cell, stones + number - 1, self.game.parameters))
             is_over = outcome != Outcome.NOT_OVER
