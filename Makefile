@@ -40,7 +40,7 @@ DEMO_LEARNERS := naive-mc q-learning q-net alpha-zero
 # $(call count_nodes,FOLDER OF PYTHON): what git does not track, as in an unpacked source distribution, is not counted
 count_nodes = test ! -e .git || $(1)/python tools/count_nodes.py
 
-.PHONY: demo test test-more lint unit more quick quick-lint quick-unit oldest slow clients bench bench-quick bench-submissions bench-scores \
+.PHONY: demo test test-more lint unit more quick quick-lint quick-unit oldest slow goldens clients bench bench-quick bench-submissions bench-scores \
 	docs notebooks play-page pictures clean check-venv check-quick
 
 demo: $(VENV)/.demo
@@ -101,6 +101,10 @@ endif
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m slow
 	TTT_ENVS_FUZZ_SCALE=$(FUZZ_SCALE) $(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/test_fuzzing.py
+
+# Results of this version as those that later ones are compared with: tests/goldens
+goldens: $(VENV)/.dev
+	$(BIN)/python -m pytest -q tests/test_goldens.py --write-goldens
 
 # The libraries that the environments are made for, on a wheel of ours, in environments of their own: docs/clients.md
 clients: $(VENV)/.dev

@@ -109,6 +109,12 @@ settings.register_profile(
 settings.load_profile("reproducible")
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--write-goldens", action="store_true", help="write tests/goldens: make goldens"
+    )
+
+
 @cache
 def is_here(package):
     return importlib.util.find_spec(package) is not None
