@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.core.checks import Refusal, name_place
@@ -18,11 +19,15 @@ Backup = Literal["agent", "negamax"]
 """Where a transition leads. ``agent``: to the same player's next turn, the opponent is a part of
 the environment. ``negamax``, in self-play only: to the next ply, whose value counts with a minus if
 it is the opponent's turn."""
-Batch = TypeVar("Batch", bound=tuple[Any, ...])
+AnyArray = NDArray[Any]
+"""An array of any dtype."""
+Batch = TypeVar("Batch", bound=tuple[AnyArray, ...])
 """A named tuple of arrays of the same length."""
-Arrays = Mapping[str, np.ndarray[Any, Any]]
+Arrays = Mapping[str, AnyArray]
 """Arrays by name, as they are stored."""
-Limits = Mapping[str, tuple[Any, ...]]
+Bound = ArrayLike | None
+Limit = tuple[Bound, Bound] | tuple[Bound, Bound, str]
+Limits = Mapping[str, Limit]
 """Arguments of :meth:`ArraySpec.within`, by the name of a stored array or of the attribute that
 holds several.
 """
@@ -75,19 +80,21 @@ class ArraySpec(NamedTuple):
     """A name in place of the first length: any length, the same in all arrays of the object with
     that name.
     """
-    minimum: Any = None
+    minimum: ArrayLike | None = None
     """A number or an array that broadcasts; None if every value fits, with ``maximum`` too. NaN
     never fits a range.
     """
-    maximum: Any = None
+    maximum: ArrayLike | None = None
 
     @classmethod
-    def like(cls, array: Any) -> ArraySpec:
+    def like(cls, array: ArrayLike) -> ArraySpec:
         """Return the spec of arrays as this one, with any values."""
         array = np.asarray(array)
         return cls(array.dtype, array.shape)
 
-    def within(self, minimum: Any, maximum: Any, length: str = "") -> ArraySpec:
+    def within(
+        self, minimum: ArrayLike | None, maximum: ArrayLike | None, length: str = ""
+    ) -> ArraySpec:
         """Return the spec with limits; with a ``length``, the name of a free first length."""
         shape = (length, *self.shape[1:]) if length else self.shape
         return ArraySpec(self.dtype, shape, minimum, maximum)
@@ -137,22 +144,23 @@ class Stored:
             if isinstance(value, Stored):
                 own = value.array_specs(with_prefix(f"{name}.", arrays))
                 specs |= {f"{name}.{part}": spec for part, spec in own.items()}
-            else:
-                specs |= {
-                    part: ArraySpec.like(array) for part, array in _to_arrays(name, value).items()
-                }
-                if isinstance(value, np.random.Generator):
-                    specs[name] = specs[name].within(None, None, name)
+                continue
+            for part, array in _to_arrays(name, value).items():
+                specs[part] = ArraySpec.like(array)
+            if isinstance(value, np.random.Generator):
+                specs[name] = specs[name].within(None, None, name)
         for place, limits in self.limits().items():
             for part in specs:
                 if part == place or part.startswith(f"{place}."):
                     specs[part] = specs[part].within(*limits)
         return specs
 
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+    def to_arrays(self) -> dict[str, AnyArray]:
         """Return ``state``."""
-        parts = (_to_arrays(name, getattr(self, name)) for name in self.stored)
-        return {name: array for part in parts for name, array in part.items()}
+        arrays: dict[str, AnyArray] = {}
+        for name in self.stored:
+            arrays |= _to_arrays(name, getattr(self, name))
+        return arrays
 
     def from_arrays(self, arrays: Arrays) -> None:
         """Set ``state`` to arrays that fit their specs, which nothing else changes."""
@@ -160,33 +168,40 @@ class Stored:
             setattr(self, name, _from_arrays(name, getattr(self, name), arrays))
 
 
-def _to_arrays(name: str, value: Any) -> dict[str, np.ndarray[Any, Any]]:
+def _to_arrays(name: str, value: Any) -> dict[str, AnyArray]:
     """Return the arrays of a stored attribute."""
+    if value is None:
+        return {}
     if isinstance(value, np.ndarray):
         return {name: value.copy()}
     if isinstance(value, np.random.Generator):
         text = json.dumps(value.bit_generator.state, default=np.ndarray.tolist)
         return {name: np.frombuffer(text.encode(), np.uint8)}
-    parts = (
-        value.to_arrays()
-        if isinstance(value, Stored)
-        else getattr(value, "_asdict", lambda: value or {})()
-    )
+    if isinstance(value, Stored):
+        parts = value.to_arrays()
+    elif hasattr(value, "_asdict"):  # a named tuple
+        parts = value._asdict()
+    else:
+        parts = value
     return {f"{name}.{part}": np.array(array) for part, array in parts.items()}
 
 
 def _from_arrays(name: str, value: Any, arrays: Arrays) -> Any:
     """Return the new value of a stored attribute, given the old one."""
+    if value is None:
+        return None
     if isinstance(value, np.ndarray):
         return arrays[name]
     if isinstance(value, np.random.Generator):
         value.bit_generator.state = json.loads(arrays[name].tobytes())
         return value
     parts = with_prefix(f"{name}.", arrays)
-    if not isinstance(value, Stored):
+    if isinstance(value, Stored):
+        value.from_arrays(parts)
+        return value
+    if isinstance(value, tuple):  # a named tuple
         return type(value)(**parts)
-    value.from_arrays(parts)
-    return value
+    return parts
 
 
 class Checkpointable(Stored, Policy):
@@ -333,10 +348,10 @@ def check_arrays(specs: Mapping[str, ArraySpec], arrays: Arrays, owner: str) -> 
             shape[0] = lengths.setdefault(place, len(array) if array.ndim else 0)
         if (array.dtype, list(array.shape)) != (spec.dtype, shape):
             raise _misfit(owner, name, f"{spec.dtype}{shape}", f"{array.dtype}{list(array.shape)}")
-        if (
-            spec.minimum is not None
-            and not ((array >= spec.minimum) & (array <= spec.maximum)).all()
-        ):
+        if spec.minimum is None or spec.maximum is None:
+            continue
+        is_within = (array >= np.asarray(spec.minimum)) & (array <= np.asarray(spec.maximum))
+        if not is_within.all():
             limits = f"numbers from {np.min(spec.minimum):g} to {np.max(spec.maximum):g}"
             raise _misfit(owner, name, limits, "another number")
 
@@ -347,7 +362,7 @@ def _misfit(owner: str, name: str, expected: str, actual: str) -> Refusal:
     return Refusal(f"{needs}: these are another game's or learner's, or damaged")
 
 
-def discounts(over: Any, seat: Any, mover: Any) -> Float32Array:
+def discounts(over: ArrayLike, seat: ArrayLike, mover: ArrayLike) -> Float32Array:
     """Return :attr:`Transition.discount` float32[B] of moves by the players ``seat`` after which
     ``mover`` is next.
     """
@@ -359,6 +374,13 @@ def concatenate(parts: list[Batch]) -> Batch:
     return type(parts[0])(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def with_prefix(prefix: str, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:
+def ring_slots(added: int, count: int, capacity: int) -> Int64Array:
+    """Return the slots int64[count] of the last ``count`` of the rows ``added`` to a ring buffer,
+    in order: row n is in slot n modulo the capacity.
+    """
+    return np.arange(added - count, added) % capacity
+
+
+def with_prefix(prefix: str, arrays: Arrays) -> dict[str, AnyArray]:
     """Return the arrays whose names begin with ``prefix``, without it."""
     return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}

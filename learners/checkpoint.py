@@ -20,7 +20,7 @@ from typing import IO, Annotated, Any, Literal
 import numpy as np
 from msgspec import Meta, Struct, convert
 
-from learners.base import Arrays
+from learners.base import AnyArray, Arrays
 from learners.config import LearnerConfig, load_learner
 from learners.registry import CONFIG, OtherGameWarning, is_run
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, PolicyWrapper
@@ -42,9 +42,9 @@ class RunConfig(Struct, kw_only=True):
     """Fields of every config.json, and those of a training that it may lack."""
 
     format: Literal[1] = 1
-    game: dict[str, Any]
+    game: dict[str, object]
     learner: str
-    settings: dict[str, Any]
+    settings: dict[str, object]
     games: Count = 0
     batch: Annotated[int, Meta(ge=1)] | None = None
     log_every: Annotated[int, Meta(ge=1)] | None = None
@@ -53,7 +53,7 @@ class RunConfig(Struct, kw_only=True):
     checkpoint_seconds: float = 0.0
     seat: str = ""
     no_report: bool = False
-    resumed: list[Any] = []
+    resumed: list[object] = []
 
 
 class TrainingConfig(RunConfig, kw_only=True):
@@ -71,7 +71,7 @@ def save_arrays(path: Path, arrays: Arrays) -> None:
     """
 
     def write(file: IO[bytes]) -> None:
-        save: Any = np.savez
+        save: Any = np.savez  # its stub takes a keyword for one of the arrays
         save(file, **arrays)
         with zipfile.ZipFile(file, "a") as archive:
             archive.comment = _hash(arrays)
@@ -79,7 +79,7 @@ def save_arrays(path: Path, arrays: Arrays) -> None:
     write_atomically(path, write)
 
 
-def _hash(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
+def _hash(arrays: Arrays) -> bytes:
     """Return the SHA-256 of arrays, their names, dtypes and shapes, in its stored form."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
@@ -89,7 +89,7 @@ def _hash(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
     return f"sha256:{digest.hexdigest()}".encode()
 
 
-def save_checkpoint(run: Path, **parts: Mapping[str, np.ndarray[Any, Any]]) -> None:
+def save_checkpoint(run: Path, **parts: Arrays) -> None:
     """Write a run's ``checkpoint.npz`` atomically: arrays ``part.name`` of each part.
 
     ``run:PATH`` plays the part ``learner``.
@@ -97,26 +97,26 @@ def save_checkpoint(run: Path, **parts: Mapping[str, np.ndarray[Any, Any]]) -> N
     Raises:
         OSError: it cannot be written; a checkpoint before it is still there.
     """
-    named = {
-        f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()
-    }
-    save_arrays(run / CHECKPOINT, named)
+    arrays: dict[str, AnyArray] = {}
+    for part, part_arrays in parts.items():
+        arrays |= {f"{part}.{name}": array for name, array in part_arrays.items()}
+    save_arrays(run / CHECKPOINT, arrays)
 
 
-def load_checkpoint(run: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
+def load_checkpoint(run: Path) -> dict[str, dict[str, AnyArray]]:
     """Load the parts that :func:`save_checkpoint` wrote, by name.
 
     Raises:
         ValueError: a file that is missing, damaged, too large, or holds anything but arrays.
     """
-    parts: dict[str, dict[str, np.ndarray[Any, Any]]] = {}
-    for name, array in load_arrays(run / CHECKPOINT).items():
-        part, _, rest = name.partition(".")
-        parts.setdefault(part, {})[rest] = array
+    parts: dict[str, dict[str, AnyArray]] = {}
+    for full_name, array in load_arrays(run / CHECKPOINT).items():
+        part, _, name = full_name.partition(".")
+        parts.setdefault(part, {})[name] = array
     return parts
 
 
-def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, Any]]:
+def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, AnyArray]:
     """Read arrays that :func:`save_arrays` wrote, and check their hash.
 
     Args:
@@ -126,15 +126,12 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
     Raises:
         ValueError: a file that is damaged, too large, or holds anything but arrays.
     """
+    # a malformed zip can raise any exception; np.load would propose pickle to read another file
     with (
-        name_place(
-            f"{path} cannot be read as a file of arrays", (Exception,)
-        ),  # a malformed zip can raise any
+        name_place(f"{path} cannot be read as a file of arrays", (Exception,)),
         open_to_read(path, limit) as file,
         zipfile.ZipFile(file) as entries,
-        np.lib.npyio.NpzFile(
-            file
-        ) as archive,  # np.load would propose pickle to read what is no zip file
+        np.lib.npyio.NpzFile(file) as archive,
     ):
         # ours are not compressed: a small file could fill the memory
         if sum(entry.file_size for entry in entries.infolist()) > path.stat().st_size:
@@ -145,7 +142,7 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
     return arrays
 
 
-def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
+def build_config(learner: str, settings: Mapping[str, object]) -> LearnerConfig:
     """Return the settings of the named learner.
 
     Raises:
@@ -158,7 +155,7 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
     return config(**settings)
 
 
-def new_config(game: AnyGame, settings: Mapping[str, Any], **training: Any) -> dict[str, Any]:
+def new_config(game: AnyGame, settings: Mapping[str, object], **training: object) -> dict[str, Any]:
     """Return the contents of :data:`CONFIG`: game, settings, and the training's fields, ``learner``
     among them.
     """
@@ -177,21 +174,7 @@ def read_config(run: Path, fields: type = RunConfig) -> dict[str, Any]:
     if run.is_file():
         raise Refusal(f"{run} is a file and no run: name the folder of a run")
     if not os.path.lexists(path):
-        near = difflib.get_close_matches(
-            run.name, [other.name for other in run.parent.glob("*") if is_run(other)], 1
-        )
-        hints = [
-            f"Did you mean {other}?"
-            for other in (run.parent, *map(run.with_name, near))
-            if is_run(other)
-        ]
-        hints += [
-            f"It contains runs: choose one, such as {other}"
-            for other in sorted(run.glob("*"))
-            if is_run(other)
-        ]
-        hints.append(f"Make one with train.py --out {run}")
-        raise Refusal(f"{run} is no run: there is no {CONFIG} in it. {hints[0]}")
+        raise Refusal(f"{run} is no run: there is no {CONFIG} in it. {_hint_of_run(run)}")
     data = read_json(path, MAX_CONFIG_BYTES)
     with name_place(f"{path} cannot be read as the settings of a run"):
         convert(data, fields)
@@ -199,9 +182,23 @@ def read_config(run: Path, fields: type = RunConfig) -> dict[str, Any]:
     return dict(from_file(data))
 
 
-def is_recorded(run: Path, config: Mapping[str, Any]) -> bool:
-    """Return whether a run is a curve that ``ttt_eval.record`` wrote: it has neither settings nor a
-    policy.
+def _hint_of_run(path: Path) -> str:
+    """Return which run to name in place of a path that is none."""
+    runs_inside = [run for run in sorted(path.glob("*")) if is_run(run)]
+    names = [run.name for run in path.parent.glob("*") if is_run(run)]
+    similar = difflib.get_close_matches(path.name, names, 1)
+    if is_run(path.parent):
+        return f"Did you mean {path.parent}?"
+    if similar:
+        return f"Did you mean {path.with_name(similar[0])}?"
+    if runs_inside:
+        return f"It contains runs: choose one, such as {runs_inside[0]}"
+    return f"Make one with train.py --out {path}"
+
+
+def is_recorded(run: Path, config: Mapping[str, object]) -> bool:
+    """Return whether a run is a curve that ``ttt_eval.record`` wrote: it has neither
+    settings nor a policy.
     """
     return "games" not in config and not (run / CHECKPOINT).exists()
 
@@ -233,27 +230,23 @@ class RunPolicy(PolicyWrapper):
             raise Refusal(
                 f"{path} is a recorded curve, which has no policy: name a run of train.py"
             )
-        trained = game_from_dict(config["game"])
+        own_game = game_from_dict(config["game"])
         # what learned where stones are seen also plays where they are hidden, by views
-        played = game if isinstance(trained, PhantomGame) else visible(game)
-        rules, trained_rules = (
-            {**each.to_dict(), "skip_chance": 0, "win_length": 0} for each in (played, trained)
-        )
-        if rules != trained_rules:
-            games = f"the run {path} learned {trained}, and the game here is {game}"
+        view = game if isinstance(own_game, PhantomGame) else visible(game)
+        if _rules(view) != _rules(own_game):
+            games = f"the run {path} learned {own_game}, and the game here is {game}"
             raise Refusal(f"{games}: play it on its own board, by its rules")
-        if (
-            trained != game and current_process().name == "MainProcess"
-        ):  # worker processes would repeat the warning
-            words = f"run:{path} learned {trained}, and plays {game} here, which it has never seen"
+        # worker processes would repeat the warning
+        if own_game != game and current_process().name == "MainProcess":
+            words = f"run:{path} learned {own_game}, and plays {game} here, which it has never seen"
             warnings.warn(words, OtherGameWarning, stacklevel=2)
-        learner = build_config(config["learner"], config["settings"]).build(
-            trained, np.random.default_rng(0)
-        )
+        settings = build_config(config["learner"], config["settings"])
+        learner = settings.build(own_game, np.random.default_rng(0))
         with name_place(str(run / CHECKPOINT)):
             learner.state = load_checkpoint(run).get("learner", {})
-        symmetrized = symmetrize and not learner.symmetric
-        self.learner: Policy = SymmetrizedPolicy(learner, visible(game)) if symmetrized else learner
+        self.learner: Policy = learner
+        if symmetrize and not learner.symmetric:
+            self.learner = SymmetrizedPolicy(learner, visible(game))
         super().__init__(self.learner)
         self.path = path
         self.symmetrize = symmetrize
@@ -262,6 +255,11 @@ class RunPolicy(PolicyWrapper):
 
     def __str__(self) -> str:
         return policy_name(self.path) + (",symmetrize=true" if self.symmetrize else "")
+
+
+def _rules(game: AnyGame) -> dict[str, object]:
+    """Return the board and the rules of a game, without the numbers in which it may differ."""
+    return {**game.to_dict(), "skip_chance": 0, "win_length": 0}
 
 
 def policy_name(run: str | Path) -> str:

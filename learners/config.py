@@ -21,6 +21,7 @@ from msgspec import Meta, ValidationError, convert
 from learners import LEARNERS
 from learners.base import Checkpointable
 from learners.training import POOL, Pool, Trainer, TrainingLoop, make_initial_rng
+from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import TRUSTING, FromFile, load_object, make_policy, trusted
 from ttt_envs.core.checks import Refusal, check_choice, find_named
 from ttt_envs.core.work import MAX_THREADS
@@ -66,11 +67,11 @@ class LearnerConfig:
     """Default number of games in parallel."""
     opponent: ClassVar[str] = "random"
     """Default opponent."""
-    self_play: ClassVar[Mapping[str, Any]] = {}
+    self_play: ClassVar[Mapping[str, object]] = {}
     """Default settings in self-play, if they differ."""
     self_play_games: ClassVar[int] = 50_000
     """Default number of games in self-play."""
-    report: ClassVar[Mapping[str, Any] | None] = None
+    report: ClassVar[Mapping[str, object] | None] = None
     """Settings of the learner's source, ``batch`` among them, for ``--settings report``; None if
     there is no such.
     """
@@ -101,20 +102,19 @@ class LearnerConfig:
         if typing.get_origin(kind) is Literal:
             check_choice(name, value, typing.get_args(kind))
             return value
+        number = value.item() if isinstance(value, np.generic) else value
         try:
-            converted = convert(value.item() if isinstance(value, np.generic) else value, kind)
+            field = convert(number, kind)
         except ValidationError as problem:
             rule = str(problem).replace("Expected", "choose", 1).replace("`", "")
             raise Refusal(f"{name}={value!r} does not work for {self.name}: {rule}") from None
-        return value if isinstance(value, str) else converted  # FromFile is a str
+        return value if isinstance(value, str) else field  # FromFile is a str
 
     def check_game(self, game: AnyGame) -> None:
         """Raise ValueError if a rule of the game is not supported."""
-        by_view = {
-            HIDING: "it reads the whole board, to value or search the positions after its moves"
-        }
-        reasons = (
-            dict.fromkeys(VARIANTS, "its configuration does not list it in `variants`") | by_view
+        reasons = dict.fromkeys(VARIANTS, "its configuration does not list it in `variants`")
+        reasons[HIDING] = (
+            "it reads the whole board, to value or search the positions after its moves"
         )
         check_variants(self.name, game, self.variants, reasons=reasons)
 
@@ -158,7 +158,7 @@ class LearnerConfig:
             )
         is_pool = opponent.partition(":")[0] == POOL
 
-        def build() -> Any:
+        def build() -> Any:  # a Learner, or a learner with a loop of its own
             return self.build(game, make_initial_rng(seed))
 
         if self.loop:
@@ -175,17 +175,19 @@ class LearnerConfig:
                 "cluster": cluster,
             }
             loop = load_object(self.loop)
-            names = inspect.signature(loop).parameters
-            named = {name: value for name, value in options.items() if name in names}
-            return cast("TrainingLoop", loop(build(), games, **named))
-        players: Any = opponent
+            parameters = inspect.signature(loop).parameters
+            options = {name: value for name, value in options.items() if name in parameters}
+            return cast("TrainingLoop", loop(build(), games, **options))
+        player: str | Policy = opponent
         if is_pool:
-            players = make_policy(f"{Pool.__module__}:Pool{opponent[len(POOL) :]}", game)
-            players.build = build
-        return Trainer(build(), players, games, batch=batch, seed=seed, seat=seat)
+            pool = make_policy(f"{Pool.__module__}:Pool{opponent[len(POOL) :]}", game)
+            assert isinstance(pool, Pool)
+            pool.build = build
+            player = pool
+        return Trainer(build(), player, games, batch=batch, seed=seed, seat=seat)
 
 
-named: set[str] = set()
+callers_classes: set[str] = set()
 """Classes that the caller of this process has named: files may name the same ones."""
 
 
@@ -202,13 +204,13 @@ def load_learner(name: str) -> type[LearnerConfig]:
     """
     if ":" not in name:
         return cast("type[LearnerConfig]", load_object(find_named("learner", name, LEARNERS)))
-    if isinstance(name, FromFile) and name not in named and not trusted():
+    if isinstance(name, FromFile) and name not in callers_classes and not trusted():
         why = (
             f"the learner {name!r} was read from a file, and is not of this package, so it can run "
             "any code"
         )
         raise Refusal(f"{why}: if you trust its author, {TRUSTING}")
-    named.add(name)
+    callers_classes.add(name)
     kind = load_object(str(name))
     if not (isinstance(kind, type) and issubclass(kind, LearnerConfig)):
         raise Refusal(

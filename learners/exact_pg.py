@@ -34,8 +34,9 @@ learner's positions only.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -78,7 +79,7 @@ class ExactPGConfig(LearnerConfig):
     variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
     games: ClassVar[int] = 500
     batch: ClassVar[int] = 1
-    self_play: ClassVar[dict[str, Any]] = {"method": "magnetic-mirror-descent"}
+    self_play: ClassVar[Mapping[str, object]] = {"method": "magnetic-mirror-descent"}
     self_play_games: ClassVar[int] = 2_000
     plays_games: ClassVar[bool] = False
     loop: ClassVar[str] = "learners.exact_pg:ExactTraining"
@@ -128,9 +129,9 @@ class ExactPG(Checkpointable):
         self.game = game
         self.graph = GameGraph(game)
         shape = self.graph.legal.shape
-        initial = (
-            rng.normal(0.0, config.initial_std, shape) if config.initial_std else np.zeros(shape)
-        )
+        initial = np.zeros(shape)
+        if config.initial_std:
+            initial = rng.normal(0.0, config.initial_std, shape)
         self.index = PositionIndex(game, self.graph.boards)
         self.logits = log_softmax(initial, self.graph.legal)
 
@@ -209,8 +210,12 @@ class ExactTraining(TrainingLoop):
 
     def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        own = {"totals": (0, self.games), "q_tm1": (-2, 2), "reference": (-MAX_LOGIT, 0)}
-        return {**super().limits(), **own}
+        return {
+            **super().limits(),
+            "totals": (0, self.games),
+            "q_tm1": (-2, 2),
+            "reference": (-MAX_LOGIT, 0),
+        }
 
     def step(self) -> None:
         """Make a batch of updates."""
@@ -236,12 +241,9 @@ class ExactTraining(TrainingLoop):
         change = getattr(self, f"_{config.method.replace('-', '_')}")(p, exact, h)
         logits = log_softmax(np.where(self.updated[:, None], x + change, x), legal)
         if not (np.abs(logits) <= MAX_LOGIT).all():  # also if any is no number
-            is_damped = (
-                config.method in ("magnetic-mirror-descent", "r-nad") and config.temperature > 1
-            )
-            remedy = (
-                "temperature of at most 1" if is_damped else f"learning_rate below {min(h, 10):g}"
-            )
+            remedy = f"learning_rate below {min(h, 10):g}"
+            if config.method in ("magnetic-mirror-descent", "r-nad") and config.temperature > 1:
+                remedy = "temperature of at most 1"
             raise Refusal(f"{config.name} has diverged after {number} updates: choose a {remedy}")
         learner.logits = logits
         wins = min(round(float(self.totals[0])), number + 1)
@@ -268,20 +270,20 @@ class ExactTraining(TrainingLoop):
         for seat in self._seats:
             own = (graph.boards.mover == seat)[:, None]
             joint = policy if self._opponent is None else np.where(own, policy, self._opponent)
-            paid = None if costs is None else np.where(own, costs, 0.0)
-            evaluations.append(graph.evaluate(joint, paid, seat if best_response else None))
+            own_costs = None if costs is None else np.where(own, costs, 0.0)
+            evaluations.append(graph.evaluate(joint, own_costs, seat if best_response else None))
         first = evaluations[0]
         second = evaluations[-1]
         is_second = graph.boards.mover == 1
-        for array, other in zip(first[:4], second[:4], strict=True):
-            array[is_second] = other[is_second]
-        results = np.mean(
-            [
-                part.results[:: 1 - 2 * seat]
-                for part, seat in zip(evaluations, self._seats, strict=True)
-            ],
-            0,
-        )
+        first.policy[is_second] = second.policy[is_second]
+        first.action_values[is_second] = second.action_values[is_second]
+        first.values[is_second] = second.values[is_second]
+        first.occupancy[is_second] = second.occupancy[is_second]
+        own_results = [
+            evaluation.results[::-1] if seat else evaluation.results
+            for evaluation, seat in zip(evaluations, self._seats, strict=True)
+        ]
+        results = np.mean(own_results, axis=0)
         return first._replace(results=tuple(results.tolist()))
 
     # The changes of the logits x, see the module: p, q, A and d are the policy, its exact action
@@ -338,7 +340,7 @@ class ExactTraining(TrainingLoop):
 
 def log_softmax(logits: Float64Array, legal: BoolArray) -> Float64Array:
     """Return the logarithms of softmax probabilities, float64[N, cells]; 0 where illegal."""
-    masked = np.where(legal, logits, -np.inf)
-    shifted = masked - masked.max(axis=1, keepdims=True)
-    total = np.exp(shifted).sum(axis=1, keepdims=True)
-    return np.where(legal, shifted - np.log(total), 0.0)
+    legal_logits = np.where(legal, logits, -np.inf)
+    differences = legal_logits - legal_logits.max(axis=1, keepdims=True)
+    total = np.exp(differences).sum(axis=1, keepdims=True)
+    return np.where(legal, differences - np.log(total), 0.0)

@@ -12,11 +12,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, ArraySpec, Stored
+from learners.base import MAX_COUNT, MAX_NUMBER, AnyArray, Arrays, ArraySpec, Stored
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import (
     Float32Array,
@@ -30,6 +31,8 @@ from ttt_envs.core.jit import (
 from ttt_envs.core.packages import avoid_triton_crash, hide_native_log, install_command
 from ttt_envs.game.phantom import AnyGame
 
+Tensor: TypeAlias = Any
+"""A tensor or a variable of TensorFlow, which has no types of its own."""
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
 """Activation after a layer; ``linear`` is the identity."""
 ONE = np.float32(1)
@@ -66,17 +69,14 @@ def glorot(
     """Draw weights uniform in +-sqrt(6 / (inputs + outputs)) (Glorot and Bengio, 2010), in this
     order; biases are 0.
     """
-    limits = {
-        name: math.sqrt(6 / sum(shape)) if len(shape) == 2 else 0.0
-        for name, shape in shapes.items()
-    }
-    return {
-        name: rng.uniform(-limits[name], limits[name], shape).astype(np.float32)
-        for name, shape in shapes.items()
-    }
+    weights = {}
+    for name, shape in shapes.items():
+        limit = math.sqrt(6 / sum(shape)) if len(shape) == 2 else 0.0
+        weights[name] = rng.uniform(-limit, limit, shape).astype(np.float32)
+    return weights
 
 
-def net_specs(weights: Mapping[str, Any], limit: float = MAX_NUMBER) -> dict[str, ArraySpec]:
+def net_specs(weights: Mapping[str, Tensor], limit: float = MAX_NUMBER) -> dict[str, ArraySpec]:
     """Return the specs of the arrays of a net of numbers up to a limit."""
     return {name: ArraySpec.like(array).within(-limit, limit) for name, array in weights.items()}
 
@@ -90,17 +90,15 @@ def planes(obs: Int8Array, count: int = 3) -> Float32Array:
 
 def dense_layers(weights: Arrays, activations: Iterable[Activation]) -> list[Dense]:
     """Return the layers of a net for :func:`forward`."""
-    return [
-        Dense(
-            weights[f"{layer}.weights"].astype(np.float64),
-            weights[f"{layer}.bias"].astype(np.float64),
-            activation,
-        )
-        for layer, activation in enumerate(activations)
-    ]
+    layers = []
+    for number, activation in enumerate(activations):
+        matrix = weights[f"{number}.weights"].astype(np.float64)
+        bias = weights[f"{number}.bias"].astype(np.float64)
+        layers.append(Dense(matrix, bias, activation))
+    return layers
 
 
-def forward(inputs: np.ndarray[Any, Any], layers: Sequence[Dense]) -> Float64Array:
+def forward(inputs: AnyArray, layers: Sequence[Dense]) -> Float64Array:
     """Return outputs float64[B, outputs of the last layer] for ``inputs`` [B, inputs of the
     first].
     """
@@ -110,7 +108,7 @@ def forward(inputs: np.ndarray[Any, Any], layers: Sequence[Dense]) -> Float64Arr
     return out
 
 
-ACTIVATIONS: dict[Activation, Callable[[Any], Any]] = {
+ACTIVATIONS: dict[Activation, Callable[[Float64Array], Float64Array]] = {
     "linear": np.asarray,
     "relu": lambda x: np.maximum(x, 0),
     "tanh": np.tanh,
@@ -137,12 +135,12 @@ class Packed(NamedTuple):
     @classmethod
     def from_weights(cls, weights: Arrays, lines: Int64Array) -> Packed:
         """Pack a net in the layout of :func:`evaluate_net`."""
-        layers = range(len(weights) // 2)
-        kernels, biases = (
-            [weights[f"{layer}.{part}"] for layer in layers] for part in ("weights", "bias")
-        )
-        parts = [array.ravel() for pair in zip(biases, kernels, strict=True) for array in pair]
-        widths = [len(kernels[0]), *map(len, biases)]
+        parts = []
+        widths = [len(weights["0.weights"])]
+        for layer in range(len(weights) // 2):
+            bias = weights[f"{layer}.bias"]
+            parts += [bias, weights[f"{layer}.weights"].ravel()]
+            widths.append(len(bias))
         return cls(
             np.concatenate(parts, dtype=np.float32), np.array(widths), np.ascontiguousarray(lines)
         )
@@ -223,8 +221,8 @@ def _state(obs: Int8Array, lines: Int64Array, line: int) -> int:
     length: int = lines.shape[1]
     own = int64(0)
     other = int64(0)
-    for at in range(length):
-        stone = obs[lines[line, at]]
+    for place in range(length):
+        stone = obs[lines[line, place]]
         own += stone == 1
         other += stone == 2
     if (own > 0 and other > 0) or own + other == length:
@@ -251,11 +249,9 @@ def import_tensorflow(learner: str) -> Any:
         raise Refusal(f"{learner} needs TensorFlow ({problem}): {install_command('tf')}") from None
     threads = tf.config.threading
     try:
-        if (
-            threads.get_intra_op_parallelism_threads()
-            == threads.get_inter_op_parallelism_threads()
-            == 0
-        ):
+        intra = threads.get_intra_op_parallelism_threads()
+        inter = threads.get_inter_op_parallelism_threads()
+        if intra == inter == 0:
             threads.set_intra_op_parallelism_threads(1)
             threads.set_inter_op_parallelism_threads(1)
     except RuntimeError:  # TensorFlow is already initialized
@@ -300,47 +296,45 @@ class TFNet(Stored):
         self.updates = 0
         self._learner = learner
         self._activations = activations
-        self._rate = (learning_rate, decay)
+        self._learning_rate = learning_rate
+        self._decay = decay
         with tf.device(DEVICE):
             self.weights = {name: tf.Variable(array) for name, array in weights.items()}
-            names = [f"{moment}.{name}" for moment in ("mean", "square") for name in weights]
-            moments = {
-                name: tf.Variable(np.zeros_like(weights[name.partition(".")[2]])) for name in names
-            }
-            self._moments = moments if optimizer == "adam" else {}
+            self._moments: dict[str, Tensor] = {}
+            for moment in ("mean", "square") if optimizer == "adam" else ():
+                for name, array in weights.items():
+                    self._moments[f"{moment}.{name}"] = tf.Variable(np.zeros_like(array))
 
     def compile(
-        self, function: Callable[..., Any], *arguments: tuple[tuple[int | None, ...], str]
-    ) -> Any:
+        self, function: Callable[..., Tensor], *arguments: tuple[tuple[int | None, ...], str]
+    ) -> Callable[..., Tensor]:
         """Compile a function of tensors, given the shape and dtype of each; it is traced once."""
         tf = self.tf
 
-        def on_device(*tensors: Any) -> Any:
+        def on_device(*tensors: Tensor) -> Tensor:
             with tf.device(DEVICE):
                 return function(*tensors)
 
         signature = [tf.TensorSpec(*argument) for argument in arguments]
-        compiled = tf.function(
-            on_device, input_signature=signature, autograph=False
-        ).get_concrete_function()
-        return lambda *arrays: compiled(*(tf.constant(array) for array in arrays))
+        function_of_tensors = tf.function(on_device, input_signature=signature, autograph=False)
+        graph = function_of_tensors.get_concrete_function()
+        return lambda *arrays: graph(*(tf.constant(array) for array in arrays))
 
-    def outputs(self, inputs: Any) -> Any:
+    def outputs(self, inputs: Tensor) -> Tensor:
         """Return the outputs float32[B, outputs] of the net."""
         for layer, activation in enumerate(self._activations):
-            inputs = self._add_bias(
-                inputs @ self.weights[f"{layer}.weights"], self.weights[f"{layer}.bias"]
-            )
-            inputs = inputs if activation == "linear" else getattr(self.tf.nn, activation)(inputs)
+            bias = self.weights[f"{layer}.bias"]
+            inputs = self._add_bias(inputs @ self.weights[f"{layer}.weights"], bias)
+            if activation != "linear":
+                inputs = getattr(self.tf.nn, activation)(inputs)
         return inputs
 
-    def planes(self, obs: Any, count: int = 3) -> Any:
+    def planes(self, obs: Tensor, count: int = 3) -> Tensor:
         """Return :func:`planes` of boards int8[B, cells]."""
-        return self.tf.cast(
-            self.tf.concat([obs == stone for stone in (1, 2, 0)[:count]], axis=1), self.tf.float32
-        )
+        has_stone = [obs == stone for stone in (1, 2, 0)[:count]]
+        return self.tf.cast(self.tf.concat(has_stone, axis=1), self.tf.float32)
 
-    def legal_moves(self, game: AnyGame, obs: Any) -> Any:
+    def legal_moves(self, game: AnyGame, obs: Tensor) -> Tensor:
         """Return :func:`rules.legal`: bool[..., cells] of boards int8[..., cells] in progress."""
         tf = self.tf
         empty = obs == 0
@@ -354,18 +348,18 @@ class TFNet(Stored):
 
         Those of Adam are corrected for moments that start at 0.
         """
-        rate, decay = self._rate
         rates = []
         for update in range(self.updates, self.updates + count):
-            rates.append(rate / (1 + decay * update))
+            rate = self._learning_rate / (1 + self._decay * update)
             if self._moments:
-                rates[-1] *= math.sqrt(1 - ADAM["beta2"] ** (update + 1)) / (
-                    1 - ADAM["beta1"] ** (update + 1)
-                )
+                mean_correction = 1 - ADAM["beta1"] ** (update + 1)
+                square_correction = 1 - ADAM["beta2"] ** (update + 1)
+                rate *= math.sqrt(square_correction) / mean_correction
+            rates.append(rate)
         self.updates += count
         return np.array(rates, np.float32)
 
-    def step(self, losses: Callable[[], Sequence[Any]], rate: Any) -> Sequence[Any]:
+    def step(self, losses: Callable[[], Sequence[Tensor]], rate: Tensor) -> Sequence[Tensor]:
         """Make a step with a rate from :meth:`next_rates` down the gradient of the first of
         ``losses()``.
 
@@ -379,19 +373,22 @@ class TFNet(Stored):
             if not self._moments:
                 weight.assign_sub(rate * gradient)
                 continue
-            m, v = (self._moments[f"{moment}.{name}"].handle for moment in ("mean", "square"))
-            corrected = {
-                "beta1_power": 0.0,
-                "beta2_power": 0.0,
-                "lr": rate,
-                **ADAM,
-            }  # the rate has the bias correction
+            # the rate has the bias correction: the powers of the betas are 0 here
             self.tf.raw_ops.ResourceApplyAdam(
-                var=weight.handle, m=m, v=v, grad=gradient, **corrected
+                var=weight.handle,
+                m=self._moments[f"mean.{name}"].handle,
+                v=self._moments[f"square.{name}"].handle,
+                beta1_power=0.0,
+                beta2_power=0.0,
+                lr=rate,
+                grad=gradient,
+                **ADAM,
             )
         return before
 
-    def steps(self, losses: Callable[[Any], Sequence[Any]], rates: Any, count: int = 1) -> Any:
+    def steps(
+        self, losses: Callable[[Tensor], Sequence[Tensor]], rates: Tensor, count: int = 1
+    ) -> Tensor:
         """Make a step for each rate in turn, the n-th by the ``count`` values of ``losses(n)``: see
         :meth:`step`.
 
@@ -400,19 +397,19 @@ class TFNet(Stored):
         """
         tf = self.tf
 
-        def next_step(n: Any, total: Any) -> tuple[Any, Any]:
+        def next_step(n: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
             return n + 1, total + tf.stack(self.step(lambda: losses(n), rates[n]))
 
-        return tf.while_loop(
-            lambda n, _: n < tf.shape(rates)[0], next_step, (tf.constant(0), tf.zeros(count))
-        )[1]
+        start = tf.constant(0), tf.zeros(count)
+        _, totals = tf.while_loop(lambda n, _: n < tf.shape(rates)[0], next_step, start)
+        return totals
 
     @property
     def arrays(self) -> dict[str, Float32Array]:
         """Copies of the weights."""
         return {name: weight.numpy().copy() for name, weight in self.weights.items()}
 
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+    def to_arrays(self) -> dict[str, AnyArray]:
         """Return the weights, the moments of Adam and the number of steps."""
         moments = {name: moment.numpy().copy() for name, moment in self._moments.items()}
         return {**self.arrays, **moments, "updates": np.array([self.updates])}
@@ -432,10 +429,12 @@ class TFNet(Stored):
             variable.assign(arrays[name])
         self.updates = int(arrays["updates"][0])
 
-    def check(self, *numbers: Any) -> None:
+    def check(self, *numbers: ArrayLike) -> None:
         """Raise ValueError unless all numbers are finite, and not so large that the net's outputs
         may overflow.
         """
         if not all((np.abs(array) < MAX_NUMBER).all() for array in numbers):
             state = f"{self._learner} has diverged after {self.updates:,} updates"
-            raise Refusal(f"{state}: choose a learning_rate below {min(self._rate[0], 0.1):g}")
+            raise Refusal(
+                f"{state}: choose a learning_rate below {min(self._learning_rate, 0.1):g}"
+            )

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from learners.base import Arrays, Limits, Transition
 from learners.config import Fraction
-from learners.q_table import Memory, TabularConfig, TabularLearner, learn, learning_rates, set_key
+from learners.q_table import (
+    Memory,
+    TabularConfig,
+    TabularLearner,
+    count_update,
+    learning_rate,
+    learning_rates,
+    set_key,
+)
 from ttt_envs.core.hash_index import extend_rows
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, int64, kernel
 from ttt_envs.game.phantom import AnyGame
@@ -27,8 +35,8 @@ class NaiveMCConfig(TabularConfig):
     """
 
     name: ClassVar[str] = "naive-mc"
-    self_play: ClassVar[Mapping[str, Any]] = {"epsilon_decay": 1e-5, "symmetries": "all"}
-    report: ClassVar[Mapping[str, Any]] = {"batch": 1}
+    self_play: ClassVar[Mapping[str, object]] = {"epsilon_decay": 1e-5, "symmetries": "all"}
+    report: ClassVar[Mapping[str, object]] = {"batch": 1}
 
     epsilon: Fraction = 1.0
     """initial probability of a random move, 0 to 1"""
@@ -54,6 +62,7 @@ class NaiveMC(TabularLearner):
     """
 
     stored = (*TabularLearner.stored, "waiting", "lengths")
+    config: NaiveMCConfig
 
     def __init__(self, config: NaiveMCConfig, game: AnyGame) -> None:
         super().__init__(config, game)
@@ -63,8 +72,11 @@ class NaiveMC(TabularLearner):
 
     def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        own = {"waiting": (None, None, "games"), "lengths": (0, self.game.cells, "games")}
-        return {**super().limits(), **own}
+        return {
+            **super().limits(),
+            "waiting": (None, None, "games"),
+            "lengths": (0, self.game.cells, "games"),
+        }
 
     def from_arrays(self, arrays: Arrays) -> None:
         """See :class:`~learners.base.Stored`.
@@ -80,7 +92,8 @@ class NaiveMC(TabularLearner):
         """Remember the moves, and learn from those of the players whose game is over, in order."""
         batch = transition.own_first(self.config.rewards)
         num_over = int((transition.discount == 0).sum())
-        if (games := int(batch.game.max(initial=-1)) + 1) > len(self.lengths):
+        games = int(batch.game.max(initial=-1)) + 1
+        if games > len(self.lengths):
             self.waiting = extend_rows(self.waiting, games)
             self.lengths = extend_rows(self.lengths, games)
         self.table.reserve(num_over * self.game.cells)
@@ -104,16 +117,21 @@ def mc_update(
         game = batch.game[b]
         mover = int64(batch.boards.mover[b])
         obs = batch.boards.cells[b]
-        length = (
-            lengths[game, mover] if lengths[game, mover] < len(obs) else 0
-        )  # full of games never finished
-        set_key(obs, batch.action[b], table)
+        action = batch.action[b]
+        length = lengths[game, mover]
+        if length == len(obs):  # the row is full of moves of games that were never finished
+            length = 0
+        set_key(obs, action, table)
         for w in range(len(table.words)):
-            waiting[game, mover, length, w] = table.action_keys[batch.action[b], w]
+            waiting[game, mover, length, w] = table.action_keys[action, w]
         lengths[game, mover] = length + 1
         if batch.discount[b] == 0:
-            for move in range(lengths[game, mover]):
-                total += abs(learn(waiting[game, mover, move], batch.reward[b], rates, 1.0, table))
+            for ply in range(lengths[game, mover]):
+                slot, move = count_update(waiting[game, mover, ply], table)
+                error = batch.reward[b] - table.values[slot, move]
+                alpha = learning_rate(table.counts[slot, move], rates, 1.0)
+                table.values[slot, move] += alpha * error
+                total += abs(error)
                 count += 1
             lengths[game, mover] = 0
     return total / max(1, count)

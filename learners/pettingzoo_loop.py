@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from learners.base import Learner
+from learners.base import AnyArray, Learner
 from learners.training import (
     SPAWN_EXPLORATION,
     Decisions,
@@ -74,14 +74,16 @@ def train_in(
     progress = Progress()
     decisions = Decisions(learner, 1, make_rng(seed, SPAWN_EXPLORATION))
     for number in range(games):
-        own_seat = 0 if other is None else {"first": 0, "second": 1, "alternate": number % 2}[seat]
+        own_seat = 0
+        if other is not None:
+            own_seat = {"first": 0, "second": 1, "alternate": number % 2}[seat]
         env.reset(seed=seed if number == 0 else None)
         last = 0
         rewards = [0.0, 0.0]
         for agent in env.agent_iter():
-            observation, reward, terminated, truncated, _ = env.last()
+            observation, reward, is_terminated, is_truncated, _ = env.last()
             player = env.possible_agents.index(agent)
-            if terminated or truncated:
+            if is_terminated or is_truncated:
                 rewards[player] = float(reward)
                 env.step(None)
                 continue
@@ -99,7 +101,7 @@ def train_in(
     return progress
 
 
-def to_boards(planes: np.ndarray[Any, Any], player: int) -> Boards:
+def to_boards(planes: AnyArray, player: int) -> Boards:
     """Return the position that a player observes as planes, own stones first, as a batch of one."""
     own, other = np.moveaxis(np.asarray(planes), -1, 0).reshape(2, -1).astype(np.int8)
     cells = own * (player + 1) + other * (2 - player)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -25,7 +25,8 @@ from learners.q_table import (
     Memory,
     TabularConfig,
     TabularLearner,
-    learn,
+    count_update,
+    learning_rate,
     learning_rates,
     max_value,
     set_key,
@@ -42,8 +43,8 @@ class QLearningConfig(TabularConfig):
     """Tabular Q-learning: Q(s, a) += alpha (reward + gamma discount max Q(s', .) - Q(s, a))."""
 
     name: ClassVar[str] = "q-learning"
-    self_play: ClassVar[Mapping[str, Any]] = {"backup": "negamax", "symmetries": "all"}
-    report: ClassVar[Mapping[str, Any]] = {
+    self_play: ClassVar[Mapping[str, object]] = {"backup": "negamax", "symmetries": "all"}
+    report: ClassVar[Mapping[str, object]] = {
         "batch": 1, "step_size": 1.0, "step_size_power": 0.0, "gamma": 1.0, "epsilon": 1.0,
         "epsilon_decay": 1e-4,
         "rewards": "report", "values": "afterstate", "target": "sarsa",
@@ -83,6 +84,8 @@ class QLearningConfig(TabularConfig):
 
 class QLearning(TabularLearner):
     """The learner of :class:`QLearningConfig`."""
+
+    config: QLearningConfig
 
     def __init__(self, config: QLearningConfig, game: AnyGame) -> None:
         super().__init__(config, game, config.backup, afterstates=config.values == "afterstate")
@@ -124,9 +127,14 @@ def q_update(
             if batch.next_action[b] >= 0:  # Sarsa
                 next_value = value_of(next_obs, batch.next_action[b], table)
             else:  # Q-learning
-                next_value = max_value(next_obs, parameters, table, table.q)
+                next_value = max_value(next_obs, parameters, table, table.scratch_q)
         td_target = batch.reward[b] + batch.discount[b] * gamma * next_value
 
-        set_key(obs, batch.action[b], table)
-        total += abs(learn(table.action_keys[batch.action[b]], td_target, rates, power, table))
+        action = batch.action[b]
+        set_key(obs, action, table)
+        slot, move = count_update(table.action_keys[action], table)
+        td_error = td_target - table.values[slot, move]
+        alpha = learning_rate(table.counts[slot, move], rates, power)
+        table.values[slot, move] += alpha * td_error
+        total += abs(td_error)
     return total / max(1, len(batch.action))

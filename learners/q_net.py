@@ -7,12 +7,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
 
-from learners.base import MAX_COUNT, Backup, EpsilonGreedyLearner, Limits, Stored, Transition
+from learners.base import (
+    MAX_COUNT,
+    Backup,
+    EpsilonGreedyLearner,
+    Limits,
+    Stored,
+    Transition,
+    ring_slots,
+)
 from learners.config import (
     Fraction,
     LearnerConfig,
@@ -21,7 +29,16 @@ from learners.config import (
     Positive,
     PositiveInt,
 )
-from learners.mlp import Activation, TFNet, dense_layers, forward, glorot, layer_shapes, planes
+from learners.mlp import (
+    Activation,
+    Tensor,
+    TFNet,
+    dense_layers,
+    forward,
+    glorot,
+    layer_shapes,
+    planes,
+)
 from learners.training import check_memory
 from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array
 from ttt_envs.game.boards import Boards
@@ -41,7 +58,7 @@ class QNetConfig(LearnerConfig):
 
     name: ClassVar[str] = "q-net"
     variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
-    self_play: ClassVar[Mapping[str, Any]] = {
+    self_play: ClassVar[Mapping[str, object]] = {
         "backup": "negamax",
         "symmetries": "all",
         "hidden": 128,
@@ -54,7 +71,7 @@ class QNetConfig(LearnerConfig):
         "gradient_steps": 4,
     }
     self_play_games: ClassVar[int] = 30_000
-    report: ClassVar[Mapping[str, Any]] = {
+    report: ClassVar[Mapping[str, object]] = {
         "hidden": 20,
         "gamma": 0.999,
         "rewards": "report",
@@ -105,6 +122,33 @@ class QNetConfig(LearnerConfig):
         return QNet(self, game, rng)
 
 
+class Columns(NamedTuple):
+    """The columns of packed decisions, float32[B, width], a row for each.
+
+    They are one array, because each argument of a compiled function takes time.
+    """
+
+    obs: slice
+    """the board before the move, own stones first"""
+    next_obs: slice
+    """the board at the next turn, own stones first; meaningless where the game is over"""
+    action: int
+    reward: int
+    discount: int
+    """gamma with the sign of the next mover, 0 where the game is over"""
+
+    @classmethod
+    def on_board(cls, cells: int) -> Columns:
+        """Return the columns on a board of so many cells."""
+        action = 2 * cells
+        return cls(slice(0, cells), slice(cells, action), action, action + 1, action + 2)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.discount + 1
+
+
 class QNet(EpsilonGreedyLearner):
     """The learner of :class:`QNetConfig`. One net serves both seats: it sees the mover's stones as
     its own.
@@ -117,54 +161,65 @@ class QNet(EpsilonGreedyLearner):
     """
 
     stored = ("net", "replay", "epsilon")
+    config: QNetConfig
 
     def __init__(self, config: QNetConfig, game: AnyGame, rng: np.random.Generator) -> None:
         super().__init__(config, game, config.backup)
         self._permutations = symmetries(game, config.symmetries)
         self._inverses = inverse(self._permutations)
-        width = 2 * game.cells + 3
+        self._columns = Columns.on_board(game.cells)
+        width = self._columns.width
         check_memory(4 * width * config.buffer_size, f"buffer_size={config.buffer_size:,}")
-        initial, draws = rng.spawn(2)
-        shapes = layer_shapes((2 * game.cells, config.hidden, game.cells)).items()
-        weights = glorot(
-            dict(sorted(shapes, key=lambda shape: -len(shape[1]))), initial
-        )  # biases draw last
-        rates = config.learning_rate, config.learning_rate_decay
-        self.net = net = TFNet(config.name, weights, ACTIVATIONS, *rates, config.optimizer)
+        initial_rng, replay_rng = rng.spawn(2)
+        shapes = layer_shapes((2 * game.cells, config.hidden, game.cells))
+        # weights are drawn before biases
+        by_rank = sorted(shapes.items(), key=lambda shape: -len(shape[1]))
+        self.net = net = TFNet(
+            config.name,
+            glorot(dict(by_rank), initial_rng),
+            ACTIVATIONS,
+            config.learning_rate,
+            config.learning_rate_decay,
+            config.optimizer,
+        )
         self._q = net.compile(
             lambda obs: net.outputs(net.planes(obs, 2)), ((None, game.cells), "int8")
         )
         self._update = net.compile(self._step, ((None, width), "float32"), ((1,), "float32"))
-        self.replay = ReplayBuffer(config.buffer_size, width, draws) if config.buffer_size else None
+        self.replay: ReplayBuffer | None = None
+        if config.buffer_size:
+            self.replay = ReplayBuffer(config.buffer_size, width, replay_rng)
 
     def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        stones_action_others = [2 * self.game.cells, 1, 2]
-        minimum = np.repeat([0, 0, -1], stones_action_others)
-        maximum = np.repeat([2, self.game.cells - 1, 1], stones_action_others)
+        columns = self._columns
+        minimum = np.zeros(columns.width)
+        minimum[[columns.reward, columns.discount]] = -1
+        maximum = np.ones(columns.width)
+        maximum[columns.obs] = maximum[columns.next_obs] = 2
+        maximum[columns.action] = self.game.cells - 1
         return {**super().limits(), "replay.rows": (minimum, maximum)}
 
-    def _step(self, batch: Any, rates: Any) -> Any:
+    def _step(self, batch: Tensor, rates: Tensor) -> Tensor:
         """Make a step on the mean of (td_target - Q(s, a))^2 over all decisions and their
         symmetries.
 
-        ``batch`` is one array, because every argument takes time: float32[B, 2 * cells + 3], the
-        boards before the move and at the next turn, own stones first, the action, the reward, and
-        gamma with the sign of the next mover (0 where the game is over). Returns the mean before
-        the step.
+        ``batch`` float32[B, width] has the :class:`Columns`. Returns the mean before the step.
         """
         net = self.net
         tf = self.net.tf
         cells = self.game.cells
-        obs, next_obs, numbers = tf.split(batch, [cells, cells, 3], axis=1)
-        action = tf.cast(numbers[:, 0], tf.int32)
-        reward = numbers[:, 1]
-        discount = numbers[:, 2]
+        columns = self._columns
+        obs = batch[:, columns.obs]
+        next_obs = batch[:, columns.next_obs]
+        action = tf.cast(batch[:, columns.action], tf.int32)
+        reward = batch[:, columns.reward]
+        discount = batch[:, columns.discount]
 
         next_q = net.outputs(net.planes(next_obs, 2))
-        next_value = tf.reduce_max(
-            tf.where(net.legal_moves(self.game, next_obs), next_q, -math.inf), axis=1
-        )
+        is_legal = net.legal_moves(self.game, next_obs)
+        next_value = tf.reduce_max(tf.where(is_legal, next_q, -math.inf), axis=1)
+        # after the end no move need be legal: then next_value is -inf, and 0 * -inf is NaN
         td_target = reward + tf.where(discount == 0, 0.0, discount * next_value)
 
         if len(self._permutations) > 1:
@@ -172,7 +227,7 @@ class QNet(EpsilonGreedyLearner):
             action = tf.reshape(tf.gather(self._inverses.T, action), (-1,))
             td_target = tf.repeat(td_target, len(self._permutations))
 
-        def loss() -> tuple[Any]:
+        def loss() -> tuple[Tensor]:
             q = tf.reduce_sum(net.outputs(net.planes(obs, 2)) * tf.one_hot(action, cells), axis=1)
             error = q - td_target
             return (tf.reduce_sum(error * (error / tf.cast(tf.size(error), tf.float32))),)
@@ -185,16 +240,19 @@ class QNet(EpsilonGreedyLearner):
         """
         config = self.config
         batch = transition.own_first(self.config.rewards)
-        numbers = np.stack([batch.action, batch.reward, batch.discount * config.gamma], axis=1)
-        rows = np.concatenate(
-            [batch.boards.cells, batch.next_boards.cells, numbers], axis=1, dtype=np.float32
-        )
+        columns = self._columns
+        rows = np.empty((len(batch.action), columns.width), np.float32)
+        rows[:, columns.obs] = batch.boards.cells
+        rows[:, columns.next_obs] = batch.next_boards.cells
+        rows[:, columns.action] = batch.action
+        rows[:, columns.reward] = batch.reward
+        rows[:, columns.discount] = batch.discount * config.gamma
         if self.replay is not None:
             self.replay.add(rows)
         loss = 0.0
         for _ in range(config.gradient_steps):
-            drawn = rows if self.replay is None else self.replay.draw(config.batch_size)
-            loss += float(self._update(drawn, self.net.next_rates())) / config.gradient_steps
+            minibatch = rows if self.replay is None else self.replay.draw(config.batch_size)
+            loss += float(self._update(minibatch, self.net.next_rates())) / config.gradient_steps
         return {"loss": loss, "epsilon": float(self.epsilon[0]), "updates": float(self.net.updates)}
 
     def values_to_explore(self, boards: Boards, is_random: BoolArray) -> Float64Array:
@@ -243,8 +301,8 @@ class ReplayBuffer(Stored):
 
     def add(self, rows: Float32Array) -> None:
         """Add decisions float32[B, width], replacing the oldest."""
-        self.rows[(self.added + np.arange(len(rows))) % len(self.rows)] = rows
         self.added += len(rows)
+        self.rows[ring_slots(int(self.added[0]), len(rows), len(self.rows))] = rows
 
     def draw(self, count: int) -> Float32Array:
         """Draw ``count`` decisions."""

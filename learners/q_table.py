@@ -20,7 +20,7 @@ each action has a slot of its own there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -28,6 +28,7 @@ from msgspec import Meta
 from learners.base import (
     MAX_COUNT,
     MAX_NUMBER,
+    AnyArray,
     Arrays,
     ArraySpec,
     Backup,
@@ -45,6 +46,7 @@ from ttt_envs.core.jit import (
     inlined,
     int64,
     kernel,
+    pasted,
 )
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
@@ -62,6 +64,50 @@ part
 """
 NUM_RATES = 4096
 """number of learning rates that are tabulated"""
+
+
+class KeyFormat(NamedTuple):
+    """What a word of a key holds."""
+
+    cells: int
+    """the number of cells of a word"""
+    num_moves: int
+    """moves are below this number; the digits of the cells begin there"""
+
+
+ONE_WORD = KeyFormat(36, 64)
+SEVERAL_WORDS = KeyFormat(34, 512)
+
+
+def key_format(game: AnyGame) -> KeyFormat:
+    """Return the format of the keys of a game."""
+    return ONE_WORD if game.cells <= ONE_WORD.cells else SEVERAL_WORDS
+
+
+def key_weights(
+    game: AnyGame, which: Symmetries, afterstates: bool
+) -> tuple[UInt64Array, UInt64Array]:
+    """Return the weights of stones and of moves, both uint64[symmetries, words, cells].
+
+    Under each symmetry a key is the sum over the cells of stone * weight, and the weight of the
+    move: that of a stone on a cell is ``num_moves * 3 ** s(cell)``, in the word of s(cell); that of
+    a move is s(action) + 1, or for ``afterstates`` that of the stone that it puts, plus 1.
+    """
+    format_ = key_format(game)
+    images = inverse(symmetries(game, which))
+    powers = np.uint64(3) ** (images % format_.cells).astype(np.uint64)
+    num_words = -(-game.cells // format_.cells)
+    stones = np.zeros((len(images), num_words, game.cells), np.uint64)
+    for word in range(num_words):
+        is_in_word = images // format_.cells == word
+        stones[:, word] = np.where(is_in_word, np.uint64(format_.num_moves) * powers, np.uint64(0))
+    if afterstates:
+        moves = stones.copy()
+        moves[:, 0] += np.uint64(1)
+    else:
+        moves = np.zeros_like(stones)
+        moves[:, 0] = images + 1
+    return stones, moves
 
 
 class Memory(NamedTuple):
@@ -82,7 +128,7 @@ class Memory(NamedTuple):
     move_bits: np.uint64
     """the bits of a key that hold the move, if actions share a slot, else 0"""
     stone_weights: UInt64Array
-    """uint64[symmetries, words, cells]"""
+    """uint64[symmetries, words, cells], see :func:`key_weights`"""
     move_weights: UInt64Array
     """uint64[symmetries, words, cells]"""
     words: tuple[int, ...]
@@ -91,11 +137,11 @@ class Memory(NamedTuple):
     """scratch, uint64[words]: the sums over the stones of a board"""
     action_keys: UInt64Array
     """scratch, uint64[cells, words]: the keys of the actions on a board"""
-    q: Float64Array
+    scratch_q: Float64Array
     """scratch, float64[cells]: the values of the actions on a board"""
 
 
-class Table(Stored):
+class QTable(Stored):
     """A table that grows.
 
     Args:
@@ -115,41 +161,43 @@ class Table(Stored):
         self.game = game
         self.initial = initial
         self.max_bytes = max_bytes
-        images = inverse(symmetries(game, which))
-        cells_per_word, unit = (36, 64) if game.cells <= 36 else (34, 512)
-        words = -(-game.cells // cells_per_word)
-        digit = np.uint64(unit) * np.uint64(3) ** (images % cells_per_word).astype(np.uint64)
-        in_word = images[:, None] // cells_per_word == np.arange(words)[:, None]
-        stones = np.where(in_word, digit[:, None], np.uint64(0))
-        moves = stones.copy() if afterstates else np.zeros_like(stones)
-        moves[:, 0] += np.uint64(1) if afterstates else (images + 1).astype(np.uint64)
-        scratch = (
-            np.zeros(words, np.uint64),
-            np.zeros((game.cells, words), np.uint64),
-            np.zeros(game.cells),
-        )
         share_slot = game.cells <= MAX_CELLS_PER_SLOT and not afterstates
-        self._columns, move_bits = (
-            (1 + game.cells, np.uint64(unit - 1)) if share_slot else (1, np.uint64(0))
+        self._columns = 1 + game.cells if share_slot else 1
+        stone_weights, move_weights = key_weights(game, which, afterstates)
+        num_words = stone_weights.shape[1]
+        no_keys = np.zeros((0, num_words), np.uint64)
+        no_values = np.zeros(0)
+        no_counts = np.zeros(0, np.int64)
+        self.memory = Memory(
+            keys=no_keys,
+            values=no_values,
+            counts=no_counts,
+            size=np.zeros(2, np.int64),
+            move_bits=np.uint64(key_format(game).num_moves - 1 if share_slot else 0),
+            stone_weights=stone_weights,
+            move_weights=move_weights,
+            words=(0,) * num_words,
+            sums=np.zeros(num_words, np.uint64),
+            action_keys=np.zeros((game.cells, num_words), np.uint64),
+            scratch_q=np.zeros(game.cells),
         )
-        self._constants: tuple[Any, ...] = move_bits, stones, moves, (0,) * words, *scratch
-        self._fill(np.zeros((0, words), np.uint64), np.zeros(0), np.zeros(0, np.int64), 1)
+        self._fill(no_keys, no_values, no_counts, 1)
 
     @property
     def size(self) -> int:
         """Number of entries."""
         return int(self.memory.size[1])
 
-    def reserve(self, more: int) -> None:
+    def reserve(self, num_new: int) -> None:
         """Make room for this number of new entries, so that at most half of the slots are in use.
 
         Raises:
             MemoryError: the table would grow beyond its limit.
         """
-        needed = 2 * (int(self.memory.size[0]) + more)
-        if needed <= len(self.memory.keys):
+        min_slots = 2 * (int(self.memory.size[0]) + num_new)
+        if min_slots <= len(self.memory.keys):
             return
-        slots = 1 << (needed - 1).bit_length()
+        slots = 1 << (min_slots - 1).bit_length()
         entries = self._entries()
         slot_bytes = 8 * (len(self.memory.words) + 2 * self._columns)
         if slots * slot_bytes > self.max_bytes:
@@ -160,29 +208,31 @@ class Table(Stored):
             raise MemoryError(
                 f"the table holds {size}: give more with memory=, or learn with a net"
             )
-        self._fill(*entries, 2 * slots if 2 * slots * slot_bytes <= self.max_bytes else slots)
+        if 2 * slots * slot_bytes <= self.max_bytes:
+            slots *= 2
+        self._fill(*entries, slots)
 
     def _fill(
         self, keys: UInt64Array, values: Float64Array, counts: Int64Array, slots: int
     ) -> None:
         """Allocate so many slots, and insert entries with different keys."""
-        words = keys.shape[1]
         shape = slots, self._columns
-        arrays = (
-            np.zeros((slots, words), np.uint64),
-            np.full(shape, self.initial),
-            np.zeros(shape, np.int64),
+        self.memory = self.memory._replace(
+            keys=np.zeros((slots, keys.shape[1]), np.uint64),
+            values=np.full(shape, self.initial),
+            counts=np.zeros(shape, np.int64),
+            size=np.array([0, len(keys)]),
         )
-        self.memory = Memory(*arrays, np.array([0, len(keys)]), *self._constants)
         insert_all(keys, values, counts, self.memory)
 
     def _entries(self) -> tuple[UInt64Array, Float64Array, Int64Array]:
-        places = slots, moves = self.memory.counts.nonzero()
-        keys = self.memory.keys[slots]
-        keys[:, 0] -= self.memory.move_bits - moves.astype(np.uint64)
-        return keys, self.memory.values[places], self.memory.counts[places]
+        memory = self.memory
+        slots, moves = memory.counts.nonzero()
+        keys = memory.keys[slots]
+        keys[:, 0] -= memory.move_bits - moves.astype(np.uint64)
+        return keys, memory.values[slots, moves], memory.counts[slots, moves]
 
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+    def to_arrays(self) -> dict[str, AnyArray]:
         """Return an empty board, and the entries by ascending keys, so that equal tables have equal
         arrays.
         """
@@ -290,7 +340,7 @@ class TabularLearner(EpsilonGreedyLearner):
     ) -> None:
         super().__init__(config, game, backup)
         draw = 0.5 if config.rewards == "report" else 0.0
-        self.table = Table(game, config.symmetries, afterstates, draw, int(config.memory * 2**30))
+        self.table = QTable(game, config.symmetries, afterstates, draw, int(config.memory * 2**30))
         self._parameters = visible(game).parameters
 
     def values_to_explore(self, boards: Boards, is_random: BoolArray) -> Float64Array:
@@ -322,14 +372,25 @@ def write_keys(obs: Int8Array, first: int, stop: int, table: Memory) -> None:
                 total += np.uint64(obs[cell]) * table.stone_weights[s, w, cell]
             table.sums[w] = total
         for action in range(np.uint64(first), np.uint64(stop)):
-            is_less = False
-            for w in range(len(table.words) - 1, -1, -1):
-                word = table.sums[w] + table.move_weights[s, w, action]
-                least = table.action_keys[action, w]
-                is_less = (s == 0) | (word < least) | (word == least) & is_less
+            is_next = (s == 0) | is_smaller(s, action, table)
             for w in range(len(table.words)):
                 word = table.sums[w] + table.move_weights[s, w, action]
-                table.action_keys[action, w] = word if is_less else table.action_keys[action, w]
+                table.action_keys[action, w] = word if is_next else table.action_keys[action, w]
+
+
+@pasted
+def is_smaller(s: int, action: int, table: Memory) -> bool:
+    """Return whether the key of an action under a symmetry is below ``table.action_keys[action]``.
+
+    The keys are compared as numbers of several words, from the last word, the least significant, to
+    the first.
+    """
+    is_less = False
+    for w in range(len(table.words) - 1, -1, -1):
+        word = table.sums[w] + table.move_weights[s, w, action]
+        smallest_word = table.action_keys[action, w]
+        is_less = (word < smallest_word) | (word == smallest_word) & is_less
+    return is_less
 
 
 @inlined
@@ -342,10 +403,10 @@ def set_key(obs: Int8Array, action: int, table: Memory) -> None:
 def find(key: UInt64Array, table: Memory) -> int:
     """Return the slot of a key uint64[words], or the free slot where it belongs."""
     last = len(table.keys) - 1
-    mixed = (key[0] >> np.uint64(6)) * HASH_FACTOR
+    digest = (key[0] >> np.uint64(6)) * HASH_FACTOR
     for w in range(1, len(table.words)):
-        mixed = (mixed ^ key[w]) * HASH_FACTOR
-    slot = int64((mixed >> np.uint64(32)) + (key[0] | table.move_bits) % np.uint64(64)) & last
+        digest = (digest ^ key[w]) * HASH_FACTOR
+    slot = int64((digest >> np.uint64(32)) + (key[0] | table.move_bits) % np.uint64(64)) & last
     while is_stop(key, slot, table) == 0:
         slot = (slot + PROBE_STEP) & last
     return slot
@@ -398,24 +459,24 @@ def value_of(obs: Int8Array, action: int, table: Memory) -> float:
     return value
 
 
-@inlined
-def learn(
-    key: UInt64Array, target: float, rates: Float64Array, power: float, table: Memory
-) -> float:
-    """Move the value of a key uint64[words] towards a target: Q += alpha * (target - Q). Return the
-    error before.
-
-    The learning rate alpha of the n-th update of an entry is that of :func:`learning_rates`.
+@pasted
+def count_update(key: UInt64Array, table: Memory) -> tuple[int, np.uint64]:
+    """Count an update of a key uint64[words]; return the slot and the move of its entry, which is
+    new if there is none.
     """
     slot = insert(key, table)
     move = key[0] & table.move_bits
-    table.size[1] += table.counts[slot, move] == 0
+    is_new_entry = table.counts[slot, move] == 0
+    table.size[1] += is_new_entry
     table.counts[slot, move] += 1
-    n = table.counts[slot, move]
-    alpha = rates[n] if n < len(rates) else rates[1] * float(n) ** -power
-    error: float = target - table.values[slot, move]
-    table.values[slot, move] += alpha * error
-    return error
+    return slot, move
+
+
+@pasted
+def learning_rate(n: int, rates: Float64Array, power: float) -> float:
+    """Return the learning rate of the n-th update of an entry, as :func:`learning_rates`."""
+    rate: float = rates[n] if n < len(rates) else rates[1] * float(n) ** -power
+    return rate
 
 
 @inlined

@@ -9,19 +9,25 @@ it is trusted.
 from __future__ import annotations
 
 import copy
-import inspect
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from msgspec import Meta
 
-from learners.base import Arrays, ArraySpec, Checkpointable, GreedyPolicy, discounts
+from learners.base import (
+    AnyArray,
+    Arrays,
+    ArraySpec,
+    Checkpointable,
+    GreedyPolicy,
+    discounts,
+)
 from learners.config import (
     Fraction,
     Layers,
@@ -45,7 +51,7 @@ from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.agents.softmax_table import softmax
 from ttt_envs.agents.specs import TRUST, Named, load_object, trusted
 from ttt_envs.core.checks import Refusal, name_place
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import Float32Array, Float64Array
 from ttt_envs.core.packages import avoid_triton_crash, hide_native_log, install_command
 from ttt_envs.envs.config import SELF, SeatChoice, Symmetry, game_keywords
 from ttt_envs.game.actions import num_actions
@@ -53,8 +59,43 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import HIDING, AnyGame
 
+Tensor: TypeAlias = Any
+"""A tensor of torch, whose types are not needed where it is not installed."""
+
 # --------------------------------------------------------------------------------------------------
 # Packages, and their global state
+
+
+class GlobalState(NamedTuple):
+    """The states of the three random generators of the process, and the number of torch's
+    threads.
+    """
+
+    python: tuple[object, ...]
+    numpy: Any
+    torch: Tensor
+    num_threads: int
+
+    @classmethod
+    def current(cls) -> GlobalState:
+        """Return the present state."""
+        import torch
+
+        return cls(
+            python=random.getstate(),
+            numpy=np.random.get_state(),  # noqa: NPY002  # Stable-Baselines3 draws from it
+            torch=torch.get_rng_state(),
+            num_threads=torch.get_num_threads(),
+        )
+
+    def restore(self) -> None:
+        """Make it the present state."""
+        import torch
+
+        random.setstate(self.python)
+        np.random.set_state(self.numpy)  # noqa: NPY002
+        torch.set_rng_state(self.torch)
+        torch.set_num_threads(self.num_threads)
 
 
 class RandomState:
@@ -66,27 +107,21 @@ class RandomState:
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self._states: list[Any] = [None, None, None, threads]
+        self._threads = threads
+        self._own: GlobalState | None = None
 
-    def _exchange(self, *_: object) -> None:
-        """Exchange the states of three generators and the number of threads for the stored ones
-        that are not None.
-        """
+    def __enter__(self) -> None:
         import torch
 
-        kinds = [
-            (random, "state"),
-            (np.random, "_state"),
-            (torch, "_rng_state"),
-            (torch, "_num_threads"),
-        ]
-        states = self._states
-        self._states = [getattr(module, f"get{name}")() for module, name in kinds]
-        for (module, name), state in zip(kinds, states, strict=True):
-            if state is not None:
-                getattr(module, f"set{name}")(state)
+        self._others = GlobalState.current()
+        if self._own is not None:
+            self._own.restore()
+        elif self._threads is not None:
+            torch.set_num_threads(self._threads)
 
-    __enter__ = __exit__ = _exchange
+    def __exit__(self, *_: object) -> None:
+        self._own = GlobalState.current()
+        self._others.restore()
 
 
 def load_algorithm(owner: str, path: str) -> Any:
@@ -97,7 +132,8 @@ def load_algorithm(owner: str, path: str) -> Any:
     """
     avoid_triton_crash()
     try:
-        import torch  # noqa: F401  # before TensorFlow, which Stable-Baselines3 imports if it is installed
+        # before TensorFlow, which Stable-Baselines3 imports if it is installed
+        import torch  # noqa: F401
 
         with hide_native_log():
             return load_object(path)
@@ -115,7 +151,13 @@ def load_algorithm(owner: str, path: str) -> Any:
 # opponent's turn.
 
 
-def sign_buffer(games: Any, buffer: Any) -> Any:
+class SignedGames(Protocol):
+    """Games that know the sign of the next mover."""
+
+    discount: Float32Array
+
+
+def sign_buffer(games: SignedGames, buffer: Any) -> Any:
     """Turn a new buffer into one for self-play, and return it.
 
     The attribute ``discount`` float32[B] of ``games`` describes the last step as in
@@ -124,24 +166,37 @@ def sign_buffer(games: Any, buffer: Any) -> Any:
     """
     from stable_baselines3.common.buffers import ReplayBuffer
 
+    # the class is known at run time only: type checkers refuse it as a base class
     kind: Any = type(buffer)
 
-    class SignedReplay(kind):  # type: ignore[misc]
+    class SignedReplay(kind):  # type: ignore[misc]  # see kind
         def add(
-            self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: Any
+            self,
+            obs: AnyArray,
+            next_obs: AnyArray,
+            action: AnyArray,
+            reward: AnyArray,
+            done: AnyArray,
+            infos: list[dict[str, object]],
         ) -> None:
             super().add(obs, next_obs, action, reward, 1 - games.discount, infos)
 
-    class SignedRollout(kind):  # type: ignore[misc]
-        before = games.discount
+    class SignedRollout(kind):  # type: ignore[misc]  # see kind
+        last_discount = games.discount
 
         def add(
-            self, obs: Any, action: Any, reward: Any, episode_start: Any, *rest: Any, **masks: Any
+            self,
+            obs: AnyArray,
+            action: AnyArray,
+            reward: AnyArray,
+            episode_start: AnyArray,
+            *values: Tensor,
+            **masks: AnyArray,
         ) -> None:
-            super().add(obs, action, reward, 1 - self.before, *rest, **masks)
-            self.before = games.discount
+            super().add(obs, action, reward, 1 - self.last_discount, *values, **masks)
+            self.last_discount = games.discount
 
-        def compute_returns_and_advantage(self, last_values: Any, dones: Any) -> None:
+        def compute_returns_and_advantage(self, last_values: Tensor, dones: AnyArray) -> None:
             super().compute_returns_and_advantage(last_values, 1 - games.discount)
 
     buffer.__class__ = SignedReplay if isinstance(buffer, ReplayBuffer) else SignedRollout
@@ -180,9 +235,10 @@ class SB3Net(Checkpointable):
         self.game = game
         self.stochastic = getattr(config, "stochastic", False)
         self._arrays: Arrays = {}
-        self._layers: list[list[Dense]] = []  # shared with the actor
+        # shared with the actor
+        self._layers: list[list[Dense]] = []
 
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+    def to_arrays(self) -> dict[str, AnyArray]:
         """Return the arrays."""
         return dict(self._arrays)
 
@@ -190,10 +246,8 @@ class SB3Net(Checkpointable):
         """See :class:`~learners.base.Stored`; :meth:`from_arrays` compares the shapes of those that
         it uses.
         """
-        return {
-            name: spec._replace(dtype=np.dtype(np.float32))
-            for name, spec in net_specs(arrays).items()
-        }
+        float32 = np.dtype(np.float32)
+        return {name: spec._replace(dtype=float32) for name, spec in net_specs(arrays).items()}
 
     def from_arrays(self, arrays: Arrays) -> None:
         """Replace the arrays.
@@ -201,30 +255,36 @@ class SB3Net(Checkpointable):
         Raises:
             ValueError: they are not of these layers.
         """
-        config = self.config
+        num_outputs = (num_actions(self.game), 1)
         layers = []
-        for prefixes, outputs in zip(self.towers, (num_actions(self.game), 1), strict=False):
-            parts = [
-                array.astype(np.float64)
-                for name, array in arrays.items()
-                if name.startswith(prefixes)
-            ]
-            tower = [
-                Dense(w.T, bias, self.activation)
-                for w, bias in zip(parts[::2], parts[1::2], strict=True)
-            ]
-            shapes = list(pairwise((2 * self.game.cells, *config.hidden, outputs)))
-            if [layer.weights.shape + layer.bias.shape for layer in tower] != [
-                (*shape, shape[1]) for shape in shapes
-            ]:
-                needs = (
-                    f"{config.name} with hidden={config.hidden} needs layers of {shapes} for "
-                    f"{self.game}"
-                )
-                raise Refusal(f"{needs}, but these arrays are another game's or learner's")
-            layers.append([*tower[:-1], tower[-1]._replace(activation="linear")])
+        for prefixes, outputs in zip(self.towers, num_outputs, strict=False):
+            tower = {name: array for name, array in arrays.items() if name.startswith(prefixes)}
+            layers.append(self._build_layers(list(tower.values()), outputs))
         self._arrays = arrays
         self._layers[:] = layers
+
+    def _build_layers(self, arrays: Sequence[AnyArray], outputs: int) -> list[Dense]:
+        """Return the layers of a part of the net, from weights and biases in turn.
+
+        Raises:
+            ValueError: they are not of these layers.
+        """
+        config = self.config
+        shapes = list(pairwise((2 * self.game.cells, *config.hidden, outputs)))
+        layers = [
+            Dense(w.T.astype(np.float64), bias.astype(np.float64), self.activation)
+            for w, bias in zip(arrays[::2], arrays[1::2], strict=True)
+        ]
+        if [(*layer.weights.shape, *layer.bias.shape) for layer in layers] != [
+            (inputs, width, width) for inputs, width in shapes
+        ]:
+            needs = (
+                f"{config.name} with hidden={config.hidden} needs layers of {shapes} for "
+                f"{self.game}"
+            )
+            raise Refusal(f"{needs}, but these arrays are another game's or learner's")
+        layers[-1] = layers[-1]._replace(activation="linear")
+        return layers
 
     def outputs(self, boards: Boards, tower: int = 0) -> Float64Array:
         """Return float64[B, outputs] of a part of the net for ``observation="flat"``."""
@@ -304,9 +364,13 @@ class SB3Config(LearnerConfig):
     same learner
     """
 
-    def arguments(self, batch: int) -> tuple[int, dict[str, Any]]:
-        """Return the number of positions between updates of ``batch`` parallel games, and those
-        arguments of the algorithm that are not settings.
+    def steps_per_update(self, batch: int) -> int:
+        """Return the number of steps of ``batch`` parallel games between updates."""
+        raise NotImplementedError
+
+    def algorithm_arguments(self, batch: int) -> dict[str, object]:
+        """Return the arguments of the algorithm for ``batch`` parallel games, without those that
+        all three share.
         """
         raise NotImplementedError
 
@@ -335,44 +399,45 @@ class SB3Training(TrainingLoop):
         if self._self_play:
             check_opposite_values(learner.game, "choose a policy as opponent")
         buffer_size = getattr(config, "buffer_size", 0)
-        check_memory(
-            (4 * learner.game.cells + 20) * buffer_size, f"buffer_size={buffer_size:,}"
-        )  # as in its buffer
+        # of a position in the buffer of Stable-Baselines3
+        num_bytes = 4 * learner.game.cells + 20
+        check_memory(num_bytes * buffer_size, f"buffer_size={buffer_size:,}")
         algorithm = load_algorithm(config.name, config.algorithm)
         from stable_baselines3.common.logger import Logger
 
         from ttt_envs.sb3 import make_vec_env
 
-        rules: Any = {
-            "symmetry": config.symmetry,
-            "illegal_action": getattr(config, "illegal_action", "raise"),
-        }
-        rules |= {**game_keywords(learner.game), "opponent": opponent, "seat": seat}
-        env = make_vec_env(n_envs=self.batch, dtype="int8", **rules)
-        self._positions, arguments = config.arguments(self.batch)
-        rate = config.learning_rate
-        parameters = inspect.signature(algorithm).parameters
-        arguments = {
-            **{name: value for name, value in vars(config).items() if name in parameters},
-            **arguments,
-        }
-        arguments["learning_rate"] = (
-            (lambda remaining: rate * remaining) if config.anneal_lr else rate
+        env = make_vec_env(
+            n_envs=self.batch,
+            dtype="int8",
+            symmetry=config.symmetry,
+            illegal_action=getattr(config, "illegal_action", "raise"),
+            opponent=opponent,
+            seat=seat,
+            **game_keywords(learner.game),
         )
-        arguments |= {"policy_kwargs": {"net_arch": list(config.hidden)}, "device": "cpu"}
-        initial = int(make_seeds(seed, SPAWN_INITIAL).generate_state(1)[0])
+        self._positions = config.steps_per_update(self.batch) * self.batch
+        rate = config.learning_rate
+        schedule = (lambda remaining: rate * remaining) if config.anneal_lr else rate
         self._random_state = RandomState(config.threads)
         with self._random_state:
-            self.model = model = algorithm("MlpPolicy", env, seed=initial, **arguments)
-        env._seeds = (
-            make_seeds(seed, SPAWN_EXPLORATION).generate_state(self.batch, np.uint64).tolist()
-        )  # not model's
-        model.set_logger(
-            Logger(folder=None, output_formats=[])
-        )  # the default logger would make a folder
-        model._update_current_progress_remaining = (
-            self._update_remaining
-        )  # by games, not by positions
+            self.model = model = algorithm(
+                "MlpPolicy",
+                env,
+                seed=int(make_seeds(seed, SPAWN_INITIAL).generate_state(1)[0]),
+                learning_rate=schedule,
+                gamma=config.gamma,
+                policy_kwargs={"net_arch": list(config.hidden)},
+                device="cpu",
+                **config.algorithm_arguments(self.batch),
+            )
+        # the games have seeds of their own, not those of the model
+        game_seeds = make_seeds(seed, SPAWN_EXPLORATION).generate_state(self.batch, np.uint64)
+        env._seeds = game_seeds.tolist()
+        # the default logger would make a folder
+        model.set_logger(Logger(folder=None, output_formats=[]))
+        # by games, not by positions
+        model._update_current_progress_remaining = self._update_remaining
         self.discount = np.ones(self.batch, np.float32)
         if self._self_play:
             sign_buffer(self, getattr(model, "rollout_buffer", None) or model.replay_buffer)
@@ -395,11 +460,11 @@ class SB3Training(TrainingLoop):
                 self._positions, self.count, reset_num_timesteps=False, log_interval=None
             )
         self.steps = self.model.num_timesteps
-        values = {
-            key.partition("/")[2]: float(value)
-            for key, value in self.model.logger.name_to_value.items()
-        }
-        self.logged = {name: value for name, value in values.items() if math.isfinite(value)}
+        metrics = {}
+        for key, value in self.model.logger.name_to_value.items():
+            if math.isfinite(value):
+                metrics[key.partition("/")[2]] = float(value)
+        self.logged = metrics
         self._store()
 
     def count(self, step: Mapping[str, Any], _: object) -> bool:
@@ -409,9 +474,8 @@ class SB3Training(TrainingLoop):
         over = step["dones"]
         rewards = step["rewards"].astype(np.float64)
         if self._self_play:
-            mover, seat = (
-                np.array([info[name] for info in step["infos"]]) for name in ("mover", "seat")
-            )
+            mover = np.array([info["mover"] for info in step["infos"]])
+            seat = np.array([info["seat"] for info in step["infos"]])
             rewards = np.where(seat == 1, -rewards, rewards)
             self.discount = discounts(over, seat, mover)
         self.done.count(rewards[over])
@@ -419,10 +483,8 @@ class SB3Training(TrainingLoop):
 
     def _store(self) -> None:
         """Hand the weights to the learner."""
-        arrays = {
-            name: tensor.detach().numpy().copy()
-            for name, tensor in self.model.policy.state_dict().items()
-        }
+        tensors = self.model.policy.state_dict()
+        arrays = {name: tensor.detach().numpy().copy() for name, tensor in tensors.items()}
         if not all(np.isfinite(array).all() for array in arrays.values()):
             raise Refusal(
                 f"{self.learner} diverged after {self.done.games} games: choose a smaller "
@@ -461,11 +523,24 @@ class DQNConfig(SB3Config):
     exploration_fraction: Rate = 0.5
     """share of the training over which the probability decays linearly, above 0 and at most 1"""
 
-    def arguments(self, batch: int) -> tuple[int, dict[str, Any]]:
-        """See :meth:`SB3Config.arguments`."""
-        steps = max(1, self.positions_per_update // batch)
-        updates = max(1, round(steps * batch / self.positions_per_update))
-        return steps * batch, {"train_freq": steps, "gradient_steps": updates}
+    def steps_per_update(self, batch: int) -> int:
+        """See :class:`SB3Config`."""
+        return max(1, self.positions_per_update // batch)
+
+    def algorithm_arguments(self, batch: int) -> dict[str, object]:
+        """See :class:`SB3Config`."""
+        steps = self.steps_per_update(batch)
+        return {
+            "train_freq": steps,
+            "gradient_steps": max(1, round(steps * batch / self.positions_per_update)),
+            "batch_size": self.batch_size,
+            "buffer_size": self.buffer_size,
+            "learning_starts": self.learning_starts,
+            "target_update_interval": self.target_update_interval,
+            "exploration_initial_eps": self.exploration_initial_eps,
+            "exploration_final_eps": self.exploration_final_eps,
+            "exploration_fraction": self.exploration_fraction,
+        }
 
 
 @dataclass(frozen=True)
@@ -475,7 +550,7 @@ class MaskablePPOConfig(SB3Config):
     name: ClassVar[str] = "sb3-maskable-ppo"
     algorithm: ClassVar[str] = "sb3_contrib:MaskablePPO"
     net: ClassVar[type[SB3Net]] = SB3ActorCritic
-    self_play: ClassVar[Mapping[str, Any]] = {
+    self_play: ClassVar[Mapping[str, object]] = {
         "hidden": (64, 64),
         "rollout": 4_096,
         "batch_size": 512,
@@ -505,15 +580,25 @@ class MaskablePPOConfig(SB3Config):
     vf_coef: NonNegative = 0.5
     """value loss coefficient, 0 or more"""
 
-    def arguments(self, batch: int) -> tuple[int, dict[str, Any]]:
-        """See :meth:`SB3Config.arguments`."""
-        steps = max(2 if batch == 1 else 1, self.rollout // batch)
+    def steps_per_update(self, batch: int) -> int:
+        """See :class:`SB3Config`."""
+        return max(2 if batch == 1 else 1, self.rollout // batch)
+
+    def algorithm_arguments(self, batch: int) -> dict[str, object]:
+        """See :class:`SB3Config`."""
+        steps = self.steps_per_update(batch)
         total = steps * batch
         # a last minibatch of one position would have standard deviation 0
-        size = next(
-            size for size in range(min(self.batch_size, total), total + 1) if total % size == 0
-        )
-        return total, {"n_steps": steps, "batch_size": size}
+        sizes = range(min(self.batch_size, total), total + 1)
+        return {
+            "n_steps": steps,
+            "batch_size": next(size for size in sizes if total % size == 0),
+            "n_epochs": self.n_epochs,
+            "gae_lambda": self.gae_lambda,
+            "clip_range": self.clip_range,
+            "ent_coef": self.ent_coef,
+            "vf_coef": self.vf_coef,
+        }
 
 
 @dataclass(frozen=True)
@@ -557,8 +642,10 @@ class ZipPolicy(Named):
     """
 
     name: ClassVar[str] = "sb3"
-    colour_blind = plays_hidden = True
-    variants = ("gravity",)  # which shows by the number of actions
+    colour_blind = True
+    plays_hidden = True
+    # gravity shows by the number of actions
+    variants = ("gravity",)
     refusals: ClassVar = dict.fromkeys(
         ("overlines", "misere", "torus"), "a zip does not store the rules of its game"
     )
@@ -585,9 +672,8 @@ class ZipPolicy(Named):
     def model(self) -> Policy:
         """The model."""
         kind = load_algorithm(str(self), CONFIGS[self.algorithm].algorithm)
-        memory = (
-            {"buffer_size": 1} if self.algorithm == "dqn" else {}
-        )  # and not of a million positions
+        # a small buffer in place of one of a million positions
+        memory = {"buffer_size": 1} if self.algorithm == "dqn" else {}
         place = (
             f"{self.path} cannot be read as a zip of {kind.__name__}, is it there, and of this "
             "algorithm?"

@@ -10,13 +10,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import psutil
 
 from learners.base import (
     MAX_COUNT,
+    AnyArray,
     Arrays,
     ArraySpec,
     Checkpointable,
@@ -65,7 +66,7 @@ def dense_first(games: int) -> Marks:
     """Return geometric marks, dense at first, when learning is fastest: each 25% later, by at most
     a fiftieth of all games.
     """
-    return lambda marked: marked + max(1, min(marked // 4, games // 50))
+    return lambda mark: mark + max(1, min(mark // 4, games // 50))
 
 
 @dataclass
@@ -78,7 +79,7 @@ class Progress:
     draws: int = 0
     losses: int = 0
 
-    def count(self, results: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+    def count(self, results: Float64Array) -> None:
         """Add finished games with these rewards."""
         self.games += len(results)
         self.wins += int(np.count_nonzero(results > 0))
@@ -151,8 +152,8 @@ class TrainingLoop(Stored, ABC):
 
     @counts.setter
     def counts(self, counts: Int64Array) -> None:
-        self.marked, self.steps, *done = counts.tolist()
-        self.done = Progress(*done)
+        self.marked, self.steps, *progress = counts.tolist()
+        self.done = Progress(*progress)
 
     def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
@@ -178,35 +179,47 @@ class TrainingLoop(Stored, ABC):
         Returns:
             The progress.
         """
-        period = self.games + 1 if every is None else every
-        following = period if callable(period) else lambda marked: (marked // period + 1) * period
+        next_mark = _marks(self.games + 1 if every is None else every)
         continues = True
         while continues and self.running:
             self.step()
-            done = self.done
-            if self.is_log_point(following):
-                self.marked = done.games
-                measured = {
-                    **self.logged,
-                    "wins": done.wins,
-                    "draws": done.draws,
-                    "losses": done.losses,
-                }
-                if self.steps:
-                    measured["steps"] = self.steps
-                for callback in () if self.measured_at_end and self.running else callbacks:
-                    measured |= callback(done.games, self.learner)
+            if self.is_log_point(next_mark):
+                self.marked = self.done.games
+                metrics = self._measure(callbacks)
                 if log is not None:
-                    log(done.games, measured)
+                    log(self.done.games, metrics)
             if after_step is not None:
                 continues = after_step(self)
         return self.done
 
-    def is_log_point(self, following: Marks) -> bool:
+    def _measure(self, callbacks: Iterable[Callback]) -> dict[str, float]:
+        """Return what is logged at a mark."""
+        progress = self.done
+        metrics = {
+            **self.logged,
+            "wins": progress.wins,
+            "draws": progress.draws,
+            "losses": progress.losses,
+        }
+        if self.steps:
+            metrics["steps"] = self.steps
+        if not (self.measured_at_end and self.running):
+            for callback in callbacks:
+                metrics |= callback(progress.games, self.learner)
+        return metrics
+
+    def is_log_point(self, next_mark: Marks) -> bool:
         """Return whether to log after this step: it has reached a mark, or is the last."""
-        return self.done.games >= following(self.marked) or (
-            not self.running and self.done.games > self.marked
-        )
+        games = self.done.games
+        is_last = not self.running and games > self.marked
+        return is_last or games >= next_mark(self.marked)
+
+
+def _marks(every: int | Marks) -> Marks:
+    """Return the marks at multiples of a number of games, or those given."""
+    if callable(every):
+        return every
+    return lambda mark: (mark // every + 1) * every
 
 
 class Decisions(Stored):
@@ -227,7 +240,7 @@ class Decisions(Stored):
     def __init__(self, learner: Learner, games: int, rng: np.random.Generator) -> None:
         self.learner = learner
         self.rng = rng
-        self.logged: Mapping[str, Any] = {}
+        self.logged: Mapping[str, float] = {}
         self.num_seats = 1 if learner.backup == "negamax" else 2
         size = self.num_seats * games
         self.is_open = np.zeros(size, np.bool_)
@@ -262,7 +275,8 @@ class Decisions(Stored):
             self._close(index, no_rewards, boards)
             actions = self.learner.explore(boards, self.rng)
         self.is_open[index] = True
-        row = f"V{boards.cells.shape[1]}"  # a row as one number is written in a third of the time
+        # a row as one number is written in a third of the time
+        row = f"V{boards.cells.shape[1]}"
         self.boards.cells.view(row).put(index, boards.cells.view(row))
         self.boards.mover[index] = boards.mover
         self.action[index] = actions
@@ -309,10 +323,16 @@ class Decisions(Stored):
             discount = np.where(boards.mover == next_boards.mover, 1.0, -1.0)
         if actions is not None:
             next_action = actions[rows]
-        move = index // self.num_seats, boards, self.action[index]
-        self.logged = self.learner.update(
-            Transition(*move, rewards[rows], discount, next_boards, next_action)
+        transition = Transition(
+            game=index // self.num_seats,
+            boards=boards,
+            action=self.action[index],
+            reward=rewards[rows],
+            discount=discount,
+            next_boards=next_boards,
+            next_action=next_action,
         )
+        self.logged = self.learner.update(transition)
 
 
 def _take(boards: Boards, rows: Int64Array) -> Boards:
@@ -362,10 +382,10 @@ class Pool(Stored, Policy):
         """
         for number in range(max(self._snapshots, default=-1) + 1, last // self.every + 1):
             self._add(number, learner.state)
-        oldest = min(first, running) // self.every + 1 - self.size
-        self._snapshots = {
-            number: snapshot for number, snapshot in self._snapshots.items() if number >= oldest
-        }
+        first_number = min(first, running) // self.every + 1 - self.size
+        for number in [*self._snapshots]:
+            if number < first_number:
+                del self._snapshots[number]
 
     def _add(self, number: int, state: Arrays) -> None:
         self._snapshots[number] = self.build()
@@ -377,25 +397,27 @@ class Pool(Stored, Policy):
         """Return a move int64[B] in each of the games with these numbers."""
         u = uniforms(episode_keys, STREAM_POOL, np.zeros(len(games), np.int64))
         actions = np.empty(len(games), np.int64)
-        available = games // self.every + 1
-        chosen = available - 1 - (u * np.minimum(available, self.size)).astype(np.int64)
-        for number in np.unique(chosen).tolist():
-            rows = np.flatnonzero(chosen == number)
+        num_taken = games // self.every + 1
+        numbers = num_taken - 1 - (u * np.minimum(num_taken, self.size)).astype(np.int64)
+        for number in np.unique(numbers).tolist():
+            rows = np.flatnonzero(numbers == number)
             snapshot = self._snapshots[number]
             actions[rows] = act_in_episodes(
                 snapshot, boards.take(rows), episode_keys[rows], plies[rows]
             )
         return actions
 
-    def check(self, running: int, started: int) -> None:
+    def check(self, running: int, num_started: int) -> None:
         """Raise ValueError unless it has the snapshots that the games from ``running`` to
-        ``started`` - 1 may meet.
+        ``num_started`` - 1 may meet.
         """
-        newest = (started - 1) // self.every
-        needed = range(max(0, running // self.every + 1 - self.size), newest + 1)
-        if not {*needed} <= {*self._snapshots} or max(self._snapshots, default=-1) > newest:
+        first_number = max(0, running // self.every + 1 - self.size)
+        last_number = (num_started - 1) // self.every
+        numbers = range(first_number, last_number + 1)
+        is_ahead = max(self._snapshots, default=-1) > last_number
+        if is_ahead or not {*numbers} <= {*self._snapshots}:
             raise Refusal(
-                f"its pool needs the snapshots {list(needed)}, and has {list(self._snapshots)}"
+                f"its pool needs the snapshots {list(numbers)}, and has {list(self._snapshots)}"
             )
 
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
@@ -404,14 +426,13 @@ class Pool(Stored, Policy):
         specs = self.build().array_specs({})
         return {f"{number}.{name}": spec for number in numbers for name, spec in specs.items()}
 
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+    def to_arrays(self) -> dict[str, AnyArray]:
         """Return the arrays of all snapshots."""
-        parts = {number: snapshot.state for number, snapshot in self._snapshots.items()}
-        return {
-            f"{number}.{name}": array
-            for number, state in parts.items()
-            for name, array in state.items()
-        }
+        arrays = {}
+        for number, snapshot in self._snapshots.items():
+            for name, array in snapshot.state.items():
+                arrays[f"{number}.{name}"] = array
+        return arrays
 
     def from_arrays(self, arrays: Arrays) -> None:
         """Replace all snapshots."""
@@ -422,13 +443,8 @@ class Pool(Stored, Policy):
 
 def _snapshot_numbers(arrays: Arrays) -> list[int]:
     """Return the numbers of the snapshots whose arrays these are, in order."""
-    return sorted(
-        {
-            int(number)
-            for number in (name.partition(".")[0] for name in arrays)
-            if number.isdecimal()
-        }
-    )
+    words = {name.partition(".")[0] for name in arrays}
+    return sorted(int(word) for word in words if word.isdecimal())
 
 
 class Trainer(TrainingLoop):
@@ -456,7 +472,7 @@ class Trainer(TrainingLoop):
     def __init__(
         self,
         learner: Learner,
-        opponent: Any,
+        opponent: str | Policy,
         games: int,
         *,
         batch: int = 1,
@@ -480,7 +496,7 @@ class Trainer(TrainingLoop):
         self._begin(np.arange(count))
 
     @property
-    def board(self) -> dict[str, Any]:
+    def board(self) -> dict[str, AnyArray]:
         """The games' arrays by name."""
         state = clone_games(self._games, include_rng=True)
         setting = setting_of(self._games.config)
@@ -511,13 +527,13 @@ class Trainer(TrainingLoop):
                 numbers or positions.
         """
         super().from_arrays(arrays)
-        started = self.done.games + int(self.live.sum())
+        num_started = self.done.games + int(self.live.sum())
         in_progress = arrays["board.outcome"] == NOT_OVER
         numbers = self._games.column("episode", self.live)
         stones = np.count_nonzero(arrays["board.cells"], axis=1)
         if (
-            started > self.games
-            or not ((numbers >= 0) & (numbers < started)).all()
+            num_started > self.games
+            or not ((numbers >= 0) & (numbers < num_started)).all()
             or (self.live == must_be_reset(self._games)).any()
             or (in_progress & ~self.live).any()
             or (in_progress & (stones == self.learner.game.cells)).any()
@@ -525,7 +541,7 @@ class Trainer(TrainingLoop):
         ):
             raise Refusal("its games contradict their numbers, results or positions")
         if self.pool is not None:
-            self.pool.check(int(numbers.min(initial=started)), started)
+            self.pool.check(int(numbers.min(initial=num_started)), num_started)
         self._begin(np.flatnonzero(~self.live))
 
     def step(self) -> None:
@@ -536,23 +552,23 @@ class Trainer(TrainingLoop):
             self._actions[games] = cells_to_actions(self.learner.game, cells)
             self.steps += len(games)
         self._games.step(self._actions, self._output)
-        ended = (self.live & must_be_reset(self._games)).nonzero()[0]
-        if len(ended):
-            rewards = self._output["rewards"][ended]
-            seats = self._games.column("seat", ended)
-            self.decisions.end(ended, seats.astype(np.int8), rewards)
+        games = (self.live & must_be_reset(self._games)).nonzero()[0]
+        if len(games):
+            rewards = self._output["rewards"][games]
+            seats = self._games.column("seat", games)
+            self.decisions.end(games, seats.astype(np.int8), rewards)
             self.done.count(np.where(self._self_play & (seats == 1), -rewards, rewards))
-            self.live[ended] = False
-            self._begin(ended)
+            self.live[games] = False
+            self._begin(games)
         self.logged = {name: float(value) for name, value in self.decisions.logged.items()}
 
     def _begin(self, games: Int64Array) -> None:
         """Start the next games, while games remain."""
-        started = self.done.games + np.count_nonzero(self.live)
-        games = games[: self.games - started]
+        num_started = self.done.games + np.count_nonzero(self.live)
+        games = games[: self.games - num_started]
         if not len(games):
             return
-        numbers = started + np.arange(len(games))
+        numbers = num_started + np.arange(len(games))
         if self.pool is not None:
             running = int(self._games.column("episode", self.live).min(initial=numbers[0]))
             self.pool.begin(int(numbers[0]), int(numbers[-1]), running, self.learner)

@@ -22,6 +22,7 @@ from learners import config as types
 from learners.base import MAX_COUNT, MAX_NUMBER, Checkpointable, GreedyPolicy, Limits, concatenate
 from learners.mlp import (
     Activation,
+    Tensor,
     TFNet,
     dense_layers,
     forward,
@@ -118,12 +119,13 @@ class ValueNetConfig(types.LearnerConfig):
         """Return a net with random weights, as the report's: uniform in +-1 / sqrt(inputs), and so
         are biases.
         """
-        shapes = layer_shapes((3 * game.cells, *self.layers()[0], 1))
-        inputs = {name: np.float32(shapes[name.replace("bias", "weights")][0]) for name in shapes}
-        weights = {
-            name: rng.uniform(-1, 1, shape).astype(np.float32) / np.sqrt(inputs[name])
-            for name, shape in shapes.items()
-        }
+        hidden, _ = self.layers()
+        shapes = layer_shapes((3 * game.cells, *hidden, 1))
+        weights = {}
+        for name, shape in shapes.items():
+            num_inputs, _ = shapes[name.replace("bias", "weights")]
+            scale = np.sqrt(np.float32(num_inputs))
+            weights[name] = rng.uniform(-1, 1, shape).astype(np.float32) / scale
         return ValueNet(self, visible(game), weights, rng)
 
 
@@ -151,7 +153,8 @@ def make_teacher(spec: str, game: AnyGame) -> tuple[Scores, float, float]:
         ValueError: not a policy, or one that does not score moves.
     """
     policy: Any = make_policy(spec, game)
-    if hasattr(policy, "scores") and hasattr(policy, "depth"):  # a search: a win is worth its depth
+    # a search: a win is worth its depth
+    if hasattr(policy, "scores") and hasattr(policy, "depth"):
         return policy.scores, policy.depth + 1, policy.depth / (policy.depth + 1)
     if policy.action_values is not None:
         return (lambda boards, rng: policy.action_values(boards)), 1, 1 - 2**-10
@@ -161,7 +164,7 @@ def make_teacher(spec: str, game: AnyGame) -> tuple[Scores, float, float]:
     )
 
 
-class TrainingExamples(NamedTuple):
+class LabelledPositions(NamedTuple):
     """Positions of some games, in order, with their values."""
 
     obs: Int8Array
@@ -176,14 +179,16 @@ class TrainingExamples(NamedTuple):
 
 def play_training_games(
     game: Game, teacher: str, epsilon: float, seed: int, numbers: range
-) -> TrainingExamples:
+) -> LabelledPositions:
     """Return the examples of the teacher's games with these numbers; each depends on its number and
     the seed alone.
 
     Moves within 1e-9 of the best have equal shares.
     """
-    score_moves, *_ = make_teacher(teacher, game)
-    rows = []
+    score_moves, _, _ = make_teacher(teacher, game)
+    obs = []
+    values = []
+    game_numbers = []
     results = []
     for number in numbers:
         rng = make_rng(seed, SPAWN_TEACHER, number)
@@ -193,21 +198,23 @@ def play_training_games(
         mover = boards.mover
         while outcome == NOT_OVER:
             scores = score_moves(boards, rng)[0]
-            rows.append((boards.own_first()[0], float(np.nanmax(scores)), number))
+            obs.append(boards.own_first()[0])
+            values.append(float(np.nanmax(scores)))
+            game_numbers.append(number)
             moves = best_moves(scores)
             if epsilon > 0 and rng.random() < epsilon:
                 moves = np.flatnonzero(legal(game, cells))
-            outcome = place(
-                cells,
-                int(mover[0]),
-                int(rng.choice(moves)),
-                int(np.count_nonzero(cells)),
-                game.parameters,
-            )
+            move = int(rng.choice(moves))
+            stones = int(np.count_nonzero(cells))
+            outcome = place(cells, int(mover[0]), move, stones, game.parameters)
             mover[0] = next_mover(int(mover[0]), rng.random(), game.skip_chance)
         results.append(0.0 if outcome == DRAW else 1.0 - 2.0 * outcome)
-    obs, value, games = map(np.array, zip(*rows, strict=True))
-    return TrainingExamples(obs, value, games, np.array(results))
+    return LabelledPositions(
+        obs=np.array(obs),
+        value=np.array(values),
+        game=np.array(game_numbers),
+        results=np.array(results),
+    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -245,29 +252,33 @@ class Imitation(TrainingLoop):
             "games", games, 1, problem="gives no training data", hint=" of the teacher's games"
         )
         import_tensorflow(config.name)  # report a missing TensorFlow before games are played
-        learner.scale = np.array(make_teacher(config.teacher, learner.game)[1:], np.float32)
+        _, win, bound = make_teacher(config.teacher, learner.game)
+        learner.scale = np.array([win, bound], np.float32)
         self._weights = learner.weights
-        no_obs = np.zeros((0, learner.game.cells), np.int8)
-        no_games = np.zeros(0, np.int64)
-        self.examples = TrainingExamples(no_obs, np.zeros(0), no_games, np.zeros(0))
+        self.examples = LabelledPositions(
+            obs=np.zeros((0, learner.game.cells), np.int8),
+            value=np.zeros(0),
+            game=np.zeros(0, np.int64),
+            results=np.zeros(0),
+        )
         self._steps = self._play_and_fit()
 
     def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        examples = {
+        return {
+            **super().limits(),
             "examples.obs": (0, 2, "positions"),
             "examples.value": (-MAX_NUMBER, MAX_NUMBER, "positions"),
             "examples.game": (0, self.games - 1, "positions"),
             "examples.results": (-1, 1, "games"),
         }
-        return {**super().limits(), **examples}
 
     @property
     def running(self) -> bool:
         """Whether games or iterations remain."""
         return super().running or self.logged.get("iterations", -1) < self.learner.config.iterations
 
-    def is_log_point(self, following: Marks) -> bool:
+    def is_log_point(self, next_mark: Marks) -> bool:
         """Return whether this step was one of iterations."""
         return len(self.logged) > 0
 
@@ -300,44 +311,46 @@ class Imitation(TrainingLoop):
         ``log_iterations``.
         """
         learner = self.learner
-        config = self.learner.config
-        obs, value, *_ = self.examples
-        net = TFNet(
-            config.name, self._weights, (*config.layers()[1], "linear"), config.learning_rate
-        )
-        learned, held = hold_out(learner.game, self.examples, config.held_out, learner.rng)
+        config = learner.config
+        examples = self.examples
+        _, activations = config.layers()
+        net = TFNet(config.name, self._weights, (*activations, "linear"), config.learning_rate)
         tf = net.tf
-        value = value.astype(np.float32)
+        rows, held_out_rows = hold_out(learner.game, examples, config.held_out, learner.rng)
         permutations = symmetries(learner.game, config.symmetries)
-        images = np.concatenate([obs[learned][:, permutation] for permutation in permutations])
-        x = tf.constant(planes(images))
-        y = tf.constant(np.tile(value[learned], len(permutations)))
-        x_held = tf.constant(planes(obs[held]))
-        y_held = tf.constant(value[held])
+        value = examples.value.astype(np.float32)
+        obs = np.concatenate([examples.obs[rows][:, permutation] for permutation in permutations])
+        x = tf.constant(planes(obs))
+        y = tf.constant(np.tile(value[rows], len(permutations)))
+        held_out_x = tf.constant(planes(examples.obs[held_out_rows]))
+        held_out_y = tf.constant(value[held_out_rows])
 
-        def error(x: Any, y: Any) -> Any:
+        def error(x: Tensor, y: Tensor) -> Tensor:
             # the report sums, here is the mean: Adam is invariant to the factor
             return tf.reduce_mean(tf.square(net.outputs(x)[:, 0] - y))
 
-        def iterate(rates: Any) -> Any:
+        def iterate(rates: Tensor) -> Tensor:
             net.steps(lambda n: (error(x, y),), rates)
-            return error(x, y), error(x_held, y_held)
+            return error(x, y), error(held_out_x, held_out_y)
 
         train = net.compile(iterate, ((None,), "float32"))
-        lowest = math.inf
+        min_loss = math.inf
         for start in range(-config.log_iterations, config.iterations, config.log_iterations):
+            # none at first, to measure the untrained net
             count = min(config.log_iterations, config.iterations - start) if start >= 0 else 0
-            loss, held_loss = (float(number) for number in train(net.next_rates(count)))
+            loss, held_out_loss = (float(number) for number in train(net.next_rates(count)))
             net.check(loss)
-            if config.keep == "last" or held_loss < lowest or not len(held):
-                lowest = held_loss
+            if config.keep == "last" or held_out_loss < min_loss or not len(held_out_rows):
+                min_loss = held_out_loss
                 learner.weights = net.arrays
-            held_out = {"held_out_loss": held_loss} if len(held) else {}
-            yield {"iterations": net.updates, "loss": loss, **held_out, "positions": len(obs)}
+            metrics = {"iterations": net.updates, "loss": loss}
+            if len(held_out_rows):
+                metrics["held_out_loss"] = held_out_loss
+            yield {**metrics, "positions": len(examples.obs)}
 
 
 def hold_out(
-    game: AnyGame, examples: TrainingExamples, share: float, rng: np.random.Generator
+    game: AnyGame, examples: LabelledPositions, share: float, rng: np.random.Generator
 ) -> tuple[Int64Array, Int64Array]:
     """Return the rows of positions to learn from, and of those held out, both int64.
 
@@ -351,15 +364,15 @@ def hold_out(
         share: of the games, to hold out.
         rng: chooses them.
     """
-    classes = np.unique(
-        canonical_keys(examples.obs, symmetries(game))[0], axis=0, return_inverse=True
-    )[1].reshape(-1)
+    keys, *_ = canonical_keys(examples.obs, symmetries(game))
+    classes = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
     order = rng.permutation(len(examples.results))
     for count in range(math.ceil(share * len(order)), len(order)):
-        held = np.isin(examples.game, order[:count])
-        new = np.flatnonzero(held & ~np.isin(classes, classes[~held]))
-        if count == 0 or len(new):
-            return np.flatnonzero(~held), new
+        is_held_out = np.isin(examples.game, order[:count])
+        is_new = ~np.isin(classes, classes[~is_held_out])
+        held_out_rows = np.flatnonzero(is_held_out & is_new)
+        if count == 0 or len(held_out_rows):
+            return np.flatnonzero(~is_held_out), held_out_rows
     return np.arange(len(classes)), np.zeros(0, np.int64)
 
 
@@ -408,10 +421,11 @@ class ValueNet(GreedyPolicy, Checkpointable):
         """Return the net's values float64[B] from the mover's view, as fractions of a win."""
         obs = boards.own_first()
         win, bound = self.scale.tolist()
-        layers = dense_layers(self.weights, (*self.config.layers()[1], "linear"))
-        total = sum(
-            forward(planes(obs[:, permutation]), layers)[:, 0] for permutation in self._permutations
-        )
+        _, activations = self.config.layers()
+        layers = dense_layers(self.weights, (*activations, "linear"))
+        total = np.zeros(len(obs))
+        for permutation in self._permutations:
+            total += forward(planes(obs[:, permutation]), layers)[:, 0]
         return np.clip(total / (len(self._permutations) * win), -bound, bound)
 
     def action_values(self, boards: Boards) -> Float64Array:

@@ -10,7 +10,7 @@ STUDIES: dict[str, str] = {
     "svd-table1": "studies.svd:Table1",
     "compression-methods": "studies.compression:Decompositions",
     "learners-optimizer": "studies.learners:Optimizer",
-    "learners-cost": "studies.learners:Cost",
+    "learners-cost": "studies.learners:CostOfLearners",
     "learners-naive": "studies.learners:AgainstNaive",
     "learners-qnet": "studies.learners:QLearningAgainstNet",
     "alpha-zero": "studies.alpha_zero:Learning",

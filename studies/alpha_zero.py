@@ -20,7 +20,17 @@ from learners import CONFIG
 from learners.base import Checkpointable
 from learners.checkpoint import build_config, new_config, save_checkpoint
 from learners.training import TrainingLoop
-from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, read_data
+from studies.frame import (
+    Claim,
+    Panel,
+    ResultRow,
+    Results,
+    Series,
+    Study,
+    StudyFigure,
+    StudyReport,
+    read_data,
+)
 from studies.verdicts import holds_for_all, is_smaller
 from ttt_apps.training.options import default_options
 from ttt_apps.training.runs import WARM_UP_GAMES
@@ -197,7 +207,7 @@ class TrainingStudy(Study):
         """
         raise NotImplementedError
 
-    def report(self, rows: Sequence[Row], curves: Curves) -> Report:
+    def report(self, rows: Sequence[ResultRow], curves: Curves) -> StudyReport:
         """Return the report of these rows and curves."""
         raise NotImplementedError
 
@@ -239,7 +249,7 @@ class TrainingStudy(Study):
                 searched = exploitability(game, f"{NAME}:path=({run}),simulations={SIMULATIONS}")
         return {**curve, "searched": searched}
 
-    def analyse(self, results: Results) -> Report:
+    def analyse(self, results: Results) -> StudyReport:
         """Report cost and strength of all trainings."""
         curves: Curves = {}
         for unit, result in results:
@@ -267,7 +277,7 @@ class TrainingStudy(Study):
                 if runs is not first:
                     strength["sooner"] = is_sooner(runs, first)
                     strength["better"] = is_smaller(ends, [run.end for run in first])
-                rows.append(Row(f"{game_name(game)}: {name}", None, cost, strength))
+                rows.append(ResultRow(f"{game_name(game)}: {name}", None, cost, strength))
         return self.report(rows, curves)
 
 
@@ -307,7 +317,7 @@ class Learning(TrainingStudy):
             for learner, games in zip(LEARNERS, numbers, strict=True)
         ]
 
-    def report(self, rows: Sequence[Row], curves: Curves) -> Report:
+    def report(self, rows: Sequence[ResultRow], curves: Curves) -> StudyReport:
         """Return the report with the goals, and the curves by CPU time and by games."""
         claims = []
         for words, game, bound in GOALS:
@@ -321,7 +331,7 @@ class Learning(TrainingStudy):
                 )
             )
         figures = {
-            f"alpha-zero-{name}": Figure(
+            f"alpha-zero-{name}": StudyFigure(
                 f"How {much} until AlphaZero plays perfectly, and the others?",
                 SYMBOLS,
                 [curve_panel(curves, game, by) for game in curves],
@@ -332,7 +342,7 @@ class Learning(TrainingStudy):
                 ("games", "many games", "games"),
             )
         }
-        return Report(rows, claims, figures, "measured")
+        return StudyReport(rows, claims, figures, "measured")
 
 
 def curve_panel(curves: Curves, game: Game, by: str) -> Panel:
@@ -391,7 +401,7 @@ class Ablation(TrainingStudy):
             if game.cells == Game().cells or variant in (DEFAULT, *ABLATION["parts"])
         ]
 
-    def report(self, rows: Sequence[Row], curves: Curves) -> Report:
+    def report(self, rows: Sequence[ResultRow], curves: Curves) -> StudyReport:
         """Return the report with the claims, and the CPU seconds to near-perfect play."""
         claims = []
         for variant, part in ABLATION["parts"].items():
@@ -425,5 +435,5 @@ class Ablation(TrainingStudy):
         symbols = (
             "Circles are medians, bars the range of the runs that get there; other runs never do."
         )
-        figure = Figure("Which parts of AlphaZero make it learn fast?", symbols, panels)
-        return Report(rows, claims, {"alpha-zero-ablation": figure}, "measured")
+        figure = StudyFigure("Which parts of AlphaZero make it learn fast?", symbols, panels)
+        return StudyReport(rows, claims, {"alpha-zero-ablation": figure}, "measured")

@@ -10,7 +10,7 @@ from baselines.compression import Method, decompose, make_grouping
 from baselines.tables import Softmax, Table, learned_values, source_values
 from learners.q_learning import QLearning, QLearningConfig
 from learners.training import Trainer, make_initial_rng
-from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study
+from studies.frame import Claim, Panel, ResultRow, Results, Series, Study, StudyFigure, StudyReport
 from studies.svd import WEIGHT
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
@@ -78,11 +78,11 @@ class Decompositions(Study):
             )
         return points
 
-    def analyse(self, results: Results) -> Report:
+    def analyse(self, results: Results) -> StudyReport:
         """Report all tables at equal numbers, and where the smallest error is the least exploitable
         play.
         """
-        rows = list[Row]()
+        rows = list[ResultRow]()
         claims = list[Claim]()
         panels = list[Panel]()
         for table in dict.fromkeys(unit["table"] for unit, _ in results):
@@ -92,7 +92,7 @@ class Decompositions(Study):
                 points = {method: curves[method][index] for method in curves}
                 for method, point in points.items():
                     rows.append(
-                        Row(
+                        ResultRow(
                             f"{table}, at most {share:.0%} kept, {method}",
                             None,
                             point["size"],
@@ -120,8 +120,8 @@ class Decompositions(Study):
                 ]
                 panels.append(Panel(series, "share of the numbers kept", label, table))
         question = "Which decomposition plays best at equal stored numbers?"
-        figure = Figure(question, "A row for each table. All marks are exact.", panels)
-        return Report(rows, claims, {"compression-methods": figure}, "kept")
+        figure = StudyFigure(question, "A row for each table. All marks are exact.", panels)
+        return StudyReport(rows, claims, {"compression-methods": figure}, "kept")
 
 
 def train_learner(game: Game) -> QLearning:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, read_data
+from studies.frame import (
+    Claim,
+    Panel,
+    ResultRow,
+    Results,
+    Series,
+    Study,
+    StudyFigure,
+    StudyReport,
+    read_data,
+)
 from ttt_envs.game.game import Game
 from ttt_eval.audit import Auditor, AuditSettings
 from ttt_eval.audit.errors import ROUNDING
@@ -114,7 +124,7 @@ class Estimators(Study):
         auditor = Auditor(game, TARGET if kind == OFF_POLICY else "random", "random", settings)
         return {name: auditor.audit(name).to_dict() for name in ESTIMATORS[kind]}
 
-    def analyse(self, results: Results) -> Report:
+    def analyse(self, results: Results) -> StudyReport:
         """Report biases and variances, and verdicts on the claims."""
         rows = []
         for unit, audits in results:
@@ -125,7 +135,7 @@ class Estimators(Study):
             label = f"{place}, skip {unit['skip']:g}, {unit['kind']}, {values} values"
             for estimator, audit in audits.items():
                 errors = {name: audit["gradient"][key]["mean"] for key, name in ERRORS.items()}
-                rows.append(Row(f"{label}: {estimator}", None, errors))
+                rows.append(ResultRow(f"{label}: {estimator}", None, errors))
         data = read_data("estimators")
         claims = []
         for claim in data["bias"]:
@@ -155,7 +165,7 @@ class Estimators(Study):
         claims.append(
             Claim(f"Liu et al. (2025): {words}", max(angles) > EQUAL, {"1 - cosine": angles})
         )
-        return Report(rows, claims, {"estimators-lambda": _figure(results)}, "of gradients")
+        return StudyReport(rows, claims, {"estimators-lambda": _figure(results)}, "of gradients")
 
 
 def _numbers(results: Results, claim: Mapping[str, Any], measure: str) -> list[list[float]]:
@@ -170,7 +180,7 @@ def _numbers(results: Results, claim: Mapping[str, Any], measure: str) -> list[l
     ]
 
 
-def _figure(results: Results) -> Figure:
+def _figure(results: Results) -> StudyFigure:
     """Return the bias and variance of GAE by lambda, on the board of 2 x 3 with skips."""
     own = [(unit, audits) for unit, audits in results if unit["skip"] == SKIPS[1]]
     panels = []
@@ -190,4 +200,4 @@ def _figure(results: Results) -> Figure:
             )
         )
     question = "How do bias and variance of GAE depend on lambda?"
-    return Figure(question, "The board is 2 x 3, two to win, the skip chance .25.", panels)
+    return StudyFigure(question, "The board is 2 x 3, two to win, the skip chance .25.", panels)

@@ -44,7 +44,7 @@ Numbers = Mapping[str, Value]
 # Results as data
 
 
-class Row(NamedTuple):
+class ResultRow(NamedTuple):
     """A row of a study's table; a cell is empty if its value is None."""
 
     what: str
@@ -99,7 +99,7 @@ class Panel(NamedTuple):
     """numbers that x = 0, 1, ... stands for"""
 
 
-class Figure(NamedTuple):
+class StudyFigure(NamedTuple):
     """A figure with its caption."""
 
     question: str
@@ -111,12 +111,12 @@ class Figure(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Report:
+class StudyReport:
     """Results of a study."""
 
-    rows: Sequence[Row]
+    rows: Sequence[ResultRow]
     claims: Sequence[Claim] = ()
-    figures: Mapping[str, Figure] = field(default_factory=dict)
+    figures: Mapping[str, StudyFigure] = field(default_factory=dict)
     ours: str = "ours"
     """heading of the column of that name"""
 
@@ -170,7 +170,7 @@ class Study:
         """Do one unit, perhaps in another process, and return JSON-ready data."""
         raise NotImplementedError
 
-    def analyse(self, results: Results) -> Report:
+    def analyse(self, results: Results) -> StudyReport:
         """Return the report of all units."""
         raise NotImplementedError
 
@@ -220,7 +220,7 @@ def reproduce(
     quick: bool = False,
     jobs: Jobs = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> tuple[Report, list[Path]]:
+) -> tuple[StudyReport, list[Path]]:
     """Do the units of a study that are not done yet; write ``table.md``, its tables as CSV,
     ``result.json``, figures.
 
@@ -286,7 +286,7 @@ def reproduce(
     return report, paths
 
 
-def write_page(study: Study, report: Report, command: str, quick: bool) -> str:
+def write_page(study: Study, report: StudyReport, command: str, quick: bool) -> str:
     """Return the page of a report in Markdown."""
     kinds = [kind for kind in type(study).__mro__ if issubclass(kind, Study) and kind is not Study]
     about = " ".join(cleandoc(kind.__doc__ or "").replace("\n", " ") for kind in kinds)
@@ -347,7 +347,7 @@ def _format_number(number: Any, size: Any) -> str:
 # Figures
 
 
-def draw_figure(figure: Figure, canvas: Canvas) -> None:
+def draw_figure(figure: StudyFigure, canvas: Canvas) -> None:
     """Draw the panels of a figure, with one legend for all."""
     columns = min(figure.columns, len(figure.panels))
     rows = -(-len(figure.panels) // columns)

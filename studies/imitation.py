@@ -13,13 +13,13 @@ from learners.value_net import Preset, ValueNetConfig
 from studies.frame import (
     RESULT_VALUES,
     Claim,
-    Figure,
     Panel,
-    Report,
+    ResultRow,
     Results,
-    Row,
     Series,
     Study,
+    StudyFigure,
+    StudyReport,
     group,
     read_data,
 )
@@ -56,7 +56,7 @@ ABOUT_A_FIFTH = (0.15, 0.25)
 AUTHORS: Mapping[Preset, str] = {"40-20": "Song", "20": "Li", "30-10": "Liu", "10-20": "Cheng"}
 
 
-class Entry(NamedTuple):
+class PublishedNet(NamedTuple):
     """One column of one of the report's four tables."""
 
     size: int
@@ -84,10 +84,10 @@ class Entry(NamedTuple):
         return f"expectiminimax:depth={DEPTH},width={8 if self.size == 7 else 15}"
 
 
-ENTRIES = tuple(Entry(**row) for row in read_data("trees")["entries"])
+ENTRIES = tuple(PublishedNet(**row) for row in read_data("trees")["entries"])
 
 
-class EntryResult:
+class NetResult:
     """Results of the nets of one entry, one for each seed.
 
     Attributes:
@@ -95,7 +95,7 @@ class EntryResult:
         rates: float64[2, seeds, 3]: wins, draws and losses by seat.
     """
 
-    def __init__(self, entry: Entry, runs: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, entry: PublishedNet, runs: Sequence[Mapping[str, Any]]) -> None:
         self.entry = entry
         self.runs = runs
         tables = np.stack([total_score([run]).table for run in runs], axis=1)
@@ -109,7 +109,7 @@ class EntryResult:
             (self.rates[list(seats)].mean(axis=0) @ RESULT_VALUES).tolist(), bounds=(-1.0, 1.0)
         )
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ResultRow]:
         """Return rows: first the published seat, then the other."""
         plausible = any(
             is_sample(self.entry.published, rates) for rates in self.rates[FIRST].tolist()
@@ -125,7 +125,7 @@ class EntryResult:
             }
             exact = None if self.runs[0]["exact"] is None else self.rates[seat].mean(axis=0)
             label = f"{self.entry.name} {'second' if seat else 'moves first'}"
-            rows.append(Row(label, published, ours, exact, agrees))
+            rows.append(ResultRow(label, published, ours, exact, agrees))
         return rows
 
 
@@ -177,22 +177,24 @@ class ImitationNets(Study):
             exact = [list(outcome(game, net, tree)), list(outcome(game, tree, net).reversed())]
         return {**play_match(game, net, tree, unit["pairs"], seed), "exact": exact}
 
-    def analyse(self, results: Results) -> Report:
+    def analyse(self, results: Results) -> StudyReport:
         """Report all rows, and verdicts on the report's statements."""
         nets = {
-            entry: EntryResult(ENTRIES[entry], runs)
+            entry: NetResult(ENTRIES[entry], runs)
             for entry, runs in group(results, "entry").items()
         }
         by_size = sorted(nets.values(), key=lambda net: net.entry.size)
         question = "Does a net that imitates the tree beat it?"
-        figure = Figure(question, "Wins less losses with 95% intervals.", [_net_panel(by_size)])
+        figure = StudyFigure(
+            question, "Wins less losses with 95% intervals.", [_net_panel(by_size)]
+        )
         rows = [row for net in nets.values() for row in net.rows()]
-        return Report(
+        return StudyReport(
             rows, _net_claims(nets), {"tree-net": figure}, f"ours, {len(by_size[0].runs)} nets"
         )
 
 
-def _net_claims(nets: Mapping[int, EntryResult]) -> list[Claim]:
+def _net_claims(nets: Mapping[int, NetResult]) -> list[Claim]:
     """Return the report's claims on the nets that were trained, by the numbers of their entries."""
     claims = []
     for preset, author in AUTHORS.items():
@@ -233,7 +235,7 @@ def _net_claims(nets: Mapping[int, EntryResult]) -> list[Claim]:
     return claims
 
 
-def _net_panel(nets: Sequence[EntryResult]) -> Panel:
+def _net_panel(nets: Sequence[NetResult]) -> Panel:
     """Return the leads, published and ours, a row for each net."""
     names = [
         f"{board_name(net.entry.game)}  {AUTHORS[net.entry.preset]}, {net.entry.iterations:,}"

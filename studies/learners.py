@@ -17,13 +17,13 @@ from learners.training import Trainer
 from studies.frame import (
     RESULT_VALUES,
     Claim,
-    Figure,
     Panel,
-    Report,
+    ResultRow,
     Results,
-    Row,
     Series,
     Study,
+    StudyFigure,
+    StudyReport,
     group,
     read_data,
 )
@@ -166,7 +166,7 @@ class DuelStudy(Study):
             measured.append({"games": mark, "exact": list(exact.reversed() if second else exact)})
         return measured
 
-    def analyse(self, results: Results) -> Report:
+    def analyse(self, results: Results) -> StudyReport:
         """Report curves, and verdicts on the report's statements."""
         curves = {name: LearningCurve(name, runs) for name, runs in group(results, "name").items()}
         claims = []
@@ -179,9 +179,11 @@ class DuelStudy(Study):
                 Claim(claim["words"], holds, {**numbers, "read as: above": claim["above"]})
             )
         symbols = "Wins, draws and losses are drawn side by side, with 95% intervals over runs."
-        figure = Figure(self.question, symbols, [curve.panel() for curve in curves.values()], 1)
+        figure = StudyFigure(
+            self.question, symbols, [curve.panel() for curve in curves.values()], 1
+        )
         rows = [row for curve in curves.values() for row in curve.rows()]
-        return Report(rows, claims, {self.name: figure})
+        return StudyReport(rows, claims, {self.name: figure})
 
 
 class LearningCurve:
@@ -212,12 +214,12 @@ class LearningCurve:
             for mark in chosen
         }
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ResultRow]:
         """Return a row for each mark."""
         means = [OutcomeProbabilities(*rates) for rates in self.exact.mean(axis=0).tolist()]
         leads = zip(means, self.shares(RESULT_VALUES).items(), strict=True)
         return [
-            Row(f"{self.name}, {games:,} games", None, None, {"": rates, "value": lead})
+            ResultRow(f"{self.name}, {games:,} games", None, None, {"": rates, "value": lead})
             for rates, (games, lead) in leads
         ]
 
@@ -282,7 +284,7 @@ class Optimizer(DuelStudy):
             for rate in RATES
         }
 
-    def analyse(self, results: Results) -> Report:
+    def analyse(self, results: Results) -> StudyReport:
         """Report results by optimizer and rate, and whether the report's best is ours."""
         curves = {name: LearningCurve(name, runs) for name, runs in group(results, "name").items()}
         runs = {name: curve.exact[:, -1] @ RESULT_VALUES for name, curve in curves.items()}
@@ -310,8 +312,8 @@ class Optimizer(DuelStudy):
         ]
         panel = Panel(series, "the q-net's wins less losses, exact", places=list(curves))
         symbols = "Dashes are single runs, marks their means with 95% intervals."
-        figure = Figure(self.question, symbols, [panel])
-        return Report(rows, [claim], {self.name: figure})
+        figure = StudyFigure(self.question, symbols, [panel])
+        return StudyReport(rows, [claim], {self.name: figure})
 
 
 class AgainstNaive(DuelStudy):
@@ -349,7 +351,7 @@ MAX_GROWTH = 0.2
 MIB = 2**20
 
 
-class Cost(Study):
+class CostOfLearners(Study):
     """Every run is a separate process, imports included, with one seed per repeat. The CPU time of
     a game is the slope over numbers of games, which excludes the startup. Intervals (95%, Student's
     t) are over repeats. A ratio is the geometric mean of the ratios within each repeat, whose
@@ -384,7 +386,7 @@ class Cost(Study):
         _warm(unit["learner"])
         return _measure_process(unit)
 
-    def analyse(self, results: Results) -> Report:
+    def analyse(self, results: Results) -> StudyReport:
         """Report CPU per game beyond the startup, and memory, beside the report's ratios."""
         costs = {name: ProcessCost(results, name) for name in group(results, "learner")}
         rows = []
@@ -395,7 +397,7 @@ class Cost(Study):
                 "MiB": interval_from_seeds((cost.peak / MIB).tolist()),
                 "of them before a game": interval_from_seeds((cost.memory[:, 0] / MIB).tolist()),
             }
-            rows.append(Row(name, None, numbers))
+            rows.append(ResultRow(name, None, numbers))
         for claim in DATA["ratios"]:
             over, under = (getattr(costs[name], claim["measure"]) for name in claim["learners"])
             times = _ratio(over, under)
@@ -430,8 +432,8 @@ class Cost(Study):
             ),
         ]
         symbols = "Marks are single processes, lines connect their means."
-        figure = Figure("What do learners cost in CPU time and memory?", symbols, panels)
-        return Report(
+        figure = StudyFigure("What do learners cost in CPU time and memory?", symbols, panels)
+        return StudyReport(
             rows, claims, {"learners-cost": figure}, "mean of processes, and its 95% interval"
         )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study
+from studies.frame import Claim, Panel, ResultRow, Results, Series, Study, StudyFigure, StudyReport
 from studies.verdicts import is_within
 from ttt_envs.core.jit import Float64Array
 from ttt_eval.benchmark import score_policies
@@ -88,7 +88,7 @@ class NoiseOfGames(Study):
                     rows.append(row)
         return rows
 
-    def analyse(self, results: Results) -> Report:
+    def analyse(self, results: Results) -> StudyReport:
         """Report wrong comparisons by measure over the tasks with two agents, and verdicts."""
         agents: dict[tuple[str, int], dict[str, list[Any]]] = {}
         for unit, rows in results:
@@ -121,13 +121,13 @@ class NoiseOfGames(Study):
         ]
         series = Series("", range(len(wrong_share)), wrong_share.values(), "o")
         label = "share of comparisons that pick the worse algorithm"
-        figure = Figure(
+        figure = StudyFigure(
             "How often does a measure pick the worse of two algorithms?",
             "Bars are 95% intervals over tasks. 0.5 is a guess.",
             [Panel([series], label, places=list(wrong_share), limits=(0, None))],
         )
-        rows = [Row(name, None, {"wrong": share}) for name, share in wrong_share.items()]
-        return Report(rows, claims, {"what-games-say": figure})
+        rows = [ResultRow(name, None, {"wrong": share}) for name, share in wrong_share.items()]
+        return StudyReport(rows, claims, {"what-games-say": figure})
 
 
 def mean_over_tasks(shares: Mapping[str, Sequence[float]]) -> Interval:

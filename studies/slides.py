@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study
+from studies.frame import Claim, Panel, ResultRow, Results, Series, Study, StudyFigure, StudyReport
 from ttt_eval.matches.elo import pair_probabilities, probability_within
 from ttt_eval.store.result_store import Unit
 
@@ -62,7 +62,7 @@ class NetScores(Study):
         within = [probability_within(chances, pairs, score) for score in SCORES]
         return {"within": within, "deviation": deviation, "beyond": beyond}
 
-    def analyse(self, results: Results) -> Report:
+    def analyse(self, results: Results) -> StudyReport:
         """Report the tables beside ours, number by number."""
         exact = {unit["pairs"]: result for unit, result in results}
         rows = []
@@ -81,11 +81,11 @@ class NetScores(Study):
                     " ".join(f"{number:.3f}" for number in column)
                     for column in (published_scores, ours)
                 ]
-                rows.append(Row(label, texts[0], None, texts[1], published_scores == ours))
+                rows.append(ResultRow(label, texts[0], None, texts[1], published_scores == ours))
         for pairs, computed in exact.items():
             agrees = abs(SIGMAS[pairs] - computed["deviation"]) <= 0.01
             rows.append(
-                Row(
+                ResultRow(
                     f"standard deviation, {pairs} pairs",
                     SIGMAS[pairs],
                     None,
@@ -98,12 +98,12 @@ class NetScores(Study):
             series.append(Series("", SCORES, result["within"], "-"))
             shares = [number / 1000 for number in published(pairs)]
             series.append(Series(f"{pairs} pairs", SCORES, shares, marker, 1))
-        figure = Figure(
+        figure = StudyFigure(
             "How likely is a net score of at most s between equal players?",
             "Lines are exact, marks as published. The dashed line is 95%.",
             [Panel(series, "net score s", "Pr(|X[n]| <= s)")],
         )
-        return Report(rows, _claims(exact, wrong), {"slides-tables": figure})
+        return StudyReport(rows, _claims(exact, wrong), {"slides-tables": figure})
 
 
 def _claims(exact: dict[int, Any], wrong: dict[str, float]) -> list[Claim]:

@@ -14,13 +14,13 @@ from baselines.compression import Compressed, Method, decomposition
 from baselines.tables import Evaluation, Softmax, Table, Terminal, source_values
 from studies.frame import (
     Claim,
-    Figure,
     Panel,
-    Report,
+    ResultRow,
     Results,
-    Row,
     Series,
     Study,
+    StudyFigure,
+    StudyReport,
     group,
     make_claims,
     read_data,
@@ -126,9 +126,9 @@ class Figure4(PaperStudy):
             for table in [compressed_table("svd", unit["terminal"], rank)]
         ]
 
-    def analyse(self, results: Results) -> Report:
+    def analyse(self, results: Results) -> StudyReport:
         """Report the curves of both conventions, and the paper's claims about them."""
-        rows = list[Row]()
+        rows = list[ResultRow]()
         claims = list[Claim]()
         panels = list[Panel]()
         curves = {
@@ -142,7 +142,9 @@ class Figure4(PaperStudy):
             for rank in SHOWN:
                 point = curve[rank]
                 label = f"{terminal}, rank {rank}, ratio {point['ratio']:.3f}"
-                rows.append(Row(label, None, None, {"": mean(point), "error": point["error"]}))
+                rows.append(
+                    ResultRow(label, None, None, {"": mean(point), "error": point["error"]})
+                )
             claims += _claims_on_ranks(terminal, curve)
             ratios, errors = (
                 [point[name] for point in curve.values()] for name in ("ratio", "error")
@@ -175,8 +177,8 @@ class Figure4(PaperStudy):
         }
         claims += make_claims(DATA["figure 4"], verdicts)
         question = "How far can the table be compressed before the whole one beats it?"
-        figure = Figure(question, f"{SYMBOLS} Left: equation; right: as published.", panels)
-        return Report(rows, claims, {"svd-fig4": figure})
+        figure = StudyFigure(question, f"{SYMBOLS} Left: equation; right: as published.", panels)
+        return StudyReport(rows, claims, {"svd-fig4": figure})
 
 
 def _claims_on_ranks(terminal: str, curve: Mapping[int, Any]) -> list[Claim]:
@@ -231,9 +233,9 @@ class Figure5(PaperStudy):
             "exact": match(hosvd, svd),
         }
 
-    def analyse(self, results: Results) -> Report:
+    def analyse(self, results: Results) -> StudyReport:
         """Report all columns, and the paper's claims."""
-        rows = list[Row]()
+        rows = list[ResultRow]()
         claims = list[Claim]()
         panels = list[Panel]()
         for unit, result in results:
@@ -243,7 +245,7 @@ class Figure5(PaperStudy):
                 f"{unit['terminal']}, {unit['method']} {rank} ({ratio:.3f}) - svd {svd_rank} "
                 f"({svd_ratio:.3f})"
             )
-            rows.append(Row(label, None, None, mean(result)))
+            rows.append(ResultRow(label, None, None, mean(result)))
         curves = group(results, "terminal", "method")
         for (terminal, method), points in curves.items():
             series = rate_series([point["ratios"][0] for point in points], points, "HOSVD")
@@ -271,10 +273,10 @@ class Figure5(PaperStudy):
             )
         )
         question = "Does the HOSVD beat the SVD at the same compression ratio?"
-        figure = Figure(
+        figure = StudyFigure(
             question, f"{SYMBOLS} Upper row: equation; lower row: as published.", panels
         )
-        return Report(rows, claims, {"svd-fig5": figure})
+        return StudyReport(rows, claims, {"svd-fig5": figure})
 
 
 def _deviations(rates: OutcomeProbabilities) -> float:
@@ -306,7 +308,7 @@ class Table1(PaperStudy):
             for method, table in tables.items()
         }
 
-    def analyse(self, results: Results) -> Report:
+    def analyse(self, results: Results) -> StudyReport:
         """Report the table with recomputed ratios."""
         rows = []
         for unit, result in results:
@@ -316,7 +318,9 @@ class Table1(PaperStudy):
                 abs(ratios[method] - unit["ratio"]) <= MAX_RATIO_ERROR for method in METHODS[:2]
             )
             rows.append(
-                Row(f"svd {svd_rank}, hosvd {rank}", f"{unit['ratio']:g}", ratios, None, agrees)
+                ResultRow(
+                    f"svd {svd_rank}, hosvd {rank}", f"{unit['ratio']:g}", ratios, None, agrees
+                )
             )
         by_rank = {unit["pair"][0]: result for unit, result in results}
         numbers = {
@@ -343,4 +347,4 @@ class Table1(PaperStudy):
             ),
             "similar": (newer <= MAX_RATIO_ERROR, apart),
         }
-        return Report(rows, make_claims(DATA["table 1"], verdicts), ours="ratios")
+        return StudyReport(rows, make_claims(DATA["table 1"], verdicts), ours="ratios")

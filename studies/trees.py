@@ -13,13 +13,13 @@ from baselines.expectiminimax import Heuristic, Pruning, Search
 from studies.frame import (
     RESULT_VALUES,
     Claim,
-    Figure,
     Panel,
-    Report,
+    ResultRow,
     Results,
-    Row,
     Series,
     Study,
+    StudyFigure,
+    StudyReport,
     group,
     make_claims,
     read_data,
@@ -244,7 +244,7 @@ class RandomPlay(Study):
             return list(outcome(game, "random", "random"))
         return play_match(game, "random", "random", unit["games"] // 2, 0)
 
-    def analyse(self, results: Results) -> Report:
+    def analyse(self, results: Results) -> StudyReport:
         """Report all boards, and whether equal players have a first-move advantage."""
         scores = {
             tuple(unit["board"]): total_score([result]) for unit, result in results if unit["games"]
@@ -258,11 +258,11 @@ class RandomPlay(Study):
             if size in published:
                 counts = published[size].random
                 agrees = counts_agree(counts, first_mover_score(score).table.sum(axis=0))
-                rows.append(Row(label, format_counts(counts), rates, None, agrees))
+                rows.append(ResultRow(label, format_counts(counts), rates, None, agrees))
             elif size in exact:
                 wide = zip(exact[size], rates_of_first_mover(score, EXACT_CONFIDENCE), strict=True)
                 agrees = all(rate.low <= share <= rate.high for share, rate in wide)
-                rows.append(Row(label, None, rates, exact[size], agrees))
+                rows.append(ResultRow(label, None, rates, exact[size], agrees))
         advantages = {
             board.name: first_move_advantage(scores[size]) for size, board in published.items()
         }
@@ -299,10 +299,10 @@ class RandomPlay(Study):
             limits=(0, 1.02),
         )
         question = "Is the first move an advantage between random players?"
-        figure = Figure(
+        figure = StudyFigure(
             question, "Dots are our games, diamonds the published ones with 95% intervals.", [panel]
         )
-        return Report(rows, claims, {"tree-random": figure})
+        return StudyReport(rows, claims, {"tree-random": figure})
 
 
 # --------------------------------------------------------------------------------------------------
@@ -388,7 +388,7 @@ class BoardResult(NamedTuple):
         """Rates of wins, draws and losses of the report's tree, moving second."""
         return rates_of_seat(self.trees[""], SECOND)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ResultRow]:
         """Return the rows of the board."""
         rows = []
         board = self.board
@@ -396,10 +396,15 @@ class BoardResult(NamedTuple):
             agrees = counts_agree(board.tree, score.table[SECOND]) if "every" not in label else None
             published = None if "every" in label else format_counts(board.tree)
             what = f"{board.name}, tree second{label}, {score.games // 2:,} games"
-            rows.append(Row(what, published, rates_of_seat(score, SECOND), None, agrees))
-        rows.append(Row(f"{board.name}, tree first", None, rates_of_seat(self.trees[""], FIRST)))
+            rows.append(ResultRow(what, published, rates_of_seat(score, SECOND), None, agrees))
+        rows.append(
+            ResultRow(f"{board.name}, tree first", None, rates_of_seat(self.trees[""], FIRST))
+        )
         cost = {"CPU s": self.cpu_s, "nodes of the first move": dict(self.nodes)}
-        return [*rows, Row(f"{board.name}, {GAMES} games", PUBLISHED_TIMES.get(board.size), cost)]
+        return [
+            *rows,
+            ResultRow(f"{board.name}, {GAMES} games", PUBLISHED_TIMES.get(board.size), cost),
+        ]
 
 
 class TreeSearch(Study):
@@ -452,7 +457,7 @@ class TreeSearch(Study):
             board.game, board.trees[unit["tree"]], "random", unit["games"], unit["seed"]
         )
 
-    def analyse(self, results: Results) -> Report:
+    def analyse(self, results: Results) -> StudyReport:
         """Report all boards, and verdicts on the report's sentences."""
         matches = group(
             [(unit, result) for unit, result in results if unit.get("games")], "board", "tree"
@@ -474,13 +479,13 @@ class TreeSearch(Study):
                     f"{board_name(square(*EXACT_BOARD))}, {a.replace(EXACT_TREE, 'tree')} {seat}, "
                     f"against {b}"
                 )
-                rows.append(Row(label, None, None, rates))
+                rows.append(ResultRow(label, None, None, rates))
         question = "How often does the tree search beat random play?"
         symbols = "Intervals are 95%. On the right, circles are medians, lines the middle 90%."
-        return Report(
+        return StudyReport(
             rows,
             _search_claims(boards),
-            {"tree-search": Figure(question, symbols, _search_panels(boards))},
+            {"tree-search": StudyFigure(question, symbols, _search_panels(boards))},
         )
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from studies.frame import Claim, Figure, Panel, Report, Row, Series, Study
+from studies.frame import Claim, Panel, ResultRow, Series, Study, StudyFigure, StudyReport
 
 CALLS: list[int] = []
 SQUARES = [0, 1, 4, 9, 16]
@@ -22,10 +22,13 @@ class Squares(Study):
 
     def analyse(self, results):
         values = [result["square"] for _, result in results]
-        rows = [Row(str(unit["n"]), None, result["square"], None, True) for unit, result in results]
+        rows = [
+            ResultRow(str(unit["n"]), None, result["square"], None, True)
+            for unit, result in results
+        ]
         claim = Claim(
             "squares grow", True, {"from": 0, "to": max(values, default=0), "bounds": (0, math.inf)}
         )
         panel = Panel([Series("squares", range(len(values)), values)])
-        figure = Figure("Do squares grow?", "Dots are squares.", [panel])
-        return Report(rows, [claim], {"squares": figure})
+        figure = StudyFigure("Do squares grow?", "Dots are squares.", [panel])
+        return StudyReport(rows, [claim], {"squares": figure})

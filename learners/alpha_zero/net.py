@@ -44,12 +44,15 @@ def gumbel_options(settings: Any, game: Game) -> dict[str, Any]:
     """Return the arguments of :func:`~baselines.mcts.gumbel_search` that stand in
     :class:`AlphaZeroConfig` or :class:`~learners.alpha_zero.policy.AlphaZeroSearch`.
     """
-    names = "simulations", "max_num_considered_actions", "maxvisit_init", "threads"
-    options = {name: getattr(settings, name) for name in names}
-    default = 2.0 if game.skip_chance > 0 else 0.5
+    value_scale = settings.value_scale
+    if value_scale is None:
+        value_scale = 2.0 if game.skip_chance > 0 else 0.5
     return {
-        **options,
-        "value_scale": default if settings.value_scale is None else settings.value_scale,
+        "simulations": settings.simulations,
+        "max_num_considered_actions": settings.max_num_considered_actions,
+        "maxvisit_init": settings.maxvisit_init,
+        "value_scale": value_scale,
+        "threads": settings.threads,
     }
 
 
@@ -203,11 +206,10 @@ class AlphaZero(Checkpointable):
     def weights(self, weights: dict[str, Float32Array]) -> None:
         self._weights = weights
         net = Packed.from_weights(weights, self.lines)
-        self._own, self.mean = (
-            NetEvaluator(self.game, net, which) for which in ("none", self.config.symmetries)
-        )
-        self.evaluate = self._own.evaluate
-        self.run_simulations = self._own.run_simulations
+        single = NetEvaluator(self.game, net, "none")
+        self.mean = NetEvaluator(self.game, net, self.config.symmetries)
+        self.evaluate = single.evaluate
+        self.run_simulations = single.run_simulations
         self.values = self.mean.values
         self.action_values = self.mean.action_values
 
@@ -219,10 +221,11 @@ class AlphaZero(Checkpointable):
         """Return float64[B, cells]: equal shares for the moves with the highest logit."""
         playable = boards.legal(self.game)
         if self.config.decisive:
-            pressing = np.zeros(boards.cells.shape, np.int8)
-            forced_moves_of_rows(boards.cells, boards.mover, self.game.parameters, pressing)
-            playable &= (pressing == 1) | ~pressing.any(axis=1, keepdims=True)
-        return best_shares(np.where(playable, self.mean.means(boards)[0], np.nan))
+            is_forced = np.zeros(boards.cells.shape, np.int8)
+            forced_moves_of_rows(boards.cells, boards.mover, self.game.parameters, is_forced)
+            playable &= (is_forced == 1) | ~is_forced.any(axis=1, keepdims=True)
+        logits, _ = self.mean.means(boards)
+        return best_shares(np.where(playable, logits, np.nan))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -265,7 +268,8 @@ class NetEvaluator:
         self.game = game
         self._net = net
         self._permutations = symmetries(game, which)
-        self._workspaces: list[_Workspace] = []  # those not in use: each thread has its own
+        # those not in use: each thread has its own
+        self._workspaces: list[_Workspace] = []
 
     def means(self, boards: Boards) -> tuple[Float64Array, Float64Array]:
         """Return logits float64[B, cells] and values float64[B] from the mover's view."""
@@ -306,14 +310,16 @@ class NetEvaluator:
         except IndexError:  # other threads have them
             cells = self._permutations.shape[1]
             size = 3**cells if cells <= MAX_SMALL_CELLS else 1
-            obs, image, is_evaluated = (
-                np.zeros(length, np.int8) for length in (cells, cells, size)
-            )
-            results = np.empty((size, cells)), np.empty(size)
-            inverses = inverse(self._permutations)
-            room = self._net.room()
             work = _Workspace(
-                self._net, self._permutations, inverses, room, obs, image, is_evaluated, *results
+                net=self._net,
+                permutations=self._permutations,
+                inverses=inverse(self._permutations),
+                room=self._net.room(),
+                obs=np.zeros(cells, np.int8),
+                image=np.zeros(cells, np.int8),
+                is_evaluated=np.zeros(size, np.int8),
+                logits=np.empty((size, cells)),
+                values=np.empty(size),
             )
         yield work
         self._workspaces.append(work)

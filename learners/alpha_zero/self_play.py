@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from baselines.mcts import MCTSSearch, Tree, gumbel_search
 from learners.alpha_zero.net import AlphaZero, AlphaZeroConfig, gumbel_options
-from learners.base import Arrays, Limits, concatenate
-from learners.mlp import Activation, TFNet, line_states
+from learners.base import Arrays, Limits, concatenate, ring_slots
+from learners.mlp import Activation, Tensor, TFNet, line_states
 from learners.training import SPAWN_REPLAY, TrainingLoop, check_memory, make_rng, training_key
 from ttt_envs.agents.policy import Evaluator, normalise, sample
 from ttt_envs.core.jit import (
@@ -58,7 +58,7 @@ class TrainingExamples(NamedTuple):
     """float64[games], for player_0"""
 
 
-class Ply(NamedTuple):
+class SearchedPly(NamedTuple):
     """The next move in each unfinished game."""
 
     rows: Int64Array
@@ -106,7 +106,8 @@ def play_games(
     outcome = np.full(count, NOT_OVER, np.int8)
     begin_rows(cells, mover, stones, keys, key, np.arange(numbers.start, numbers.stop))
     games = SelfPlayGames(config, game, evaluator, keys)
-    while len(rows := np.flatnonzero(outcome == NOT_OVER)):
+    while (outcome == NOT_OVER).any():
+        rows = np.flatnonzero(outcome == NOT_OVER)
         moves = games.choose_moves(rows, Boards(cells[rows], mover[rows]))
         play_rows(cells, mover, stones, keys, rows, moves, game.parameters, outcome)
     return games.examples(np.where(outcome == DRAW, 0.0, 1.0 - 2.0 * outcome))
@@ -132,16 +133,19 @@ class SelfPlayGames:
         self.game = game
         self.evaluator = evaluator
         self.keys = keys
-        first = np.zeros(len(keys), np.int64)
-        longest = config.opening_for(game)
-        self._openings = (uniforms(keys, OPENING, first) * (longest + 1)).astype(
-            np.int64
-        )  # in random moves
-        self.plies: list[Ply] = []
+        num_lengths = config.opening_for(game) + 1
+        u = uniforms(keys, OPENING, np.zeros(len(keys), np.int64))
+        # int64[games]: the number of random moves with which each game begins
+        self._openings = (u * num_lengths).astype(np.int64)
+        self.plies: list[SearchedPly] = []
 
     def choose_moves(self, rows: Int64Array, boards: Boards) -> Int64Array:
         """Search the next positions of some games, and choose their moves, of which some are
         random.
+
+        Random moves are not in the paper (Silver et al., 2018): a random ``opening`` begins each
+        game, and later a move is random with probability ``epsilon``, so that the net also learns
+        positions that its own play avoids.
 
         Args:
             rows: int64[G]: indices of the games.
@@ -153,23 +157,27 @@ class SelfPlayGames:
         keys = self.keys[rows]
         stones = np.count_nonzero(boards.cells, axis=1)
         policy, values, selected = self._search(boards, keys, stones)
+        is_opening = stones < self._openings[rows]
         is_random = uniforms(keys, STREAM_EXPLORE, stones) < self.config.epsilon
         legal = normalise(boards.legal(self.game))
         random_moves = sample(legal, uniforms(keys, STREAM_RANDOM_ACTION, stones))
-        moves = np.where((stones < self._openings[rows]) | is_random, random_moves, selected)
-        self.plies.append(Ply(rows, boards, policy.astype(np.float32), values, moves != selected))
+        moves = np.where(is_opening | is_random, random_moves, selected)
+        self.plies.append(
+            SearchedPly(rows, boards, policy.astype(np.float32), values, moves != selected)
+        )
         return moves
 
     def examples(self, results: Float64Array) -> TrainingExamples:
         """Return the training examples of the finished games, game by game; their results are
         float64[games], for player_0.
         """
+        targets = td_lambda_targets(self.plies, results, self.config.td_lambda)
         by_game = np.argsort(np.concatenate([ply.rows for ply in self.plies]), kind="stable")
         return TrainingExamples(
-            np.concatenate([ply.boards.own_first() for ply in self.plies])[by_game],
-            np.concatenate([ply.policy for ply in self.plies])[by_game],
-            np.concatenate(td_lambda_targets(self.plies, results, self.config.td_lambda))[by_game],
-            results,
+            obs=np.concatenate([ply.boards.own_first() for ply in self.plies])[by_game],
+            policy=np.concatenate([ply.policy for ply in self.plies])[by_game],
+            value=np.concatenate(targets)[by_game],
+            results=results,
         )
 
     def _search(
@@ -183,8 +191,8 @@ class SelfPlayGames:
         cells = self.game.cells
         game = self.game if config.chance_nodes else dataclasses.replace(self.game, skip_chance=0.0)
         if config.search == "gumbel":
-            each = (stones[:, None] * cells + np.arange(cells)).ravel()
-            u = uniforms(np.repeat(keys, cells), NOISE, each).reshape(shape)
+            numbers = (stones[:, None] * cells + np.arange(cells)).ravel()
+            u = uniforms(np.repeat(keys, cells), NOISE, numbers).reshape(shape)
             noise = -np.log(-np.log(u + 2.0**-54))
             gumbel = gumbel_search(
                 game, boards, self.evaluator, noise=noise, **gumbel_options(config, self.game)
@@ -195,12 +203,10 @@ class SelfPlayGames:
             game, boards, no_keys, c=config.c, leaf=self.evaluator, threads=config.threads
         )
         gammas = np.zeros(shape)
-        for row, (legal, *key) in enumerate(
-            zip(boards.legal(game), keys.tolist(), stones.tolist(), strict=True)
-        ):
-            gammas[row, legal] = np.random.default_rng(key).standard_gamma(
-                CONCENTRATION / legal.sum(), legal.sum()
-            )
+        for row, legal in enumerate(boards.legal(game)):
+            rng = np.random.default_rng([int(keys[row]), int(stones[row])])
+            num_legal = legal.sum()
+            gammas[row, legal] = rng.standard_gamma(CONCENTRATION / num_legal, num_legal)
         puct.add_root_noise(normalise(gammas), DIRICHLET)
         puct.run(config.simulations)
         policy = puct.probabilities(temperature=1.0)
@@ -208,7 +214,7 @@ class SelfPlayGames:
 
 
 def td_lambda_targets(
-    plies: list[Ply], results: Float64Array, td_lambda: float
+    plies: list[SearchedPly], results: Float64Array, td_lambda: float
 ) -> list[Float32Array]:
     """Return TD(lambda) value targets: float32[G] for each ply, from the mover's view.
 
@@ -220,9 +226,8 @@ def td_lambda_targets(
     values = []
     for ply in reversed(plies):
         sign = 1.0 - 2.0 * ply.boards.mover
-        value = ply.value + np.where(ply.random, 0.0, td_lambda) * (
-            sign * targets[ply.rows] - ply.value
-        )
+        weight = np.where(ply.random, 0.0, td_lambda)
+        value = ply.value + weight * (sign * targets[ply.rows] - ply.value)
         targets[ply.rows] = sign * value
         values.append(value.astype(np.float32))
     return values[::-1]
@@ -247,7 +252,7 @@ class SelfPlay(TrainingLoop):
         cluster: plays the games, by default ``config.jobs`` local processes.
 
     Attributes:
-        replay: the latest positions, at most ``config.buffer_size_for(game)``.
+        replay: the latest positions, at most ``config.buffer_size_for(game)``, in order.
 
     Raises:
         ValueError: numbers out of range, of processes too, or no TensorFlow.
@@ -267,22 +272,35 @@ class SelfPlay(TrainingLoop):
             connect(cluster)  # once, not in every step
         config = learner.config
         cells = learner.game.cells
+        num_lines = len(learner.lines)
         parallel = min(batch, games) if self._workers == 1 else BLOCK
         trees = parallel * Tree.num_bytes(config.simulations + 1, 2, cells)
         check_memory(trees, f"simulations={config.simulations:,} in {parallel:,} games at a time")
         hidden: list[Activation] = ["relu" for _ in config.layers_for(learner.game)]
-        rates = config.learning_rate, config.learning_rate_decay
-        self.net = TFNet(config.name, learner.weights, [*hidden, "linear"], *rates, fused_bias=True)
-        boards = (None, None, cells)
-        states = (None, None, len(learner.lines))
-        targets = (boards, "float32"), ((None, None), "float32")
-        self._update = self.net.compile(
-            self._steps, (boards, "int8"), (states, "int8"), *targets, ((None,), "float32")
+        self.net = TFNet(
+            config.name,
+            learner.weights,
+            [*hidden, "linear"],
+            config.learning_rate,
+            config.learning_rate_decay,
+            fused_bias=True,
         )
-        no_obs = np.zeros((0, cells), np.int8)
-        no_numbers = np.zeros(0)
-        no_targets = no_obs.astype(np.float32), no_numbers.astype(np.float32)
-        self.replay = TrainingExamples(no_obs, *no_targets, no_numbers)
+        self._update = self.net.compile(
+            self._steps,
+            ((None, None, cells), "int8"),  # obs
+            ((None, None, num_lines), "int8"),  # states
+            ((None, None, cells), "float32"),  # policy
+            ((None, None), "float32"),  # value
+            ((None,), "float32"),  # rates
+        )
+        capacity = min(config.buffer_size_for(learner.game), max(1, games * cells))
+        self._ring = TrainingExamples(
+            obs=np.zeros((capacity, cells), np.int8),
+            policy=np.zeros((capacity, cells), np.float32),
+            value=np.zeros(capacity, np.float32),
+            results=np.zeros(0),
+        )
+        self._num_added = 0
         self._permutations = symmetries(learner.game, config.symmetries)
 
     def limits(self) -> Limits:
@@ -294,6 +312,35 @@ class SelfPlay(TrainingLoop):
         }
         return {**super().limits(), **replay}
 
+    @property
+    def replay(self) -> TrainingExamples:
+        """The latest positions, at most ``config.buffer_size_for(game)``, in order."""
+        ring = self._ring
+        slots = self._replay_slots()
+        return TrainingExamples(
+            ring.obs[slots], ring.policy[slots], ring.value[slots], ring.results
+        )
+
+    @replay.setter
+    def replay(self, examples: TrainingExamples) -> None:
+        self._num_added = 0
+        self._remember(examples)
+
+    def _replay_slots(self) -> Int64Array:
+        """Return the slots of the latest positions in the ring, in order."""
+        capacity = len(self._ring.value)
+        return ring_slots(self._num_added, min(self._num_added, capacity), capacity)
+
+    def _remember(self, examples: TrainingExamples) -> None:
+        """Add positions to the ring, where they replace the oldest."""
+        ring = self._ring
+        count = len(examples.value)
+        self._num_added += count
+        slots = ring_slots(self._num_added, count, len(ring.value))
+        ring.obs[slots] = examples.obs
+        ring.policy[slots] = examples.policy
+        ring.value[slots] = examples.value
+
     def step(self) -> None:
         """Play a batch of games and make its updates."""
         learner = self.learner
@@ -302,9 +349,8 @@ class SelfPlay(TrainingLoop):
         play = partial(play_block, config, learner.game, learner.state, self._seed)
         size = len(numbers) if self._workers == 1 else BLOCK
         blocks = ((numbers[start : start + size],) for start in range(0, len(numbers), size))
-        examples = results_in_order(
-            map_blocks(play, blocks, self._workers if len(numbers) > BLOCK else 1)
-        )
+        workers = self._workers if len(numbers) > BLOCK else 1
+        examples = results_in_order(map_blocks(play, blocks, workers))
         self.learn(concatenate(list(examples)))
 
     def learn(self, examples: TrainingExamples) -> None:
@@ -313,32 +359,35 @@ class SelfPlay(TrainingLoop):
         Raises:
             ValueError: the net has diverged.
         """
-        latest = slice(-self.learner.config.buffer_size_for(self.learner.game), None)
-        replay = concatenate([self.replay, examples._replace(results=np.zeros(0))])
-        self.replay = TrainingExamples(
-            replay.obs[latest], replay.policy[latest], replay.value[latest], replay.results
-        )
-        policy_loss, value_loss = self.update(
-            self.draw(make_rng(self._seed, SPAWN_REPLAY, self.done.games))
-        ).tolist()
+        self._remember(examples)
+        batches = self.draw(make_rng(self._seed, SPAWN_REPLAY, self.done.games))
+        policy_loss, value_loss = self.update(batches).tolist()
         self.learner.weights = self.net.arrays
         self.done.count(examples.results)
         self.steps += len(examples.value)
-        numbers = {"updates": self.net.updates, "positions": len(self.replay.value)}
-        self.logged = {"policy_loss": policy_loss, "value_loss": value_loss, **numbers}
+        self.logged = {
+            "policy_loss": policy_loss,
+            "value_loss": value_loss,
+            "updates": self.net.updates,
+            "positions": len(self._replay_slots()),
+        }
 
     def draw(self, rng: np.random.Generator) -> TrainingExamples:
         """Draw batches [updates, batch_size], with replacement, each position under a random
         symmetry.
         """
         config = self.learner.config
-        obs, policy, value, no_results = self.replay
+        ring = self._ring
+        slots = self._replay_slots()
         shape = config.gradient_steps, config.batch_size
-        rows = rng.integers(0, len(value), shape)
+        sample_slots = slots[rng.integers(0, len(slots), shape)]
         images = self._permutations[rng.integers(0, len(self._permutations), shape)]
-        obs = np.take_along_axis(obs[rows], images, axis=2)
-        policy = np.take_along_axis(policy[rows], images, axis=2)
-        return TrainingExamples(obs, policy, value[rows], no_results)
+        return TrainingExamples(
+            obs=np.take_along_axis(ring.obs[sample_slots], images, axis=2),
+            policy=np.take_along_axis(ring.policy[sample_slots], images, axis=2),
+            value=ring.value[sample_slots],
+            results=ring.results,
+        )
 
     def update(self, examples: TrainingExamples) -> Float64Array:
         """Make one gradient step from each of K batches of N positions.
@@ -357,19 +406,22 @@ class SelfPlay(TrainingLoop):
         obs, policy, value, _ = examples
         count, size, cells = obs.shape
         states = line_states(obs.reshape(-1, cells), self.learner.lines).reshape(count, size, -1)
-        losses = self._update(obs, states, policy, value, self.net.next_rates(count)).numpy()[
-            1:
-        ] / float(count)
+        sums = self._update(obs, states, policy, value, self.net.next_rates(count)).numpy()
+        losses = sums[1:] / float(count)  # of the policy and the value, without their total
         self.net.check(losses, *self.net.arrays.values())
         return np.asarray(losses, np.float64)
 
-    def _steps(self, obs: Any, states: Any, policy: Any, value: Any, rates: Any) -> Any:
+    def _steps(
+        self, obs: Tensor, states: Tensor, policy: Tensor, value: Tensor, rates: Tensor
+    ) -> Tensor:
         """Make the steps of :meth:`update`; return the sums of the losses."""
         return self.net.steps(
             lambda n: self._batch_losses(obs[n], states[n], policy[n], value[n]), rates, 3
         )
 
-    def _batch_losses(self, obs: Any, states: Any, policy: Any, value: Any) -> tuple[Any, Any, Any]:
+    def _batch_losses(
+        self, obs: Tensor, states: Tensor, policy: Tensor, value: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the loss, the policy's mean cross entropy over legal moves, and the value's mean
         squared error.
         """
@@ -377,10 +429,10 @@ class SelfPlay(TrainingLoop):
         tf = self.net.tf
         config = self.learner.config
         num_lines, length = self.learner.lines.shape
-        one_hot = tf.one_hot(
-            tf.cast(states, tf.int32) - 1, 2 * length - 1
-        )  # all zeros for a line without stones
-        one_hot = tf.reshape(one_hot, (tf.shape(obs)[0], num_lines * (2 * length - 1)))
+        num_states = 2 * length - 1
+        # all zeros for a line without stones
+        one_hot = tf.one_hot(tf.cast(states, tf.int32) - 1, num_states)
+        one_hot = tf.reshape(one_hot, (tf.shape(obs)[0], num_lines * num_states))
         outputs = net.outputs(tf.concat([net.planes(obs), one_hot], axis=1))
 
         legal = net.legal_moves(self.learner.game, obs)
@@ -388,12 +440,7 @@ class SelfPlay(TrainingLoop):
         cross_entropy = -tf.reduce_sum(tf.where(legal, policy * log_probabilities, 0.0), axis=1)
         policy_loss = tf.reduce_mean(cross_entropy)
         value_loss = tf.reduce_mean(tf.square(tf.tanh(outputs[:, -1]) - value))
-        decay = tf.add_n(
-            [
-                tf.nn.l2_loss(array)
-                for name, array in net.weights.items()
-                if name.endswith("weights")
-            ]
-        )
+        matrices = [array for name, array in net.weights.items() if name.endswith("weights")]
+        decay = tf.add_n([tf.nn.l2_loss(matrix) for matrix in matrices])
         loss = policy_loss + config.value_weight * value_loss + config.weight_decay * decay
         return loss, policy_loss, value_loss

@@ -14,7 +14,7 @@ from baselines.mcts import FusedEvaluator, MCTSSearch, Tree, gumbel_search
 from baselines.mcts import search as search_module
 from learners.alpha_zero import AlphaZeroConfig
 from learners.alpha_zero.self_play import (
-    Ply,
+    SearchedPly,
     SelfPlay,
     TrainingExamples,
     play_block,
@@ -51,7 +51,7 @@ def taught(game, games, *, batch=8, seed=0, **settings):
 
 def ply(mover, value, random=False):
     boards = Boards(np.zeros((1, 9), np.int8), np.array([mover], np.int8))
-    return Ply(
+    return SearchedPly(
         np.zeros(1, np.int64),
         boards,
         np.zeros((1, 9), np.float32),

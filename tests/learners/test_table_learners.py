@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
-from learners.q_table import Table, find, learn, write_keys
+from learners.q_table import QTable, count_update, find, write_keys
 from learners.training import Trainer
 from ttt_envs import Boards, Game, PhantomGame
 from ttt_envs.game import reference
@@ -160,7 +160,7 @@ def test_keys_are_exact(game, data):
         st.lists(st.tuples(st.lists(cells, max_size=6, unique=True), cells), min_size=1, max_size=8)
     )
     for afterstates in (False, True):
-        table, entries = Table(game, "none", afterstates, 0.0, 1 << 26), {}
+        table, entries = QTable(game, "none", afterstates, 0.0, 1 << 26), {}
         table.reserve(len(moves))
         table = table.memory
         for learns in (True, False):
@@ -175,7 +175,9 @@ def test_keys_are_exact(game, data):
                 )
                 if learns:
                     entries.setdefault(entry, []).append(number)
-                    learn(key, float(number), np.ones(2), 1.0, table)  # rates of 1 / n
+                    slot, move = count_update(key, table)
+                    error = number - table.values[slot, move]
+                    table.values[slot, move] += error / table.counts[slot, move]
                 value = table.values[find(key, table), key[0] & table.move_bits]
                 assert value == pytest.approx(sum(entries[entry]) / len(entries[entry]))
         assert table.size[1] == len(entries)

@@ -6,7 +6,7 @@ import re
 import pytest
 from squares import CALLS, SQUARES, Squares
 
-from studies.frame import Figure, Panel, Series, draw_figure, reproduce
+from studies.frame import Panel, Series, StudyFigure, draw_figure, reproduce
 from ttt_eval.store.result_store import UNITS
 from ttt_eval.store.statistics import Interval
 
@@ -82,7 +82,7 @@ def test_figures_draw_every_series():
         Panel([bars], ticks=(1, 2)),
     ]
     canvas = Canvas()
-    draw_figure(Figure("?", "", panels), canvas)
+    draw_figure(StudyFigure("?", "", panels), canvas)
     first, second, third = canvas.axes
     assert (first.get_xscale(), first.get_yscale()) == ("log", "symlog")
     assert second.containers[0][0].get_xdata().tolist() == [0.5, 0.2]

@@ -124,7 +124,7 @@ def test_learner_named_by_its_user_is_trained_and_loaded_with_trust(tmp_path, mo
     name = "favourite:FavouriteConfig"
     train_run(tmp_path / "run", f"--learner={name}", "--epsilon=0.1")
     capsys.readouterr()
-    monkeypatch.setattr("learners.config.named", set())  # as in a new process
+    monkeypatch.setattr("learners.config.callers_classes", set())  # as in a new process
     words = ["exploitability", f"run:{tmp_path / 'run'}", "--json"]
     assert "was read from a file" in error_of(capsys, evaluate, *words)
     evaluate([*words, "--trust"])
