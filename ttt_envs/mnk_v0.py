@@ -29,6 +29,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
 
@@ -36,7 +37,7 @@ from ttt_envs.agents.observations import ObservationBuilder
 from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.envs import render as drawing
-from ttt_envs.envs.config import BoardConfig, environment, takes
+from ttt_envs.envs.config import BoardConfig, GameState, Info, Keywords, environment, takes
 from ttt_envs.envs.engine import make_games
 from ttt_envs.envs.game_batch import (
     INTEGERS,
@@ -58,6 +59,7 @@ from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Outcome
 
 __all__ = ["env", "raw_env"]
 
+Observation = dict[str, NDArray[Any]]
 PLAYERS = ("player_0", "player_1")
 OUTCOMES = (*range(5), NOT_OVER)
 """outcomes of a game that the caller plays alone"""
@@ -67,7 +69,7 @@ _NOT_BEGUN = -3
 """an outcome in addition to those of the rules: no reset yet"""
 
 
-def _infos_of(outcome: int, mover: int) -> dict[str, dict[str, Any]]:
+def _infos_of(outcome: int, mover: int) -> dict[str, Info]:
     """Return the infos of both agents."""
     winner = Outcome(outcome).winner
     return {
@@ -103,10 +105,15 @@ class _AfterReset:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, env: Any, owner: type) -> Any:
+    def __get__(self, env: object, owner: type) -> object:
         if env is None:
             return self
         raise AttributeError(f"{self.name} cannot be accessed before reset")
+
+
+def _after_reset() -> Any:
+    """Return the attribute, of any type."""
+    return _AfterReset()
 
 
 @environment(BoardConfig)
@@ -133,19 +140,19 @@ class raw_env(HasArrayViews, AECEnv[str, Any, Any]):  # PettingZoo looks for thi
     ``TerminateIllegalWrapper``.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata: ClassVar[Keywords] = {
         "render_modes": ["human", "ansi", "rgb_array"],
         "name": "mnk_v0",
         "is_parallelizable": False,  # after a skip, agents do not alternate
         "render_fps": drawing.FPS,
     }
 
-    agents: Any = _AfterReset()
-    agent_selection: Any = _AfterReset()
-    rewards: Any = _AfterReset()
-    terminations: Any = _AfterReset()
-    truncations: Any = _AfterReset()
-    _cumulative_rewards: Any = _AfterReset()
+    agents: list[str] = _after_reset()
+    agent_selection: str = _after_reset()
+    rewards: dict[str, float] = _after_reset()
+    terminations: dict[str, bool] = _after_reset()
+    truncations: dict[str, bool] = _after_reset()
+    _cumulative_rewards: dict[str, float] = _after_reset()
 
     @takes(BoardConfig)
     def __init__(self, config: BoardConfig) -> None:
@@ -175,7 +182,7 @@ class raw_env(HasArrayViews, AECEnv[str, Any, Any]):  # PettingZoo looks for thi
         self._mover = 0
         self._outcome = _NOT_BEGUN
         self._has_key = self._has_updated = False
-        self._infos: dict[str, dict[str, Any]] = {}
+        self._infos: dict[str, Info] = {}
         self._skip_agent_selection: str | None = None
         self.renderer = drawing.Renderer(visible(self.game), config.render_mode)
         self._make_array_views()
@@ -221,7 +228,7 @@ class raw_env(HasArrayViews, AECEnv[str, Any, Any]):  # PettingZoo looks for thi
         """Return the action space, the same object at every call."""
         return self.action_spaces[agent]
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+    def reset(self, seed: int | None = None, options: Keywords | None = None) -> None:
         """Begin the next episode, or with ``seed`` the first of that seed. ``options`` are
         ignored.
         """
@@ -280,7 +287,7 @@ class raw_env(HasArrayViews, AECEnv[str, Any, Any]):  # PettingZoo looks for thi
         if self.render_mode == "human":
             self.render()
 
-    def _check_action(self, action: Any) -> None:
+    def _check_action(self, action: object) -> None:
         if isinstance(action, bool) or not self.action_spaces[PLAYERS[0]].contains(action):
             kind = "column" if self.game.gravity else "cell"
             raise AssertionError(
@@ -303,7 +310,7 @@ class raw_env(HasArrayViews, AECEnv[str, Any, Any]):  # PettingZoo looks for thi
         else:
             self.agent_selection = self._skip_agent_selection = PLAYERS[1 - self._mover]
 
-    def _was_dead_step(self, action: Any) -> None:
+    def _was_dead_step(self, action: object) -> None:
         """Remove the selected agent: like the base class, for two agents that end together."""
         if action is not None:
             raise Refusal("when an agent is dead, the only valid action is None")
@@ -321,7 +328,7 @@ class raw_env(HasArrayViews, AECEnv[str, Any, Any]):  # PettingZoo looks for thi
     # Infos are created on demand, because loops read the info of one agent only.
 
     @property
-    def infos(self) -> dict[str, dict[str, Any]]:
+    def infos(self) -> dict[str, Info]:
         """The info of each of ``agents``: see :class:`raw_env`.
 
         Raises:
@@ -332,7 +339,7 @@ class raw_env(HasArrayViews, AECEnv[str, Any, Any]):  # PettingZoo looks for thi
         return {agent: self._info(agent) for agent in self.agents}
 
     @infos.setter
-    def infos(self, infos: dict[str, dict[str, Any]]) -> None:
+    def infos(self, infos: dict[str, Info]) -> None:
         self._infos = infos
 
     def _info(self, agent: str) -> dict[str, Any]:
@@ -344,7 +351,7 @@ class raw_env(HasArrayViews, AECEnv[str, Any, Any]):  # PettingZoo looks for thi
             info["skip_chance"] = float(self._games.column("skip_chance")[0])
         return info
 
-    def observe(self, agent: str) -> dict[str, Any]:
+    def observe(self, agent: str) -> Observation:
         """Return copies of ``observation`` int8[rows, columns, 2] and ``action_mask`` int8[actions]
         of ``agent``.
 
@@ -364,12 +371,12 @@ class raw_env(HasArrayViews, AECEnv[str, Any, Any]):  # PettingZoo looks for thi
             observation["skip_chance"] = self._games.column("skip_chance").astype(np.float32)
         return observation
 
-    def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def last(self, observe: bool = True) -> tuple[Observation | None, float, bool, bool, Info]:
         """Return observation (or None), cumulative reward, terminated, truncated and info of the
         selected agent.
         """
         agent = self.agent_selection
-        observation: dict[str, Any] | None
+        observation: Observation | None
         if observe and self._is_quick:  # does `observe` and `_info` without their calls
             mask = self._mask if self._outcome == NOT_OVER else self._no_mask
             observation = {"observation": self._copy_planes[agent](), "action_mask": mask.copy()}
@@ -437,7 +444,7 @@ class raw_env(HasArrayViews, AECEnv[str, Any, Any]):  # PettingZoo looks for thi
     _COPIED = ("agents", "rewards", "_cumulative_rewards", "terminations", "truncations")
     _STATE = ("_outcome", "agent_selection", "_skip_agent_selection", "_has_updated")
 
-    def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
+    def clone_state(self, include_rng: bool = False) -> GameState:
         """Return a copy of the game. Without ``include_rng`` it does not determine future skips."""
         self._check_reset(EnvLogger.error_state_before_reset)
         state = {name: getattr(self, name) for name in self._STATE}
@@ -446,7 +453,7 @@ class raw_env(HasArrayViews, AECEnv[str, Any, Any]):  # PettingZoo looks for thi
             state["_before"] = self._before
         return state | clone_games(self._games, include_rng)
 
-    def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> None:
+    def restore_state(self, state: GameState, *, seed: int | None = None) -> None:
         """Restore a cloned game.
 
         Args:
@@ -469,7 +476,7 @@ class raw_env(HasArrayViews, AECEnv[str, Any, Any]):  # PettingZoo looks for thi
         self._has_key = True
         self._before = state.get("_before", self._games.column("cells")[0])
 
-    def render(self) -> Any:
+    def render(self) -> str | drawing.Picture | None:
         """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or
         show a window.
         """

@@ -11,7 +11,7 @@ OpenSpiel has no skips.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -76,11 +76,12 @@ def to_game(other: pyspiel.Game) -> Game:
             f"{name} of OpenSpiel is not played here: choose {TIC_TAC_TOE}, mnk(m=...,n=...,k=...) "
             f"or {CONNECT_FOUR}"
         )
-    defaults: dict[str, Any] = other.get_type().parameter_specification
-    chosen = {**defaults, **other.get_parameters()}
+    defaults = other.get_type().parameter_specification
+    parameters = {**defaults, **other.get_parameters()}
     if name == CONNECT_FOUR:
-        return Game(chosen["rows"], chosen["columns"], chosen["x_in_row"], gravity=True)
-    return Game(chosen["n"], chosen["m"], chosen["k"])
+        size = (parameters["rows"], parameters["columns"])
+        return Game(*size, parameters["x_in_row"], gravity=True)
+    return Game(parameters["n"], parameters["m"], parameters["k"])
 
 
 def to_boards(states: Iterable[pyspiel.State]) -> Boards:
@@ -98,8 +99,8 @@ def to_boards(states: Iterable[pyspiel.State]) -> Boards:
     digits = str.maketrans({stone: str(cell) for cell, stone in enumerate(STONES)})
     texts = [str(state).replace("\n", "").translate(digits) for state in states]
     cells = np.array([list(text) for text in texts], np.int8)
-    over = np.array([state.is_terminal() for state in states])
-    return Boards(cells, ((cells != 0).sum(axis=1) % 2 ^ over).astype(np.int8))
+    is_over = np.array([state.is_terminal() for state in states])
+    return Boards(cells, ((cells != 0).sum(axis=1) % 2 ^ is_over).astype(np.int8))
 
 
 def to_states(boards: Boards, game: Game) -> list[pyspiel.State]:
@@ -109,7 +110,8 @@ def to_states(boards: Boards, game: Game) -> list[pyspiel.State]:
     Raises:
         ValueError: the game has skips, or a position is unreachable without skips.
     """
-    other, states = load_game(game), []
+    other = load_game(game)
+    states = []
     for index in range(len(boards.cells)):
         state = other.new_initial_state()
         cells = np.array(_history(game, boards.position(index)), np.int64)
@@ -123,26 +125,27 @@ def _history(game: Game, position: Position) -> list[int]:
     """Return cells whose stones lead to a position; a final winning stone comes last."""
     cells, mover = position
     first, second = (int(np.count_nonzero(cells == stone)) for stone in (1, 2))
-    last = (
-        1 - (first + second) % 2
-    )  # the player of the last stone, who remains the mover after the end
-    allowed = np.zeros(game.cells, np.bool_)  # the last stones: the game was not over without them
+    # the player of the last stone, who remains the mover after the end
+    last = 1 - (first + second) % 2
+    last_cells = np.zeros(
+        game.cells, np.bool_
+    )  # the last stones: the game was not over without them
     for cell in np.flatnonzero(cells == last + 1).tolist():
         before = cells.copy()
         before[cell] = 0
-        allowed[cell] = winner(game, before) is None
+        last_cells[cell] = winner(game, before) is None
     history = None
     if first - second not in (0, 1):
-        wrong = f"{first} and {second} stones do not come by turns"
+        reason = f"{first} and {second} stones do not come by turns"
     elif mover == last and winner(game, cells) is None:
-        wrong = f"it is player_{1 - mover}'s turn"
-    elif cells.any() and not allowed.any():
-        wrong = "it was over before its last stone"
+        reason = f"it is player_{1 - mover}'s turn"
+    elif cells.any() and not last_cells.any():
+        reason = "it was over before its last stone"
     else:
-        wrong = "its stones cannot have fallen by turns"
-        history = _take_back(game, cells, allowed, set())
+        reason = "its stones cannot have fallen by turns"
+        history = _take_back(game, cells, last_cells, set())
     if history is None:
-        raise Refusal(f"{to_text(position, game)!r} is no position of OpenSpiel's: {wrong}")
+        raise Refusal(f"{to_text(position, game)!r} is no position of OpenSpiel's: {reason}")
     return history
 
 

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
 
 from ttt_envs.core.checks import Refusal, TypeRefusal, check_choice
 from ttt_envs.core.packages import avoid_triton_crash, install_command
+from ttt_envs.envs.config import Info
 from ttt_envs.envs.registration import PRESETS
 from ttt_envs.envs.single_env import SingleEnv, parse_reset_options
 from ttt_envs.envs.vector_env import MNKVectorEnv
@@ -139,7 +141,8 @@ class MNKVecEnv(VecEnv):
             self._writer = ResultsWriter(
                 os.fspath(monitor_file), {"t_start": self._start, "env_id": env_id}
             )
-        self._returns, self._lengths = np.zeros(self.num_envs), np.zeros(self.num_envs, np.int64)
+        self._returns = np.zeros(self.num_envs)
+        self._lengths = np.zeros(self.num_envs, np.int64)
 
     def reset(self) -> VecEnvObs:
         """Begin new episodes, with the seeds and options that were set before, which are used once.
@@ -166,12 +169,13 @@ class MNKVecEnv(VecEnv):
             for row, row_info in zip(rows, _split(info, rows), strict=True):
                 self.reset_infos[row] = row_info
         self._began = True
-        self._returns[:], self._lengths[:] = 0, 0
+        self._returns[:] = 0
+        self._lengths[:] = 0
         self._reset_seeds()
         self._reset_options()
         return observation
 
-    def step_async(self, actions: np.ndarray[Any, Any]) -> None:
+    def step_async(self, actions: NDArray[Any]) -> None:
         """Store the actions int[B]."""
         self._actions = actions
 
@@ -181,12 +185,13 @@ class MNKVecEnv(VecEnv):
         dones = terminated | truncated
         self._returns += rewards
         self._lengths += 1
-        infos, rows = _split(info), np.flatnonzero(dones).tolist()
+        infos = _split(info)
+        rows = np.flatnonzero(dones).tolist()
+        final_infos = _split(info["final_info"], rows) if rows else []
         now = round(time.time() - self._start, 6)
-        for row, row_info in zip(
-            rows, _split(info["final_info"], rows) if rows else (), strict=True
-        ):
-            self.reset_infos[row], infos[row] = infos[row], row_info
+        for row, row_info in zip(rows, final_infos, strict=True):
+            self.reset_infos[row] = infos[row]
+            infos[row] = row_info
             row_info["terminal_observation"] = info["final_obs"][row]
             row_info["episode"] = {
                 "r": round(float(self._returns[row]), 6),
@@ -195,7 +200,8 @@ class MNKVecEnv(VecEnv):
             }
             if self._writer is not None:
                 self._writer.write_row(row_info["episode"])
-        self._returns[rows], self._lengths[rows] = 0, 0
+        self._returns[rows] = 0
+        self._lengths[rows] = 0
         for row_info, is_cut in zip(infos, (truncated & ~terminated).tolist(), strict=True):
             row_info["TimeLimit.truncated"] = is_cut
         return observation, rewards.astype(np.float32), dones, infos
@@ -206,7 +212,7 @@ class MNKVecEnv(VecEnv):
             self._writer.close()
         self.env.close()
 
-    def get_images(self) -> Sequence[np.ndarray[Any, Any] | None]:
+    def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
         """Return a picture uint8[height, width, 3] of each game with ``render_mode="rgb_array"``,
         else None.
         """
@@ -233,7 +239,7 @@ class MNKVecEnv(VecEnv):
         """
         return [getattr(self.env, attr_name) for _ in self._get_indices(indices)]
 
-    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+    def set_attr(self, attr_name: str, value: object, indices: VecEnvIndices = None) -> None:
         """Refuse: see the class.
 
         Raises:
@@ -246,9 +252,9 @@ class MNKVecEnv(VecEnv):
     def env_method(
         self,
         method_name: str,
-        *method_args: Any,
+        *method_args: object,
         indices: VecEnvIndices = None,
-        **method_kwargs: Any,
+        **method_kwargs: object,
     ) -> list[Any]:
         """Return the ``action_masks`` of each game.
 
@@ -270,19 +276,21 @@ class MNKVecEnv(VecEnv):
         return [issubclass(Monitor, wrapper_class) for _ in self._get_indices(indices)]
 
 
-def _split(info: dict[str, Any], rows: Sequence[int] | None = None) -> list[dict[str, Any]]:
+def _split(info: Info, rows: Sequence[int] | None = None) -> list[Info]:
     """Return the infos of ``SingleEnv`` of some games, by default all, from the info of
     ``MNKVectorEnv``.
     """
-    chosen = slice(None) if rows is None else rows
-    columns = (info[name][chosen].tolist() for name in _NUMBERS)
-    infos: list[dict[str, Any]] = [  # written out, which takes half the time of a loop over names
+    selection = slice(None) if rows is None else rows
+    columns = (info[name][selection].tolist() for name in _NUMBERS)
+    infos: list[Info] = [  # written out, which takes half the time of a loop over names
         {"action_mask": mask, "seat": seat, "mover": mover, "result": result, "winner": winner}
         for mask, seat, mover, result, winner in zip(
-            info["action_mask"][chosen], *columns, strict=True
+            info["action_mask"][selection], *columns, strict=True
         )
     ]
     if "skip_chance" in info:
-        for row_info, skip_chance in zip(infos, info["skip_chance"][chosen].tolist(), strict=True):
+        for row_info, skip_chance in zip(
+            infos, info["skip_chance"][selection].tolist(), strict=True
+        ):
             row_info["skip_chance"] = skip_chance
     return infos

@@ -93,14 +93,14 @@ def test_positions_are_read_back_from_their_texts(name):
         board = np.array(cells, np.int8)
         if winner(TIC_TAC_TOE, board) is None:
             for mover in (0, 1):
-                text = presentation.view(Position(board, mover), mover)
+                text = presentation.describe(Position(board, mover), mover)
                 assert read_back(text, name, presentation.cell_names) == (list(cells), mover)
     rng = np.random.default_rng(0)
     for game in (Game(10, 3, 3), Game(15, 15, 5)) if name in ANY_BOARD else ():
         presentation = make_presentation(name, game, seed=2)
         for mover in (0, 1):
             board = rng.integers(0, 3, game.cells).astype(np.int8)
-            text = presentation.view(Position(board, mover), mover)
+            text = presentation.describe(Position(board, mover), mover)
             assert read_back(text, name, presentation.cell_names) == (board.tolist(), mover)
 
 

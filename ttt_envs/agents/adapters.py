@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ttt_envs.agents.observations import DType, Observation, ObservationBuilder, map_parts
 from ttt_envs.agents.policy import Policy, to_policy
@@ -31,7 +32,7 @@ Opponent = str | Policy | Any
 """opponents that environments accept: also functions, networks, and models of Stable-Baselines3"""
 
 
-Function = Callable[[Any, Int8Array], Any]
+Function = Callable[[Any, Int8Array], object]
 """of observations and masks int8[actions], of one position or a batch"""
 
 
@@ -80,12 +81,14 @@ class CallableAgent(Policy):
         counts = legal | ((output >= 0) if self.returns == "probabilities" else ~np.isnan(output))
         return np.asarray(np.where(legal, 0, self._to_shares(output, counts)).sum(axis=1))
 
-    def _call(self, boards: Boards) -> tuple[np.ndarray[Any, Any], BoolArray]:
+    def _call(self, boards: Boards) -> tuple[NDArray[Any], BoolArray]:
         """Return the function's checked output for all positions, and the legal actions bool[B,
         actions].
         """
         observations, mask = self.builder.observe(boards)
-        legal, (count, num), is_action = mask == 1, mask.shape, self.returns == "actions"
+        legal = mask == 1
+        count, num = mask.shape
+        is_action = self.returns == "actions"
         shape = () if is_action else (num,)
         if not count:
             return np.zeros((0, *shape), np.int64), legal
@@ -103,23 +106,24 @@ class CallableAgent(Policy):
             )
         if not is_action:
             return output.astype(np.float64), legal
-        wrong = (output < 0) | (output >= num) | ~legal[np.arange(count), output.clip(0, num - 1)]
-        if wrong.any():
+        is_legal = legal[np.arange(count), output.clip(0, num - 1)]
+        errors = output[(output < 0) | (output >= num) | ~is_legal]
+        if len(errors):
             raise Refusal(
-                f"{self.name} chose the illegal action {output[wrong][0]}: obey the mask, or "
+                f"{self.name} chose the illegal action {errors[0]}: obey the mask, or "
                 "return values or logits "
                 f"of all actions and set returns="
             )
         return output, legal
 
-    def _to_shares(self, numbers: Float64Array, allowed: BoolArray) -> Float64Array:
-        """Return the distribution float64[B, actions] over allowed actions, of values, logits or
-        probabilities.
+    def _to_shares(self, numbers: Float64Array, support: BoolArray) -> Float64Array:
+        """Return the distribution float64[B, actions] over the actions of the support, of values,
+        logits or probabilities.
         """
         if self.returns == "probabilities":
-            weights = np.where(allowed, numbers, 0.0)
+            weights = np.where(support, numbers, 0.0)
         else:
-            numbers = np.where(allowed, numbers, -np.inf)
+            numbers = np.where(support, numbers, -np.inf)
             best = numbers.max(axis=1, keepdims=True)
             best = np.where(np.isfinite(best), best, np.nan)
             weights = (
@@ -217,7 +221,7 @@ def as_policy(
 
 
 def as_value_function(
-    critic: Any,
+    critic: object,
     game: AnyGame,
     observation: Observation | None = None,
     *,
@@ -242,8 +246,10 @@ def as_value_function(
         TypeError: none of the above.
         ValueError: an option is unknown, or the critic needs another observation.
     """
-    name, function = _name(critic), getattr(critic, "values", critic)
-    if function is critic and (net := _adapt_net(critic, name, "states")) is not None:
+    name = _name(critic)
+    function = getattr(critic, "values", critic)
+    net = _adapt_net(critic, name, "states") if function is critic else None
+    if net is not None:
         builder = _make_observation_builder(
             critic, name, game, observation, dtype, observe_skip_chance
         )
@@ -256,7 +262,7 @@ def as_value_function(
     return partial(_values_of_boards, name, function)
 
 
-def _observe_and_call(function: Function, builder: ObservationBuilder, boards: Boards) -> Any:
+def _observe_and_call(function: Function, builder: ObservationBuilder, boards: Boards) -> object:
     return function(*builder.observe(boards))
 
 
@@ -265,9 +271,7 @@ def _values_of_boards(name: str, function: Callable[[Boards], Any], boards: Boar
     return _to_array(function(boards), name, "values", (len(boards.mover),)).astype(np.float64)
 
 
-def _to_array(
-    output: Any, name: str, returns: Returns, shape: tuple[int, ...]
-) -> np.ndarray[Any, Any]:
+def _to_array(output: Any, name: str, returns: Returns, shape: tuple[int, ...]) -> NDArray[Any]:
     """Convert an output to an array of a shape, which may have an axis of 1 behind it.
 
     Torch tensors may need to be detached, moved and converted for numpy.
@@ -285,12 +289,10 @@ def _to_array(
     except (TypeError, ValueError, RuntimeError):
         array = np.asarray(None)
     if array.dtype.kind not in ("iu" if returns == "actions" else "biuf"):
-        kind, thing = (
-            "integers" if returns == "actions" else "numbers",
-            f"{type(output).__name__} of {array.dtype}",
-        )
+        kind = "integers" if returns == "actions" else "numbers"
         raise TypeRefusal(
-            f"{name} returned a {thing}, no {returns}: return {kind}, or set returns="
+            f"{name} returned a {type(output).__name__} of {array.dtype}, no {returns}: return "
+            f"{kind}, or set returns="
         )
     if array.shape not in (shape, (*shape, 1)):
         raise Refusal(
@@ -312,7 +314,8 @@ def _make_observation_builder(
     Raises:
         ValueError: the model needs another observation, or several fit, or it has other actions.
     """
-    if (space := getattr(function, "observation_space", None)) is None:
+    space = getattr(function, "observation_space", None)
+    if space is None:
         return ObservationBuilder(game, observation or "flat", dtype, bool(shows_skip))
     actions = getattr(getattr(function, "action_space", None), "n", num_actions(game))
     kinds = get_args(Observation) if observation is None else (observation,)
@@ -345,7 +348,8 @@ def _adapt_net(
     """Return the adapter of a net, a model of Stable-Baselines3 or one with ``predict``, None for
     anything else.
     """
-    if (policy := _sb3_policy(net, name)) is not None:
+    policy = _sb3_policy(net, name)
+    if policy is not None:
         if returns == "logits" and not hasattr(policy, "get_distribution"):
             raise Refusal(f"{name} has values and no distribution: write returns='actions'")
         return partial(_call_sb3, net, policy, returns)
@@ -388,7 +392,7 @@ def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
     return len(places) == 2 and (last in required or "mask" in last.name.lower())
 
 
-def _call_predict(predict: Any, observations: Any, masks: Int8Array) -> Any:
+def _call_predict(predict: Any, observations: object, masks: Int8Array) -> object:
     """Call the method of a model that is named ``predict``, without exploration where that is an
     argument.
     """
@@ -413,10 +417,14 @@ def _call_torch(
         )
 
     with _in_eval_mode(module):
-        return function(map_parts(tensor, observations), *[tensor(masks == 1)] * takes_mask)
+        if takes_mask:
+            return function(map_parts(tensor, observations), tensor(masks == 1))
+        return function(map_parts(tensor, observations))
 
 
-def _call_sb3(model: Any, policy: Any, returns: str, observations: Any, masks: Int8Array) -> Any:
+def _call_sb3(
+    model: Any, policy: Any, returns: str, observations: object, masks: Int8Array
+) -> object:
     """Return the action values or the logits of a Stable-Baselines3 model, or for "states" one
     value for each.
     """
@@ -471,11 +479,11 @@ def _in_eval_mode(module: Any) -> Iterator[None]:
             part.training = training
 
 
-def _name(thing: Any) -> str:
+def _name(thing: object) -> str:
     return str(getattr(thing, "__name__", type(thing).__name__))
 
 
-def _is_a(thing: Any, library: str, kind: str) -> bool:
+def _is_a(thing: object, library: str, kind: str) -> bool:
     """Return whether an object is of a class of a library, which must be imported already for
     that.
     """

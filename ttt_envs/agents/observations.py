@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
 from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.jit import Float64Array, Int8Array
@@ -46,17 +47,19 @@ class ObservationBuilder:
     ) -> None:
         check_choice("observation", observation, get_args(Observation))
         check_choice("dtype", dtype, get_args(DType))
-        self.game, self.kind, self.dtype = game, observation, np.dtype(dtype)
+        self.game = game
+        self.kind = observation
+        self.dtype = np.dtype(dtype)
         self.observe_skip_chance = observe_skip_chance
-        self._appends = (
-            observe_skip_chance and observation != "dict"
-        )  # to the stones, as further numbers
+        # whether the skip chance follows the stones, as further numbers
+        self._appends = observe_skip_chance and observation != "dict"
         if self._appends and dtype == "int8":
             raise Refusal(
                 "observe_skip_chance is no whole number: write dtype='float32' or "
                 "observation='dict'"
             )
-        board, num_planes = (game.rows, game.columns), 2 + self._appends
+        board = (game.rows, game.columns)
+        num_planes = 2 + self._appends
         shapes = {"flat": (2 * game.cells + self._appends,), "channels": (num_planes, *board)}
         self.action_space = spaces.Discrete(num_actions(game))
         stones = spaces.Box(0, 1, shapes.get(observation, (*board, num_planes)), self.dtype)
@@ -78,10 +81,10 @@ class ObservationBuilder:
         ``skip_chances`` are float64[B], by default those of the game; they are used with
         ``observe_skip_chance`` only.
         """
-        count, rows, columns = len(planes), self.game.rows, self.game.columns
-        stones: np.ndarray[Any, Any] = (
-            planes if self.dtype == np.int8 else planes.astype(self.dtype)
-        )
+        count = len(planes)
+        rows = self.game.rows
+        columns = self.game.columns
+        stones: NDArray[Any] = planes if self.dtype == np.int8 else planes.astype(self.dtype)
         if self.observe_skip_chance:
             values = np.full(count, self.game.skip_chance) if skip_chances is None else skip_chances
             chances = values.astype(np.float32).reshape(count, 1)
@@ -105,5 +108,6 @@ class ObservationBuilder:
         """Return what the movers see of positions: the batched observation, and the masks int8[B,
         actions].
         """
-        stones, mask = boards.own_first(), legal_actions(self.game, boards.cells).astype(np.int8)
+        stones = boards.own_first()
+        mask = legal_actions(self.game, boards.cells).astype(np.int8)
         return self.build(np.stack([stones == 1, stones == 2], axis=1).astype(np.int8), mask), mask

@@ -116,12 +116,14 @@ def check_game(name: str, kind: Any, game: AnyGame) -> None:
         kind: the class, or any other factory with some of the attributes of one.
         game: the game.
     """
-    undeclared = (
+    default_reason = (
         "its class declares neither that rule in `variants` nor, for hidden stones, `plays_hidden`"
     )
-    reasons = {**dict.fromkeys((*VARIANTS, HIDING), undeclared), **getattr(kind, "refusals", {})}
-    supported = (*getattr(kind, "variants", ()), *[HIDING] * getattr(kind, "plays_hidden", False))
-    check_variants(name, game, supported, reasons=reasons)
+    reasons = dict.fromkeys((*VARIANTS, HIDING), default_reason) | getattr(kind, "refusals", {})
+    rules = [*getattr(kind, "variants", ())]
+    if getattr(kind, "plays_hidden", False):
+        rules.append(HIDING)
+    check_variants(name, game, rules, reasons=reasons)
 
 
 class PolicyWrapper(Policy):
@@ -266,17 +268,17 @@ def best_moves(values: Float64Array) -> Int64Array:
 @kernel
 def _sample(probabilities: Float64Array, u: Float64Array, out: Int64Array) -> None:
     for b in range(len(probabilities)):
-        rest = u[b]
-        chosen = -1
+        remainder = u[b]
+        action = -1
         for cell in range(probabilities.shape[1]):
             p = probabilities[b, cell]
             if p > 0:
-                # rounding may leave a rest after the last move: then the last one is chosen
-                chosen = cell
-                if rest < p:
+                # rounding may leave a remainder after the last move: then the last one is chosen
+                action = cell
+                if remainder < p:
                     break
-                rest -= p
-        out[b] = chosen
+                remainder -= p
+        out[b] = action
 
 
 def sample(probabilities: Float64Array, u: Float64Array) -> Int64Array:

@@ -77,8 +77,10 @@ TRUST = "TTT_ENVS_TRUST"
 and classes that files name. The commands' --trust sets it"""
 TRUSTING = f"give a command --trust, or set the environment variable {TRUST}=1"
 """advice of messages; the commands replace it by their option"""
-MAX_SPEC_LENGTH, MAX_SPEC_DEPTH = 4096, 16
-"""Maximum number of characters of a spec string, and maximum nesting depth of its parentheses."""
+MAX_SPEC_LENGTH = 4096
+"""Maximum number of characters of a spec string."""
+MAX_SPEC_DEPTH = 16
+"""Maximum nesting depth of its parentheses."""
 
 
 class FromFile(str):
@@ -140,23 +142,28 @@ def parse_spec(spec: str) -> Spec:
     name, colon, text = spec.partition(":")
     head, next_colon, tail = text.partition(":")
     if colon and ("." in name or (name and name not in POLICIES and head.isidentifier())):
-        name, colon, text = f"{name}:{head}", next_colon, tail  # [package.]module:Class[:arguments]
+        name = f"{name}:{head}"  # [package.]module:Class[:arguments]
+        colon = next_colon
+        text = tail
     arguments = _ARGUMENT.findall(text)
     pairs = [match.groups() for match in map(_KEY_AND_VALUE.fullmatch, arguments) if match]
     keys = [key for key, _ in pairs]
-    problems = {
-        "it has several lines": bool(spec)
-        and spec.splitlines() != [spec],  # messages about a spec quote its parts
-        "its name is missing": not re.fullmatch(r"[^()]+", name) or name != name.strip(),
-        "its parentheses do not match, or are too deep": _ARGUMENT.sub("", text).strip(",") != "",
-        "it has an empty argument": ",".join(arguments) != text
-        or not len(pairs) == len(arguments) >= bool(colon),
-        "only its first argument may omit the key": None in keys[1:],
-        "it gives a key twice": len(set(keys)) < len(keys),
-    }
-    for problem, is_found in problems.items():
-        if is_found:
-            raise Refusal(f"{truncate(repr(spec))} is no policy, {problem}: {GRAMMAR}")
+    is_complete = ",".join(arguments) == text and len(pairs) == len(arguments)
+    problem = ""
+    if spec and spec.splitlines() != [spec]:  # messages about a spec quote its parts
+        problem = "it has several lines"
+    elif not re.fullmatch(r"[^()]+", name) or name != name.strip():
+        problem = "its name is missing"
+    elif _ARGUMENT.sub("", text).strip(","):
+        problem = "its parentheses do not match, or are too deep"
+    elif not is_complete or (colon and not arguments):
+        problem = "it has an empty argument"
+    elif None in keys[1:]:
+        problem = "only its first argument may omit the key"
+    elif len(set(keys)) < len(keys):
+        problem = "it gives a key twice"
+    if problem:
+        raise Refusal(f"{truncate(repr(spec))} is no policy, {problem}: {GRAMMAR}")
     values = {key: _WRAPPED.sub(r"\1", value) for key, value in pairs}
     fields: list[Any] = [name, values.pop(None, None), values]
     return Spec(*from_file(fields)) if isinstance(spec, FromFile) else Spec(*fields)
@@ -194,7 +201,7 @@ _KINDS = {
     int: "a whole number of 64 bits",
     float: "a number",
 }
-_WORDS: dict[Any, dict[str, Any]] = {
+_WORDS: dict[object, dict[str, object]] = {
     types.NoneType: {"none": None},
     bool: {"true": True, "false": False},
 }
@@ -206,13 +213,15 @@ def convert_value(name: str, key: str, value: str, kind: Any) -> Any:
     Raises:
         ValueError: it has another type; the message begins with ``name``.
     """
-    is_union, rules = get_origin(kind) in (types.UnionType, Union), list[str]()  # as in int | None
+    is_union = get_origin(kind) in (types.UnionType, Union)  # as in int | None
+    rules = []
     for arm in sorted(get_args(kind) if is_union else (kind,), key=lambda arm: arm is str):
         is_literal = get_origin(arm) is Literal
-        words: dict[str, Any] = (
+        words: dict[str, object] = (
             {word: word for word in get_args(arm)} if is_literal else _WORDS.get(arm, {})
         )
-        if (word := value if is_literal else value.lower()) in words:
+        word = value if is_literal else value.lower()
+        if word in words:
             return words[word]
         if not is_literal and arm not in _KINDS:
             return value
@@ -241,17 +250,14 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
     """
     if not isinstance(spec, str):
         return to_policy(spec)
-    parsed = parse_spec(spec)
-    kind = _resolve(parsed)
+    spec_parts = parse_spec(spec)
+    kind = _resolve(spec_parts)
     try:
-        return _build(parsed, kind, game)
-    except (
-        TypeError,
-        AttributeError,
-        NameError,
-    ) as problem:  # it is no class of policies, or does not fit the game
+        return _build(spec_parts, kind, game)
+    except (TypeError, AttributeError, NameError) as problem:
+        # it is no class of policies, or does not fit the game
         raise Refusal(
-            f"{parsed.name} made no policy of {game}: {type(problem).__name__}: {problem}"
+            f"{spec_parts.name} made no policy of {game}: {type(problem).__name__}: {problem}"
         ) from problem
 
 
@@ -297,25 +303,25 @@ def _resolve(spec: Spec) -> Any:
         ValueError: there is none, or it was read from a file, which may not name it.
     """
     module = spec.name.partition(":")[0]
-    untrusted = isinstance(spec.name, FromFile) and not trusted()
-    if untrusted and ":" in spec.name:
+    is_untrusted = isinstance(spec.name, FromFile) and not trusted()
+    if is_untrusted and ":" in spec.name:
         raise Refusal(
             _distrust(
                 spec.name, "which may name built-in policies only, because others can run code"
             )
         )
-    if untrusted and spec.keyed.get("trust", "false").lower() != "false":
+    if is_untrusted and spec.keyed.get("trust", "false").lower() != "false":
         raise Refusal(
             _distrust(f"trust={spec.keyed['trust']}", "which cannot declare itself trusted")
         )
     if spec.name in POLICIES:
         kind = load_object(POLICIES[spec.name])
-        if untrusted and kind.runs_program:
+        if is_untrusted and kind.runs_program:
             raise Refusal(_distrust(spec.name, "which may not name what runs a program"))
         return kind
-    path = (
-        f"{spec.name}:{spec.unkeyed}" if len(spec.name) == 1 and spec.unkeyed else spec.name
-    )  # drive or not
+    path = spec.name
+    if len(spec.name) == 1 and spec.unkeyed:  # a drive
+        path = f"{spec.name}:{spec.unkeyed}"
     if {"/", "\\"} & set(path) or os.path.isdir(path):
         raise Refusal(f"there is no policy {path!r}: the learner of a run is written 'run:{path}'")
     # find_spec raises ValueError for an imported module without a specification, such as the
@@ -324,20 +330,12 @@ def _resolve(spec: Spec) -> Any:
         "." in module or module in sys.modules or importlib.util.find_spec(module) is not None
     ):
         return load_object(spec.name)
-    missing = (
-        f"there is no policy and no module {module!r}"
-        if ":" in spec.name
-        else f"there is no policy {module!r}"
-    )
-    names = (
-        [*POLICIES, module.replace(" ", ":", 1)]
-        if module.partition(" ")[0] in POLICIES
-        else POLICIES
-    )
-    raise Refusal(
-        f"{missing}: "
-        f"{_NO_POLICIES.get(module) or closest_names(_OTHER_NAMES.get(module, module), names)}"
-    )
+    kinds = "policy and no module" if ":" in spec.name else "policy"
+    names = [*POLICIES]
+    if module.partition(" ")[0] in POLICIES:
+        names.append(module.replace(" ", ":", 1))
+    hint = _NO_POLICIES.get(module) or closest_names(_OTHER_NAMES.get(module, module), names)
+    raise Refusal(f"there is no {kinds} {module!r}: {hint}")
 
 
 def _distrust(value: str, rule: str) -> str:
@@ -362,30 +360,26 @@ def bind_arguments(spec: Spec, function: Any, first: Any) -> inspect.BoundArgume
     with name_place(spec.name, (ValueError,)):  # a class of another language has no signature
         signature = inspect.signature(function, eval_str=True)
     parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    if parameters and parameters[0].annotation in (
-        Game,
-        "Game",
-    ):  # plays views as boards of the visible game
-        first = visible(first)
+    if parameters and parameters[0].annotation in (Game, "Game"):
+        first = visible(first)  # it plays views as boards of the visible game
     keyed = {key.replace("-", "_"): value for key, value in spec.keyed.items()}
+    unkeyed = () if spec.unkeyed is None else (spec.unkeyed,)
     try:
-        arguments = inspect.Signature(parameters).bind(
-            first, *[spec.unkeyed] * (spec.unkeyed is not None), **keyed
-        )
+        arguments = inspect.Signature(parameters).bind(first, *unkeyed, **keyed)
     except TypeError as problem:
         keys = [p.name.replace("_", "-") for p in parameters[1:]]
         unknown = [key for key in spec.keyed if key.replace("_", "-") not in keys]
-        needed = [p.name.replace("_", "-") for p in parameters[1:] if p.default is p.empty]
-        hint = (
-            closest_names(unknown[0], keys)
-            if unknown
-            else f"write {spec.name}:{','.join(f'{key}=...' for key in needed)}"
-        )
-        hint = hint if keys else "write its name alone"
+        required = [p.name.replace("_", "-") for p in parameters[1:] if p.default is p.empty]
+        hint = f"write {spec.name}:{','.join(f'{key}=...' for key in required)}"
+        if not keys:
+            hint = "write its name alone"
+        elif unknown:
+            hint = closest_names(unknown[0], keys)
         raise Refusal(f"{spec.name} does not take these arguments, {problem}: {hint}") from None
     for p in parameters[1:]:
         if p.name in arguments.arguments:
-            key, value = p.name.replace("_", "-"), arguments.arguments[p.name]
+            key = p.name.replace("_", "-")
+            value = arguments.arguments[p.name]
             arguments.arguments[p.name] = convert_value(spec.name, key, value, p.annotation)
     return arguments
 
@@ -405,12 +399,12 @@ class Named(Policy):
     name: ClassVar[str]
 
     def __str__(self) -> str:
-        changed = []
+        arguments = []
         for field in dataclasses.fields(self)[1:]:  # type: ignore[arg-type]  # every subclass is a dataclass
             value = getattr(self, field.name)
             if field.init and value != field.default:
-                text = (
-                    str(value).lower() if value is None or isinstance(value, bool) else str(value)
-                )
-                changed.append(f"{field.name.replace('_', '-')}={wrap(text)}")
-        return f"{self.name}:{','.join(changed)}" if changed else self.name
+                text = str(value)
+                if value is None or isinstance(value, bool):
+                    text = text.lower()
+                arguments.append(f"{field.name.replace('_', '-')}={wrap(text)}")
+        return f"{self.name}:{','.join(arguments)}" if arguments else self.name

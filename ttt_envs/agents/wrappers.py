@@ -34,7 +34,8 @@ class SymmetrizedPolicy(Policy):
             raise Refusal(
                 f"{policy} has no values of moves to average: choose a pure policy that has them"
             )
-        self.policy, self.colour_blind = policy, policy.colour_blind
+        self.policy = policy
+        self.colour_blind = policy.colour_blind
         self._action_values = policy.action_values
         self._permutations = symmetries(game)
         self._inverses = inverse(self._permutations)
@@ -88,23 +89,20 @@ def check_colour_blind(policy: Policy, game: Game, boards: Boards) -> None:
     Raises:
         ValueError: it is not colour-blind; the message names a position.
     """
-    exchanged = Boards(
-        np.where(boards.cells == 0, 0, 3 - boards.cells).astype(np.int8), 1 - boards.mover
-    )
-    _check_same(policy, game, boards, exchanged, np.arange(game.cells))
+    cells = np.where(boards.cells == 0, 0, 3 - boards.cells).astype(np.int8)
+    opposite = Boards(cells, 1 - boards.mover)
+    _check_same(policy, game, boards, opposite, np.arange(game.cells))
 
 
 def _check_same(
-    policy: Policy, game: Game, boards: Boards, others: Boards, permutation: Int64Array
+    policy: Policy, game: Game, boards: Boards, twins: Boards, permutation: Int64Array
 ) -> None:
-    """Check that permuted probabilities in ``boards`` are those in ``others``."""
+    """Check that permuted probabilities in ``boards`` are those in ``twins``."""
     difference = np.abs(
-        policy.probabilities(others) - policy.probabilities(boards)[:, permutation]
+        policy.probabilities(twins) - policy.probabilities(boards)[:, permutation]
     ).max(axis=1)
     for row in np.flatnonzero(~(difference <= SHARE_TOLERANCE))[:1]:
-        texts = [
-            repr(to_text(positions.position(int(row)), game)) for positions in (boards, others)
-        ]
+        texts = [repr(to_text(positions.position(int(row)), game)) for positions in (boards, twins)]
         raise Refusal(
             f"{policy} answers {' and '.join(texts)} differently, by {difference[row]:.2g}"
         )

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import platformdirs
@@ -19,8 +18,10 @@ from numpy.typing import NDArray
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import FolderLockedError, locked, write_atomically
 
-CACHE_VARIABLE, CACHE_BYTES_VARIABLE = "TTT_ENVS_CACHE", "TTT_ENVS_CACHE_BYTES"
-"""environment variables: the cache folder, and its maximum size in bytes"""
+CACHE_VARIABLE = "TTT_ENVS_CACHE"
+"""environment variable: the cache folder"""
+CACHE_BYTES_VARIABLE = "TTT_ENVS_CACHE_BYTES"
+"""environment variable: its maximum size in bytes"""
 DEFAULT_MAX_BYTES = 1 << 32
 """Default maximum size of the cache in bytes."""
 MIN_CACHED_BYTES = 1 << 22
@@ -31,7 +32,7 @@ _ENTRIES = "*-" + "[0-9a-f]" * 16 + "*"
 """pattern of the names of arrays, of their unfinished files, and of folders"""
 
 
-def cache_path(name: str, content: Mapping[str, Any], suffix: str = "") -> Path:
+def cache_path(name: str, content: Mapping[str, object], suffix: str = "") -> Path:
     """Return the path ``NAME-HASH`` of a folder in the cache, or with the suffix ``.npy`` of an
     array.
 
@@ -46,7 +47,7 @@ def cache_path(name: str, content: Mapping[str, Any], suffix: str = "") -> Path:
 
 def load_or_compute(
     name: str,
-    content: Mapping[str, Any],
+    content: Mapping[str, object],
     compute: Callable[[], NDArray[np.float64]],
     *,
     min_bytes: int = MIN_CACHED_BYTES,
@@ -107,11 +108,10 @@ def make_room(entry: Path, size: int) -> bool:
     if room < 0:
         return False
     try:
-        entry.parent.mkdir(
-            mode=0o700, parents=True, exist_ok=True
-        )  # others could plant other values
-        others = set(entry.parent.glob(_ENTRIES)) - {entry}
-        for path in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True):
+        # for this user alone, because others could plant other values
+        entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        other_entries = set(entry.parent.glob(_ENTRIES)) - {entry}
+        for path in sorted(other_entries, key=lambda path: path.stat().st_mtime, reverse=True):
             room -= sum(file.stat().st_size for file in (path, *path.glob("*")))
             if room < 0 and path.is_dir():
                 with suppress(FolderLockedError), locked(path):

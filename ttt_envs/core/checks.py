@@ -109,23 +109,21 @@ def name_place(name: str, problems: tuple[type[Exception], ...] = DATA_PROBLEMS)
     try:
         yield
     except problems as problem:
-        why = (
-            f"it has no {problem}"
-            if isinstance(problem, KeyError)
-            else str(problem).partition("\n")[0]
-        )
-        raise Refusal(f"{name}: {truncate(why or type(problem).__name__, MAX_PROBLEM)}") from None
+        reason = str(problem).partition("\n")[0] or type(problem).__name__
+        if isinstance(problem, KeyError):
+            reason = f"it has no {problem}"
+        raise Refusal(f"{name}: {truncate(reason, MAX_PROBLEM)}") from None
 
 
 def closest_names(name: str, names: Iterable[str]) -> str:
     """Return the hint after an unknown name: the closest known one, or all; case, ``-`` and ``_``
     are the same.
     """
-    plain = {other.lower().replace("_", "-"): other for other in sorted(names, reverse=True)}
-    near = difflib.get_close_matches(name.lower().replace("_", "-"), plain, 1, 0.5)
-    if near:
-        return f"did you mean {plain[near[0]]!r}?"
-    return f"choose one of {', '.join(map(repr, sorted(plain.values())))}"
+    choices = {choice.lower().replace("_", "-"): choice for choice in sorted(names, reverse=True)}
+    matches = difflib.get_close_matches(name.lower().replace("_", "-"), choices, 1, 0.5)
+    if matches:
+        return f"did you mean {choices[matches[0]]!r}?"
+    return f"choose one of {', '.join(map(repr, sorted(choices.values())))}"
 
 
 def find_named(kind: str, name: str, objects: Mapping[str, Item]) -> Item:

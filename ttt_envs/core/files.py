@@ -11,7 +11,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedRandom, BufferedReader, FileIO
 from pathlib import Path
@@ -29,7 +29,7 @@ MAX_FILE_BYTES = 1 << 30
 # Writing
 
 
-def write_atomically(path: Path, write: Any) -> None:
+def write_atomically(path: Path, write: Callable[[Any], object]) -> None:
     """Write a file atomically: ``write(file)`` fills a temporary file, which then replaces
     ``path``.
 
@@ -45,21 +45,20 @@ def write_atomically(path: Path, write: Any) -> None:
         OSError: the file cannot be written; the error names ``path``.
     """
     target = Path(os.path.abspath(path))
-    unfinished = target.with_name(f"{target.name}{secrets.token_hex(4)}.tmp")
+    temporary = target.with_name(f"{target.name}{secrets.token_hex(4)}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished.open(
-            "x+b"
-        ) as file:  # a file from tempfile would be readable by its owner only
+        # a file from tempfile would be readable by its owner only
+        with temporary.open("x+b") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(unfinished, target)
+        os.replace(temporary, target)
     except OSError as problem:
         raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
     finally:
         with suppress(OSError):  # it has become the file
-            unfinished.unlink()
+            temporary.unlink()
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -67,7 +66,7 @@ def write_bytes(path: Path, content: bytes) -> None:
     write_atomically(path, lambda file: file.write(content))
 
 
-def write_json(path: Path, data: Any, indent: int = 2) -> None:
+def write_json(path: Path, data: object, indent: int = 2) -> None:
     """Write JSON atomically."""
     write_bytes(path, json.dumps(data, indent=indent).encode() + b"\n")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from ttt_envs.core.jit import Int64Array, UInt64Array, int64, kernel
 from ttt_envs.core.random import splitmix64
 
+Scalar = TypeVar("Scalar", bound=np.generic)
 
-def find_sorted(ascending: NDArray[Any], values: NDArray[Any]) -> Int64Array:
-    """Return the places of values in a sorted array, int64[B], -1 for unknown ones.
+
+def find_sorted(ascending: NDArray[Scalar], values: NDArray[Scalar]) -> Int64Array:
+    """Return the indices of values in a sorted array, int64[B], -1 for unknown ones.
 
     Args:
         ascending: [N], ascending, maybe empty.
@@ -20,11 +22,11 @@ def find_sorted(ascending: NDArray[Any], values: NDArray[Any]) -> Int64Array:
     """
     if not len(ascending):
         return np.full(len(values), -1)
-    places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    return np.where(ascending[places] == values, places, -1)
+    indices = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    return np.where(ascending[indices] == values, indices, -1)
 
 
-def extend_rows(array: NDArray[Any], size: int) -> NDArray[Any]:
+def extend_rows(array: NDArray[Scalar], size: int) -> NDArray[Scalar]:
     """Return an array with ``size`` rows: those of ``array`` [N, ...], then zeros."""
     out = np.zeros((size, *array.shape[1:]), array.dtype)
     out[: len(array)] = array
@@ -61,9 +63,10 @@ class KeyIndex:
 
     def rows(self, keys: UInt64Array) -> Int64Array:
         """Return int64[B]: the rows of keys uint64[B, words], inserting unknown keys."""
-        needed, capacity = self.size + len(keys), len(self.keys)
-        if needed > capacity:
-            self.keys = extend_rows(self.keys[: self.size], max(needed, 2 * capacity, 64))
+        max_size = self.size + len(keys)
+        capacity = len(self.keys)
+        if max_size > capacity:
+            self.keys = extend_rows(self.keys[: self.size], max(max_size, 2 * capacity, 64))
             self._slots = np.full(1 << (2 * len(self.keys) - 1).bit_length(), -1)
             _look_up(
                 self.keys[: self.size],
@@ -106,10 +109,10 @@ def _look_up(
     """
     for b in range(len(keys)):
         key = keys[b]
-        mixed = key[0]
+        mixture = key[0]
         for word in range(1, len(key)):
-            mixed = splitmix64(mixed, 0) ^ key[word]
-        slot = int64(splitmix64(mixed, 0) & np.uint64(len(slots) - 1))
+            mixture = splitmix64(mixture, 0) ^ key[word]
+        slot = int64(splitmix64(mixture, 0) & np.uint64(len(slots) - 1))
         while slots[slot] >= 0:
             num_equal = 0
             while num_equal < len(key) and row_keys[slots[slot], num_equal] == key[num_equal]:

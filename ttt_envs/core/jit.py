@@ -49,10 +49,10 @@ Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-INTERPRET, NOTICE = "TTT_ENVS_INTERPRET", "TTT_ENVS_COMPILE_NOTICE"
-"""Environment variables. 0 compiles every kernel at its first call, however small; 0 disables the
-compile notice.
-"""
+INTERPRET = "TTT_ENVS_INTERPRET"
+"""Environment variable: 0 compiles every kernel at its first call, however small."""
+NOTICE = "TTT_ENVS_COMPILE_NOTICE"
+"""Environment variable: 0 disables the compile notice."""
 MAX_INTERPRETED_ELEMENTS = 1 << 18
 """Maximum number of array elements, over all arguments, of a call that is interpreted."""
 MAX_INTERPRETED_S = 0.1
@@ -67,9 +67,9 @@ MAX_FOLDERS = 4
 _log = logging.getLogger("ttt_envs")
 _start = time.time()
 
-int64 = cast(Callable[[Any], int], np.int64)
+int64 = cast(Callable[[float | np.uint64], int], np.int64)
 """in kernels: converts to int64, so that callees are compiled for one integer type only"""
-int8 = cast(Callable[[Any], int], np.int8)
+int8 = cast(Callable[[float | np.uint64], int], np.int8)
 """in kernels: converts to int8, the type of cells"""
 
 
@@ -81,10 +81,10 @@ int8 = cast(Callable[[Any], int], np.int8)
 def kernel(function: Function) -> Function: ...
 @overload
 def kernel(
-    *, interpreted: bool = True, allocates: bool = False, **options: Any
+    *, interpreted: bool = True, allocates: bool = False, **options: object
 ) -> Callable[[Function], Function]: ...
 def kernel(
-    function: Any = None, *, interpreted: bool = True, allocates: bool = False, **options: Any
+    function: Any = None, *, interpreted: bool = True, allocates: bool = False, **options: object
 ) -> Any:
     """Decorate a kernel for Python callers.
 
@@ -144,7 +144,7 @@ class Kernel:
     """
 
     def __init__(
-        self, function: types.FunctionType, interpreted: bool, options: dict[str, Any]
+        self, function: types.FunctionType, interpreted: bool, options: dict[str, object]
     ) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
@@ -157,7 +157,7 @@ class Kernel:
         self._is_replaced = False
         self._interpreted_s = 0.0
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         """Run the kernel."""
         if self._is_replaced:  # the caller has kept this object
             return self._dispatcher(*args)
@@ -169,7 +169,7 @@ class Kernel:
         finally:
             self._interpreted_s += time.thread_time() - start
 
-    def _pays_to_interpret(self, args: tuple[Any, ...]) -> bool:
+    def _pays_to_interpret(self, args: tuple[object, ...]) -> bool:
         if not self.interpreted or self._is_cached or os.environ.get(INTERPRET, "1") == "0":
             return False
         return (
@@ -180,7 +180,8 @@ class Kernel:
     @functools.cached_property
     def _is_cached(self) -> bool:
         """Whether there is machine code of this kernel in the cache."""
-        source, folder = Path(self.py_func.__code__.co_filename), package_folder(self._package)
+        source = Path(self.py_func.__code__.co_filename)
+        folder = package_folder(self._package)
         files = f"{source.parent.name}_*/{source.stem}.{self.py_func.__qualname__}-*.nbi"
         return folder is not None and any(folder.glob(files))
 
@@ -211,7 +212,7 @@ class Kernel:
                 _dispatchers.append(self._dispatcher)
             return self._dispatcher
 
-    def _call_template(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def _call_template(self, args: tuple[object, ...], keywords: dict[str, object]) -> Any:
         """Return what numba calls in another kernel: code is compiled once for all constants, and
         inlined for each.
         """
@@ -220,7 +221,7 @@ class Kernel:
             self._dispatcher, types_without_values, keywords
         )
 
-    def _compile(self, args: tuple[Any, ...]) -> Callable[..., Any]:
+    def _compile(self, args: tuple[object, ...]) -> Callable[..., object]:
         """Return the dispatcher with machine code for arguments of these types, after it has
         replaced this object.
 
@@ -245,9 +246,9 @@ class Kernel:
                     if value is self:
                         setattr(module, key, self.dispatcher)
         self._is_replaced = True
-        return cast(Callable[..., Any], self.dispatcher)
+        return cast(Callable[..., object], self.dispatcher)
 
-    def compile_for(self, signature: tuple[Any, ...]) -> None:
+    def compile_for(self, signature: tuple[object, ...]) -> None:
         """Compile the kernel for arguments of these types of numba."""
         is_collecting = gc.isenabled()
         gc.disable()  # compiling makes millions of objects, and little garbage
@@ -280,14 +281,14 @@ _functions: dict[types.FunctionType, types.FunctionType] = {}  # source -> its i
 _namespaces: dict[str, dict[str, Any]] = {}
 
 
-def count_elements(args: tuple[Any, ...]) -> int:
+def count_elements(args: tuple[object, ...]) -> int:
     """Count the elements of all arrays among the arguments, including arrays in tuples."""
     return sum(
         count_elements(arg) if isinstance(arg, tuple) else getattr(arg, "size", 0) for arg in args
     )
 
 
-def interpret(source: types.FunctionType, args: tuple[Any, ...]) -> Any:
+def interpret(source: types.FunctionType, args: tuple[object, ...]) -> Any:
     """Call the source of a kernel as plain Python; results have the types that machine code
     returns.
     """
@@ -295,7 +296,7 @@ def interpret(source: types.FunctionType, args: tuple[Any, ...]) -> Any:
         return _to_python(_interpreted(source)(*args))
 
 
-def _to_python(result: Any) -> Any:
+def _to_python(result: object) -> object:
     """Convert numpy scalars to Python scalars, as numba does with return values."""
     if isinstance(result, np.generic):
         return result.item()
@@ -311,10 +312,13 @@ def _interpreted(source: types.FunctionType) -> types.FunctionType:
     with _lock:  # no thread gets a namespace that is not filled yet
         if source not in _functions:
             namespace = _namespaces.setdefault(source.__module__, {})
-            code, name = source.__code__, source.__name__
             # stored before the namespace is filled: calls may be cyclic
             _functions[source] = types.FunctionType(
-                code, namespace, name, source.__defaults__, source.__closure__
+                source.__code__,
+                namespace,
+                source.__name__,
+                source.__defaults__,
+                source.__closure__,
             )
             if not namespace:
                 namespace.update(vars(sys.modules[source.__module__]))
@@ -373,8 +377,8 @@ def package_folder(package: str) -> Path | None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
-        others = sorted(folder.parent.glob(f"{name}-*"), key=lambda path: path.stat().st_mtime)
-        for path in others[:-MAX_FOLDERS]:
+        folders = sorted(folder.parent.glob(f"{name}-*"), key=lambda path: path.stat().st_mtime)
+        for path in folders[:-MAX_FOLDERS]:
             shutil.rmtree(path, ignore_errors=True)
     except OSError:  # not writable
         return None

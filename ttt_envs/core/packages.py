@@ -28,15 +28,14 @@ def find_conflict() -> str | None:
     all are.
     """
     for package in PACKAGES:
-        spec, own = importlib.util.find_spec(package), ROOT / package / "__init__.py"
-        place = (
-            own
-            if spec is None
-            else spec.origin or next(iter(spec.submodule_search_locations or ()), "")
-        )
-        if Path(place).resolve() != own or b"__ttt_envs__ = True" not in own.read_bytes():
+        own = ROOT / package / "__init__.py"
+        source: str | Path = own
+        spec = importlib.util.find_spec(package)
+        if spec is not None:
+            source = spec.origin or next(iter(spec.submodule_search_locations or ()), "")
+        if Path(source).resolve() != own or b"__ttt_envs__ = True" not in own.read_bytes():
             return (
-                f"{place} is not our {package}: run from another folder, or install ttt_envs in "
+                f"{source} is not our {package}: run from another folder, or install ttt_envs in "
                 "its own environment"
             )
     return None

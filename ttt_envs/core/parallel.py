@@ -29,7 +29,7 @@ from ttt_envs.core.packages import end_with_process, environment_variables, inst
 from ttt_envs.core.work import count_threads
 
 Result = TypeVar("Result")
-Block = Sequence[Any]
+Block = Sequence[object]
 """the arguments of one call"""
 
 MAX_ATTEMPTS = 3
@@ -72,24 +72,24 @@ def map_blocks(
             or the cluster or Ray is missing. Exceptions of ``function`` are re-raised here.
     """
     check_jobs(jobs)
-    numbered = enumerate(blocks)
+    pairs = enumerate(blocks)
     if isinstance(jobs, str):
-        return _on_cluster(function, numbered, jobs)
+        return _on_cluster(function, pairs, jobs)
     if jobs == 1 or (jobs == -1 and os.cpu_count() == 1):
-        return ((number, function(*block)) for number, block in numbered)
-    return _on_cores(function, numbered, jobs)
+        return ((number, function(*block)) for number, block in pairs)
+    return _on_cores(function, pairs, jobs)
 
 
 def results_in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
     """Yield the results of :func:`map_blocks` in the order of blocks, each once all earlier ones
     are done.
     """
-    early: dict[int, Result] = {}
+    buffer: dict[int, Result] = {}
     next_number = 0
     for number, result in results:
-        early[number] = result
-        while next_number in early:
-            yield early.pop(next_number)
+        buffer[number] = result
+        while next_number in buffer:
+            yield buffer.pop(next_number)
             next_number += 1
 
 
@@ -231,15 +231,17 @@ def _on_cluster(
     task = ray.remote(num_cpus=1, max_retries=MAX_ATTEMPTS - 1)(_run)
     under_way: list[Any] = []
     try:
-        shared = ray.put(function)
+        function_ref = ray.put(function)
         at_once = max(2, int(2 * ray.cluster_resources().get("CPU", 1)))
         while True:
             blocks = itertools.islice(numbered, at_once - len(under_way))
-            under_way += [task.remote(0, -1, shared, number, block) for number, block in blocks]
+            under_way += [
+                task.remote(0, -1, function_ref, number, block) for number, block in blocks
+            ]
             if not under_way:
                 return
-            [done], under_way = ray.wait(under_way)
-            yield ray.get(done)
+            [future], under_way = ray.wait(under_way)
+            yield ray.get(future)
     except ray.exceptions.RayError as problem:
         cause = getattr(problem, "cause", None)  # the function's own exception
         raise cause or Refusal(

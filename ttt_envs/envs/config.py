@@ -29,6 +29,12 @@ SeatChoice = Literal["first", "second", "random", "alternate"]
 IllegalAction = Literal["lose", "penalize", "raise"]
 Symmetry = Literal["none", "random"]
 FirstPlayer = Literal["player_0", "random"]
+Info = dict[str, Any]
+"""infos of Gymnasium and PettingZoo: arrays and numbers by name"""
+GameState = dict[str, Any]
+"""a copied state: arrays by name, and what it must be restored with"""
+Keywords = dict[str, Any]
+"""keyword arguments by name"""
 SkipChance = float | Sequence[float]
 """a skip chance, or two or more, of which each episode draws one"""
 SELF = "self"
@@ -128,11 +134,9 @@ class BoardConfig(GameConfig):
 
     def _make_games(self) -> tuple[AnyGame, ...]:
         games = super()._make_games()
-        return (
-            games
-            if self.phantom is None
-            else tuple(PhantomGame(visible(game), self.phantom) for game in games)
-        )
+        if self.phantom is None:
+            return games
+        return tuple(PhantomGame(visible(game), self.phantom) for game in games)
 
     @functools.cached_property
     def opening_positions(self) -> Boards | None:
@@ -225,7 +229,7 @@ class EnvConfig(BoardConfig):
         return self.observation == "flat" and not self.observe_skip_chance and len(self.games) == 1
 
     @property
-    def schedule(self) -> list[tuple[Any, int]]:
+    def schedule(self) -> list[tuple[Opponent, int]]:
         """The pairs of ``opponent`` and the number of steps after which it plays; none in
         self-play.
 
@@ -257,18 +261,18 @@ class EnvConfig(BoardConfig):
     @functools.cached_property
     def opponents(self) -> tuple[tuple[Policy, ...], ...]:
         """The opponents by stage of the schedule, then by skip chance; none in self-play."""
-        kinds: dict[str, Any] = {
+        kinds: Keywords = {
             "dtype": self.dtype,
             "observe_skip_chance": self.observe_skip_chance,
         }
+
+        def policy(opponent: Opponent, game: AnyGame) -> Policy:
+            if isinstance(opponent, str):
+                return make_policy(opponent, game)
+            return as_policy(opponent, game, self.observation, **kinds)
+
         return tuple(
-            tuple(
-                make_policy(opponent, game)
-                if isinstance(opponent, str)
-                else as_policy(opponent, game, self.observation, **kinds)
-                for game in self.games
-            )
-            for opponent, _ in self.schedule
+            tuple(policy(opponent, game) for game in self.games) for opponent, _ in self.schedule
         )
 
 
@@ -276,30 +280,30 @@ class EnvConfig(BoardConfig):
 # Keywords of environments
 
 
-def game_keywords(game: AnyGame) -> dict[str, Any]:
+def game_keywords(game: AnyGame) -> Keywords:
     """Return the keywords of environments that play this game."""
     board = visible(game)
-    kind = {"phantom": game.kind} if isinstance(game, PhantomGame) else {}
-    size, win_length, skip_chance = (board.rows, board.columns), board.win_length, board.skip_chance
-    return {
-        "size": size,
-        "win_length": win_length,
-        "skip_chance": skip_chance,
+    keywords: Keywords = {
+        "size": (board.rows, board.columns),
+        "win_length": board.win_length,
+        "skip_chance": board.skip_chance,
         **board.variants,
-        **kind,
     }
+    if isinstance(game, PhantomGame):
+        keywords["phantom"] = game.kind
+    return keywords
 
 
 Config = TypeVar("Config")
-Keywords = ParamSpec("Keywords")
+Parameters = ParamSpec("Parameters")
 Instance = TypeVar("Instance")
-Class = TypeVar("Class", bound=type[Any])
+Class = TypeVar("Class", bound=type)
 
 
 def takes(
-    config: Callable[Keywords, Config],
+    config: Callable[Parameters, Config],
 ) -> Callable[
-    [Callable[[Instance, Config], None]], Callable[Concatenate[Instance, Keywords], None]
+    [Callable[[Instance, Config], None]], Callable[Concatenate[Instance, Parameters], None]
 ]:
     """Decorate an ``__init__`` that takes a configuration: it then takes the keywords from which
     that is made.
@@ -311,8 +315,10 @@ def takes(
 
     def decorate(
         init: Callable[[Instance, Config], None],
-    ) -> Callable[Concatenate[Instance, Keywords], None]:
-        def initialize(self: Instance, /, *args: Keywords.args, **kwargs: Keywords.kwargs) -> None:
+    ) -> Callable[Concatenate[Instance, Parameters], None]:
+        def initialize(
+            self: Instance, /, *args: Parameters.args, **kwargs: Parameters.kwargs
+        ) -> None:
             for name in kwargs.keys() - signature.parameters.keys():
                 hint = closest_names(
                     {"rows": "size", "columns": "size"}.get(name, name), signature.parameters
@@ -325,6 +331,7 @@ def takes(
 
         functools.update_wrapper(initialize, init)
         instance = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        # mypy does not know that functions may have a signature of their own
         initialize.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=[instance, *signature.parameters.values()]
         )
@@ -333,7 +340,7 @@ def takes(
     return decorate
 
 
-def environment(config: type[Any]) -> Callable[[Class], Class]:
+def environment(config: type) -> Callable[[Class], Class]:
     """Decorate an environment whose ``__init__`` :func:`takes` a configuration: add its ``Args`` to
     the docstring.
     """

@@ -130,7 +130,7 @@ class KernelGames(HasArrayViews):
             and not isinstance(self.config.game, PhantomGame)
         )
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         views = ("_arguments", "_memory")
         return {name: value for name, value in self.__dict__.items() if name not in views}
 
@@ -231,15 +231,15 @@ class KernelGames(HasArrayViews):
             return num_ended
         if len(self._starts) > 1:
             self._blocks["num_steps"] += 1 - self._blocks["begins"]
-        begun = np.zeros(0, np.int64)
+        new_rows = np.zeros(0, np.int64)
         if begin_over and self._draws:
-            begun = np.flatnonzero(self.column("begins"))
-        if len(begun):
-            self._begin(begun)
+            new_rows = np.flatnonzero(self.column("begins"))
+        if len(new_rows):
+            self._begin(new_rows)
         if self._replies == kernels.REPLY_POLICY:
             self._reply()
             return kernels.step(*self._arguments, actions, kernels.FINISH, out.memory)
-        if len(begun):  # in self-play
+        if len(new_rows):  # in self-play
             self.observe(out)
         return num_ended
 

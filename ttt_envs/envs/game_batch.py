@@ -22,7 +22,7 @@ every engine. The state of the games is a set of columns, arrays with an entry f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import BoolArray, Int8Array, Int64Array, UInt64Array, inlined, int64
 from ttt_envs.core.random import draw_key, splitmix64, uniforms
-from ttt_envs.envs.config import BoardConfig, EnvConfig
+from ttt_envs.envs.config import BoardConfig, EnvConfig, GameState
 from ttt_envs.game.actions import action_to_cell, check_action, illegal_action_message
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Position
@@ -62,7 +62,7 @@ class HasArrayViews:
         """Make the views."""
         raise NotImplementedError
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self._make_array_views()
 
@@ -103,15 +103,15 @@ def output_layout(count: int, cells: int, actions: int, *, observes: bool) -> np
     Each array begins with a whole number of 8 bytes. ``observes`` is whether observations are
     written.
     """
-    observed = count if observes else 0
-    mask = (2 * observed * cells + 7) // 8 * 8
-    info = mask + (observed * actions + 7) // 8 * 8
+    num_observed = count if observes else 0
+    mask = (2 * num_observed * cells + 7) // 8 * 8
+    info = mask + (num_observed * actions + 7) // 8 * 8
     rewards = info + 8 * 4 * count
     flags = rewards + 8 * count
     fields = {
-        "planes": ((np.int8, (observed, 2, cells)), 0),
-        "flat": ((np.int8, (observed, 2 * cells)), 0),
-        "mask": ((np.int8, (observed, actions)), mask),
+        "planes": ((np.int8, (num_observed, 2, cells)), 0),
+        "flat": ((np.int8, (num_observed, 2 * cells)), 0),
+        "mask": ((np.int8, (num_observed, actions)), mask),
         "info": ((np.int64, (4, count)), info),
         "rewards": ((np.float64, (count,)), rewards),
         "flags": ((np.bool_, (2, count)), flags),
@@ -313,7 +313,7 @@ def refuse_action(games: GameBatch, row: int, action: int) -> None:
 # Copies
 
 
-def setting_of(config: BoardConfig) -> dict[str, Any]:
+def setting_of(config: BoardConfig) -> GameState:
     """Return what a state to restore must have been cloned with: the games, and the numbers of
     symmetries under which episodes are seen and of stages of the schedule of opponents.
     """
@@ -325,7 +325,7 @@ def setting_of(config: BoardConfig) -> dict[str, Any]:
     }
 
 
-def clone_games(games: GameBatch, include_rng: bool = False) -> dict[str, Any]:
+def clone_games(games: GameBatch, include_rng: bool = False) -> GameState:
     """Return a copy of all games as arrays by name, and :func:`setting_of`.
 
     Without ``include_rng``, arrays that determine future random numbers are left out.
@@ -339,9 +339,7 @@ def clone_games(games: GameBatch, include_rng: bool = False) -> dict[str, Any]:
     return {**setting_of(games.config), **{name: games.column(name) for name in names}}
 
 
-def restore_games(
-    games: GameBatch, state: Mapping[str, Any], keys: UInt64Array | None = None
-) -> None:
+def restore_games(games: GameBatch, state: GameState, keys: UInt64Array | None = None) -> None:
     """Restore a state from :func:`clone_games`; with ``keys``, random numbers come from these keys
     from now on.
 

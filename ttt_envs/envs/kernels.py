@@ -367,11 +367,11 @@ def finish(g: Block, n: int, s: Settings, out: Outputs) -> int:
     num_ended = int64(0)
     penalty = int64(s.illegal_action == PENALIZE)
     for b in range(n):
-        ended = int64(g.outcome[b] != NOT_OVER) & (g.begins[b] ^ 1)
-        g.is_over[b] = ended
-        num_ended += ended
+        has_ended = int64(g.outcome[b] != NOT_OVER) & (g.begins[b] ^ 1)
+        g.is_over[b] = has_ended
+        num_ended += has_ended
         result = int64(g.winner[b] == g.seat[b]) - int64(g.winner[b] == 1 - g.seat[b])
-        out.rewards[b] = float(int32(ended * result - g.illegal[b] * penalty))
+        out.rewards[b] = float(int32(has_ended * result - g.illegal[b] * penalty))
     for b in range(n):  # separate loops for bytes: loops of mixed widths are not vectorised
         out.terminated[b] = g.is_over[b] & int64(g.outcome[b] != TRUNCATED) != 0
     for b in range(n):
@@ -502,9 +502,9 @@ def write_bytes(
             # in two shifts, because a shift by 64 is undefined
             word = (bits >> np.uint64(1)) >> np.uint64(size - num_filled - 1)
     words[index] = word
-    packed = words.view(np.uint8)
+    octets = words.view(np.uint8)
     for i in range(len(out)):
-        spread = (np.uint64(packed[i]) * _ONES) & _SPREAD
+        spread = (np.uint64(octets[i]) * _ONES) & _SPREAD
         out[i] = ((spread + _SEVENS) >> np.uint64(7)) & _ONES
 
 
@@ -517,8 +517,8 @@ def read_bits(g: Block, n: int, s: Settings) -> None:
     for b in range(n):
         player = where(is_self_play, g.mover[b], g.seat[b])
         g.own[b] = where(player, g.second[b], g.first[b])
-        ended = -int64(g.outcome[b] != NOT_OVER)  # after the end all actions are legal
-        g.legal[b] = (~(g.first[b] | g.second[b]) | ended) & ((int64(1) << s.num_actions) - 1)
+        end_bits = -int64(g.outcome[b] != NOT_OVER)  # after the end all actions are legal
+        g.legal[b] = (~(g.first[b] | g.second[b]) | end_bits) & ((int64(1) << s.num_actions) - 1)
     for b in range(n):
         g.other[b] = g.first[b] ^ g.second[b] ^ g.own[b]
 
@@ -667,9 +667,9 @@ def write_planes(g: Block, b: int, stones: Int8Array, s: Settings, planes: Int8A
 @inlined
 def write_mask(g: Block, b: int, stones: Int8Array, s: Settings, mask: Int8Array) -> None:
     """Write the mask of visible stones that are seen as they are."""
-    ended = int8(g.outcome[b] != NOT_OVER)
+    is_over = int8(g.outcome[b] != NOT_OVER)
     for cell in range(s.num_actions):  # with gravity, columns are cells of the first row
-        mask[cell] = ended | int8(stones[cell] == 0)
+        mask[cell] = is_over | int8(stones[cell] == 0)
 
 
 @inlined
@@ -697,7 +697,7 @@ def observe_cells(
             continue
         permutation = permutations[g.symmetry[b]]
         own = int8(plane_player(g, b, s) + 1)
-        ended = int8(g.outcome[b] != NOT_OVER)
+        is_over = int8(g.outcome[b] != NOT_OVER)
         for cell in range(size):
             board_cell = permutation[cell]
             stone = board[0, board_cell]
@@ -706,7 +706,7 @@ def observe_cells(
             game_planes[size + cell] = int8(stone == 3 - own) & is_seen
         for action in range(s.num_actions):  # with gravity, columns are cells of the first row
             is_known = knows_stone(board, g.mover[b], permutation[action], s)
-            game_mask[action] = ended | int8(not is_known)
+            game_mask[action] = is_over | int8(not is_known)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -22,13 +22,13 @@ MAX_CELLS_WITH_ACTIONS = 25
 MODES = ("ansi", "rgb_array", "human")
 Picture = NDArray[np.uint8]
 
-# Colours: background of a cell, grid lines, player_0's ring and player_1's cross
-_GROUND, _LINE, _RING, _CROSS = (247, 243, 235), (120, 110, 100), (32, 96, 168), (190, 62, 44)
-_GROUNDS = (
-    _GROUND,
-    (226, 212, 182),
-    (190, 224, 180),
-)  # backgrounds: default, last move, winning line
+# colours
+_GROUND = (247, 243, 235)
+_LAST_MOVE_GROUND = (226, 212, 182)
+_LINE_GROUND = (190, 224, 180)
+_LINE = (120, 110, 100)
+_RING = (32, 96, 168)
+_CROSS = (190, 62, 44)
 _LARGEST_PICTURE = 608
 _STRIP = 16
 # Font of three by five pixels: five rows from the top, each a number of three bits. Other letters
@@ -62,8 +62,8 @@ class Scene(NamedTuple):
         if not self.last:
             return None
         owner = int(self.cells[self.last[0]]) - 1
-        again = self.end is None and owner == self.mover
-        return 1 - owner if again or len(self.last) > 1 else None
+        moves_on = self.end is None and owner == self.mover
+        return 1 - owner if moves_on or len(self.last) > 1 else None
 
 
 def make_scene(
@@ -84,9 +84,11 @@ def make_scene(
     """
     if ((before != 0) & (before != cells)).any():
         before = np.zeros_like(before)
-    new = np.flatnonzero(before != cells)
-    replies = new[cells[new] != seat + 1]
-    return Scene(cells, mover, end, tuple((replies if len(replies) else new).tolist()), refused)
+    last = np.flatnonzero(before != cells)
+    replies = last[cells[last] != seat + 1]
+    if len(replies):
+        last = replies
+    return Scene(cells, mover, end, tuple(last.tolist()), refused)
 
 
 def text(game: Game, scene: Scene) -> str:
@@ -102,22 +104,24 @@ def text(game: Game, scene: Scene) -> str:
     for row in range(game.rows):
         words = ""
         for cell in range(row * game.columns, (row + 1) * game.columns):
-            marks = "**" if cell in line else "[]" if cell in scene.last else "  "
+            marks = "[]" if cell in scene.last else "  "
+            if cell in line:
+                marks = "**"
             words += marks[0] + STONES[scene.cells[cell]] + marks[1]
         lines.append(f"{row + 1:>{label}}{words}".rstrip())
     lines.append(scene.end or f"{MOVERS[scene.mover]} to move")
     if scene.last:
         cells = " ".join(coordinate(cell, game) for cell in scene.last)
         lines.append(f"last move: {STONES[scene.cells[scene.last[0]]]} {cells}")
-    skipped = scene.skipped()
-    if skipped is not None:
-        lines.append(f"the turn of {MOVERS[skipped]} was skipped")
+    skipped_player = scene.skipped()
+    if skipped_player is not None:
+        lines.append(f"the turn of {MOVERS[skipped_player]} was skipped")
     if scene.refused is not None:
         lines.append(f"refused: {scene.refused} ({coordinate(scene.refused, game)}) is not empty")
     if scene.end is None and game.cells <= MAX_CELLS_WITH_ACTIONS:
-        free = np.flatnonzero(legal_actions(game, scene.cells)).tolist()
-        names = [COLUMNS[action] if game.gravity else coordinate(action, game) for action in free]
-        labels = (f"{action} ({name})" for action, name in zip(free, names, strict=True))
+        actions = np.flatnonzero(legal_actions(game, scene.cells)).tolist()
+        names = [COLUMNS[a] if game.gravity else coordinate(a, game) for a in actions]
+        labels = (f"{action} ({name})" for action, name in zip(actions, names, strict=True))
         lines.append("legal actions: " + ", ".join(labels))
     return "\n".join(lines) + "\n"
 
@@ -130,19 +134,21 @@ def picture(game: Game, scene: Scene) -> Picture:
     the result, a skip, and a refused move. Boards with an edge of 10 or more have coordinates above
     and on the left.
     """
-    longest = max(game.rows, game.columns)
-    edge = max(16, min(64, _LARGEST_PICTURE // longest))
+    length = max(game.rows, game.columns)
+    edge = max(16, min(64, _LARGEST_PICTURE // length))
     marks = np.zeros(game.cells, np.int8)
     marks[list(scene.last)] = 1
     marks[winning_line_cells(game, scene.cells, winner(game, scene.cells))] = 2
-    tiles = np.array([[_tile(edge, stone, ground) for stone in range(3)] for ground in _GROUNDS])
+    grounds = (_GROUND, _LAST_MOVE_GROUND, _LINE_GROUND)
+    tiles = np.array([[_tile(edge, stone, ground) for stone in range(3)] for ground in grounds])
     board = (
         tiles[marks, scene.cells]
         .reshape(game.rows, game.columns, edge, edge, 3)
         .transpose(0, 2, 1, 3, 4)
     )
-    margin = edge if longest >= 10 else 0
-    height, width = game.rows * edge, game.columns * edge
+    margin = edge if length >= 10 else 0
+    height = game.rows * edge
+    width = game.columns * edge
     out = np.empty((margin + height + _STRIP, margin + width, 3), np.uint8)
     out[:] = _GROUND
     out[margin : margin + height, margin:] = board.reshape(height, width, 3)
@@ -152,9 +158,9 @@ def picture(game: Game, scene: Scene) -> Picture:
         for row in range(game.rows):
             _write(out, str(row + 1), margin + row * edge + edge // 2, edge // 2)
     words = scene.end or f"{MOVERS[scene.mover]} to move"
-    skipped = scene.skipped()
-    if skipped is not None:
-        words += f", {MOVERS[skipped]} skipped"
+    skipped_player = scene.skipped()
+    if skipped_player is not None:
+        words += f", {MOVERS[skipped_player]} skipped"
     if scene.refused is not None:
         words += f", {coordinate(scene.refused, game)} refused"
     _write(out, words, margin + height + _STRIP // 2, (margin + width) // 2)
@@ -188,9 +194,10 @@ def _write(out: Picture, words: str, y: int, x: int) -> None:
     glyphs = glyphs[:, :-1]
     scale = 2 if 2 * glyphs.shape[1] <= out.shape[1] else 1
     glyphs = glyphs.repeat(scale, axis=0).repeat(scale, axis=1)[:, : out.shape[1]]
-    top = y - glyphs.shape[0] // 2
-    left = min(max(0, x - glyphs.shape[1] // 2), out.shape[1] - glyphs.shape[1])
-    out[top : top + glyphs.shape[0], left : left + glyphs.shape[1]][glyphs] = _LINE
+    height, width = glyphs.shape
+    y_min = y - height // 2
+    x_min = min(max(0, x - width // 2), out.shape[1] - width)
+    out[y_min : y_min + height, x_min : x_min + width][glyphs] = _LINE
 
 
 class Renderer:
@@ -202,13 +209,14 @@ class Renderer:
     """
 
     def __init__(self, game: Game, mode: str | None) -> None:
-        self._game, self._mode = game, mode
+        self._game = game
+        self._mode = mode
         self.window: Any = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "window": None, "_clock": None}
 
-    def render(self, scene: Scene) -> Any:
+    def render(self, scene: Scene) -> str | Picture | None:
         """Return the result of ``render()``: str, a picture, or None with the window updated."""
         if self._mode is None:
             gymnasium.logger.warn(

@@ -17,7 +17,6 @@ environment returns the caller's reward; an illegal action costs -1 and by defau
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -29,7 +28,7 @@ from ttt_envs.core.checks import Refusal, check_choice, is_whole
 from ttt_envs.core.jit import BoolArray, Int8Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
-from ttt_envs.envs.config import EnvConfig, environment, takes
+from ttt_envs.envs.config import EnvConfig, GameState, Info, Keywords, environment, takes
 from ttt_envs.envs.engine import make_games
 from ttt_envs.envs.game_batch import (
     INTEGERS,
@@ -81,7 +80,7 @@ class SingleEnv(HasArrayViews, gymnasium.Env[Any, np.int64]):
         TypeError, ValueError: an argument is invalid; the message lists valid ones.
     """
 
-    metadata: dict[str, Any] = {"render_modes": list(render.MODES), "render_fps": render.FPS}  # noqa: RUF012
+    metadata: Keywords = {"render_modes": list(render.MODES), "render_fps": render.FPS}  # noqa: RUF012
 
     @takes(EnvConfig)
     def __init__(self, config: EnvConfig) -> None:
@@ -114,8 +113,8 @@ class SingleEnv(HasArrayViews, gymnasium.Env[Any, np.int64]):
         self._dtype = np.dtype(self.config.dtype)
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+        self, *, seed: int | None = None, options: Keywords | None = None
+    ) -> tuple[Any, Info]:
         """Begin the next episode, or with ``seed`` the first of that seed.
 
         Args:
@@ -142,7 +141,7 @@ class SingleEnv(HasArrayViews, gymnasium.Env[Any, np.int64]):
             self._show()
         return self._observation()
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
         """Make the caller's move, and let the opponent reply.
 
         Args:
@@ -176,10 +175,10 @@ class SingleEnv(HasArrayViews, gymnasium.Env[Any, np.int64]):
         observation, info = self._observation()
         return observation, self._reward.item(), terminated, truncated, info
 
-    def _observation(self) -> tuple[Any, dict[str, Any]]:
+    def _observation(self) -> tuple[Any, Info]:
         """Return the observation and info in ``_out``, as copies."""
         mover, seat, result, winner = self._numbers.tolist()
-        info: dict[str, Any] = {
+        info: Info = {
             "action_mask": self._mask.copy(),
             "seat": seat,
             "mover": mover,
@@ -217,15 +216,13 @@ class SingleEnv(HasArrayViews, gymnasium.Env[Any, np.int64]):
         """
         return chance_outcomes_of(self._games, 0, action)
 
-    def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
+    def clone_state(self, include_rng: bool = False) -> GameState:
         """Return a copy of the game. Without ``include_rng`` it does not determine future skips and
         replies.
         """
         return clone_games(self._games, include_rng)
 
-    def restore_state(
-        self, state: dict[str, Any], *, seed: int | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def restore_state(self, state: GameState, *, seed: int | None = None) -> tuple[Any, Info]:
         """Restore a cloned game, and return its observation and info like :meth:`reset`.
 
         Args:
@@ -250,7 +247,7 @@ class SingleEnv(HasArrayViews, gymnasium.Env[Any, np.int64]):
         self._show()
         return self._observation()
 
-    def render(self) -> Any:
+    def render(self) -> str | render.Picture | None:
         """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or
         show a window.
         """
@@ -269,7 +266,7 @@ class SingleEnv(HasArrayViews, gymnasium.Env[Any, np.int64]):
 
 
 def parse_reset_options(
-    config: EnvConfig, options: Mapping[str, Any] | None
+    config: EnvConfig, options: Keywords | None
 ) -> tuple[Position | None, int | None]:
     """Return the position and the caller's seat from the options of a reset; None for each that is
     missing.
@@ -297,7 +294,7 @@ def parse_reset_options(
 
 
 def make_scene(
-    games: GameBatch, config: EnvConfig, row: int, before: Int8Array, refused: int | None
+    games: GameBatch, config: EnvConfig, row: int, before: Int8Array, refused_action: int | None
 ) -> render.Scene:
     """Return the picture of game ``row`` after a step from the board ``before``; ``refused`` is an
     illegal action.
@@ -306,4 +303,6 @@ def make_scene(
     before = to_caller_cells(games, row, before)
     cells = to_caller_cells(games, row, cells)
     seat = int(games.column("seat")[row]) if config.opponents else mover
-    return render.make_scene(before, cells, mover, describe_outcome(games, row), seat, refused)
+    return render.make_scene(
+        before, cells, mover, describe_outcome(games, row), seat, refused_action
+    )

@@ -11,13 +11,14 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
 
 from ttt_envs.agents.observations import map_parts
 from ttt_envs.core.checks import Refusal, TypeRefusal, check_choice, check_range, check_whole
-from ttt_envs.core.jit import BoolArray, Int64Array
+from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
 from ttt_envs.core.random import draw_keys
 from ttt_envs.envs import render
-from ttt_envs.envs.config import EnvConfig, environment, takes
+from ttt_envs.envs.config import EnvConfig, GameState, Info, Keywords, environment, takes
 from ttt_envs.envs.engine import make_games
 from ttt_envs.envs.game_batch import (
     Output,
@@ -38,6 +39,8 @@ from ttt_envs.game.rules import ChanceOutcome
 _RESULTS = operator.itemgetter(
     "flat", "mask", "mover", "seat", "outcome", "winner", "rewards", "terminated", "truncated"
 )
+Results = tuple[Any, Float64Array, BoolArray, BoolArray, Info]
+"""observations, rewards, terminated, truncated, info"""
 _INT64 = np.dtype(np.int64)
 
 
@@ -142,8 +145,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self,
         *,
         seed: int | Sequence[int | None] | None = None,
-        options: dict[str, Any] | None = None,
-    ) -> tuple[Any, dict[str, Any]]:
+        options: Keywords | None = None,
+    ) -> tuple[Any, Info]:
         """Begin new episodes.
 
         Args:
@@ -186,7 +189,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         observation, *_, info = self._results(out)
         return observation, info
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: ArrayLike) -> Results:
         """Make a move in every game, and let the opponents reply.
 
         Args:
@@ -227,11 +230,11 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         is_reset = num_ended and not (self._begins_over or self._waits_for_reset)
         results = self._begin_over(out) if is_reset else self._results(out)
         if self.render_mode is not None:
-            begun = np.flatnonzero(games.column("begins"))
-            self._before[begun] = first_boards(games, begun).cells
+            new_rows = np.flatnonzero(games.column("begins"))
+            self._before[new_rows] = first_boards(games, new_rows).cells
         return results
 
-    def _begin_over(self, out: Output) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def _begin_over(self, out: Output) -> Results:
         """Begin the next game where one is over; return results, with the last ones in
         ``final_...`` of infos.
         """
@@ -247,9 +250,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         info["_final_obs"] = info["_final_info"] = is_over
         return observation, rewards, terminated, truncated, info
 
-    def _results(
-        self, out: Output, rows: BoolArray | None = None
-    ) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def _results(self, out: Output, rows: BoolArray | None = None) -> Results:
         """Return what a step does of all games, with the infos of the games ``rows`` bool[B] as in
         ``SyncVectorEnv``.
 
@@ -280,21 +281,21 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         observation = self.config.observations.build(out["planes"], out["mask"], skip_chance)
         return observation, rewards, terminated, truncated, info
 
-    def _unbatch(self, observation: Any, rows: Int64Array) -> Any:
+    def _unbatch(self, observation: Any, rows: Int64Array) -> NDArray[np.object_]:
         """Return object[B]: the observations of ``rows`` one by one, None elsewhere."""
         out = np.full(self.num_envs, None, dtype=object)
         for row in rows:
             out[row] = map_parts(operator.itemgetter(row), observation)
         return out
 
-    def _check_actions(self, actions: Any) -> Int64Array:
+    def _check_actions(self, actions: ArrayLike) -> Int64Array:
         array = np.asarray(actions)
         if array.dtype is _INT64 and array.shape == self._all_rows.shape and array.flags.carray:
             return array  # the common case
         if array.dtype.kind not in "iu":
-            what = "a column" if self.game.gravity else "the index of a cell"
+            kind = "a column" if self.game.gravity else "the index of a cell"
             raise TypeRefusal(
-                f"actions of type {array.dtype} are no whole numbers: an action is {what}, "
+                f"actions of type {array.dtype} are no whole numbers: an action is {kind}, "
                 f"0 to {num_actions(self.game) - 1}"
             )
         if array.shape != (self.num_envs,):
@@ -344,15 +345,13 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         """Return ``SingleEnv.chance_outcomes`` of game ``index``."""
         return chance_outcomes_of(self._games, index, action)
 
-    def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
+    def clone_state(self, include_rng: bool = False) -> GameState:
         """Return a copy of all games. Without ``include_rng`` it does not determine future skips
         and replies.
         """
         return {**clone_games(self._games, include_rng), "steps": self._steps.copy()}
 
-    def restore_state(
-        self, state: dict[str, Any], *, seed: int | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def restore_state(self, state: GameState, *, seed: int | None = None) -> tuple[Any, Info]:
         """Restore cloned games, and return observations and info like :meth:`reset`.
 
         ``seed`` (game i: ``seed + i``) is for future random numbers; a state cloned without the
@@ -383,7 +382,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             return None
         return tuple(map(renderer.render, scenes))
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    def call(self, name: str, *args: object, **kwargs: object) -> tuple[Any, ...]:
         """Return a picture of each game, as ``SyncVectorEnv.call("render")`` does, or None without
         a ``render_mode``.
 

@@ -57,10 +57,10 @@ def action_to_cell(game: AnyGame, cells: Int8Array, action: object) -> int:
     Raises:
         TypeError, ValueError: see :func:`check_action`; or with gravity the column is full.
     """
-    checked = check_action(game, action)
-    cell = int(actions_to_cells(game, cells[None], np.array([checked]))[0])
+    index = check_action(game, action)
+    cell = int(actions_to_cells(game, cells[None], np.array([index]))[0])
     if cell < 0:
-        raise Refusal(illegal_action_message(game, cells, checked))
+        raise Refusal(illegal_action_message(game, cells, index))
     return cell
 
 
@@ -76,8 +76,8 @@ def spread_over_cells(game: AnyGame, cells: Int8Array, numbers: Float64Array) ->
     if not game.gravity:
         return numbers
     out = np.zeros(cells.shape)
-    boards, at = np.nonzero(legal(game, cells))
-    out[boards, at] = numbers[boards, at % game.columns]
+    rows, legal_cells = np.nonzero(legal(game, cells))
+    out[rows, legal_cells] = numbers[rows, legal_cells % game.columns]
     return out
 
 
@@ -85,5 +85,5 @@ def illegal_action_message(game: AnyGame, cells: Int8Array, action: int) -> str:
     """Return the error message for an illegal action that is in range."""
     if not game.gravity:
         return illegal_message(game, cells, action)
-    free = ", ".join(map(str, np.flatnonzero(legal_actions(game, cells)).tolist()))
-    return f"action {action} is illegal, the column is full: choose another one ({free})"
+    choices = ", ".join(map(str, np.flatnonzero(legal_actions(game, cells)).tolist()))
+    return f"action {action} is illegal, the column is full: choose another one ({choices})"

@@ -78,9 +78,8 @@ def attempt(
     if hidden != VISIBLE and is_on_board and cells[cell] == 2 - mover and found_stones[cell] == 0:
         found_stones[cell] = 1
         return FOUND, 1 - mover if hidden == ABRUPT else mover
-    outcome = place(
-        cells, mover, cell, stones, parameters
-    )  # not `play`, which expects as many stones of each player
+    # not `play`, which expects as many stones of each player
+    outcome = place(cells, mover, cell, stones, parameters)
     if outcome == NOT_OVER:
         mover = mover_after(mover, episode_key, stones, skip_chance)
     return outcome, mover

@@ -22,7 +22,9 @@ from ttt_envs.core.jit import (
     int64,
     kernel,
 )
+from ttt_envs.game.bits import where
 from ttt_envs.game.game import Game, Position
+from ttt_envs.game.lines import Line
 from ttt_envs.game.phantom import AnyGame, visible
 from ttt_envs.game.rules import (
     DRAW,
@@ -65,7 +67,8 @@ class Boards(NamedTuple):
         Raises:
             ValueError: there are none, so that the size of the board is unknown.
         """
-        if not (positions := list(positions)):
+        positions = list(positions)
+        if not positions:
             raise Refusal(
                 "no positions make no batch: give one or more, or write Boards.start(game, 0)"
             )
@@ -96,12 +99,11 @@ class Boards(NamedTuple):
         the opponent.
         """
         out = np.empty(self.cells.shape, np.int8)
-        cells, mover = self
-        if not (
-            cells.flags.carray and mover.flags.carray
-        ):  # the kernel is compiled for contiguous, writeable arrays
-            cells, mover = cells.copy(), mover.copy()
-        own_first_rows(cells, mover, out)
+        boards = self
+        # the kernel is compiled for contiguous, writeable arrays
+        if not (self.cells.flags.carray and self.mover.flags.carray):
+            boards = Boards(self.cells.copy(), self.mover.copy())
+        own_first_rows(*boards, out)
         return out
 
 
@@ -117,12 +119,10 @@ def own_first_rows(cells: Int8Array, mover: Int8Array, out: Int8Array) -> None:
 @inlined
 def own_first_row(board: Int8Array, mover: int, out: Int8Array) -> None:
     """Do :func:`own_first_rows` for one position."""
-    swaps = -mover
     for cell in range(len(board)):
         stone = int64(board[cell])
-        out[cell] = stone ^ (
-            (stone ^ (stone >> 1 | stone << 1)) & 3 & swaps
-        )  # exchanging the bits exchanges 1 and 2
+        swapped_bits = (stone >> 1 | stone << 1) & 3  # which exchanges 1 and 2
+        out[cell] = where(mover, swapped_bits, stone)
 
 
 def play_moves(
@@ -140,12 +140,13 @@ def play_moves(
         The cells after each move, int8[M, rows * columns], and its outcome, int8[M], see
         ``rules.place``.
     """
-    cells, outcomes = boards.cells[rows], np.full(len(rows), NOT_OVER, np.int8)
-    stones, each = np.count_nonzero(cells, axis=1), np.arange(len(rows))
-    no_keys = np.zeros(
-        len(rows), np.uint64
-    )  # of the skips, which are drawn in a copy of the movers
-    play_rows(cells, boards.mover[rows], stones, no_keys, each, actions, game.parameters, outcomes)
+    cells = boards.cells[rows]
+    outcomes = np.full(len(rows), NOT_OVER, np.int8)
+    stones = np.count_nonzero(cells, axis=1)
+    numbers = np.arange(len(rows))
+    # keys of the skips, which are drawn in a copy of the movers
+    keys = np.zeros(len(rows), np.uint64)
+    play_rows(cells, boards.mover[rows], stones, keys, numbers, actions, game.parameters, outcomes)
     return cells, outcomes
 
 
@@ -167,11 +168,11 @@ def one_ply_ahead(
     rows, action = np.nonzero(boards.legal(game))
     mover = boards.mover[rows]
     cells, outcome = play_moves(game, boards, rows, action)
-    q = np.where(
-        outcome == DRAW, 0.0, np.where(outcome == mover, win, -win)
-    )  # in misère a line loses
+    q = np.where(outcome == mover, win, -win)  # in misère a line loses
+    q[outcome == DRAW] = 0.0
     goes_on = outcome == NOT_OVER
-    cells, mover = cells[goes_on], mover[goes_on]
+    cells = cells[goes_on]
+    mover = mover[goes_on]
     other = -values(Boards(cells, 1 - mover))
     own = values(Boards(cells, mover)) if skip > 0 else other
     q[goes_on] = values_over_skip(own, other, skip)
@@ -203,8 +204,8 @@ def keys(cells: Int8Array) -> UInt64Array:
     planes = np.zeros((len(cells), 2, words * 32), np.bool_)
     planes[:, 0, :size] = cells == 1
     planes[:, 1, :size] = cells == 2
-    packed = np.packbits(planes, axis=2, bitorder="little")
-    return packed.reshape(len(cells), 8 * words).view("<u8").astype(np.uint64, copy=False)
+    octets = np.packbits(planes, axis=2, bitorder="little")
+    return octets.reshape(len(cells), 8 * words).view("<u8").astype(np.uint64, copy=False)
 
 
 def position_keys(boards: Boards) -> UInt64Array:
@@ -240,7 +241,8 @@ class PositionValues:
     """
 
     def __init__(self, game: AnyGame, compute: Callable[[Boards], Float64Array]) -> None:
-        self.game, self._compute = game, compute
+        self.game = game
+        self._compute = compute
         size = 2 * 3**game.cells if game.cells <= MAX_CELLS_OF_VALUES else 0
         self.table = np.full(size, np.nan)
         """float64[N]: by position key, NaN where not computed yet; empty on large boards"""
@@ -257,9 +259,9 @@ class PositionValues:
         missing = np.flatnonzero(np.isnan(values))
         if len(missing):
             first, inverse = distinct_rows(index[missing, None].view(np.uint64))
-            computed = self._compute(boards.take(missing[first]))
-            self.table[index[missing[first]]] = computed
-            values[missing] = computed.take(inverse)
+            new_values = self._compute(boards.take(missing[first]))
+            self.table[index[missing[first]]] = new_values
+            values[missing] = new_values.take(inverse)
         return values
 
 
@@ -303,11 +305,11 @@ def from_keys(key: UInt64Array, game: AnyGame) -> Int8Array:
 @kernel
 def _digits(key: UInt64Array, out: Int8Array) -> None:
     for b in range(len(out)):
-        rest = key[b]
+        number = key[b]
         for cell in range(out.shape[1]):
-            less = rest // np.uint64(3)
-            out[b, cell] = rest - np.uint64(3) * less
-            rest = less
+            quotient = number // np.uint64(3)
+            out[b, cell] = number - np.uint64(3) * quotient
+            number = quotient
 
 
 def from_text(text: str, game: AnyGame | None = None) -> Position:
@@ -322,33 +324,34 @@ def from_text(text: str, game: AnyGame | None = None) -> Position:
         ValueError: the text is not a position, or not one of ``game``.
     """
     example = 'write rows from the top, then the player to move, as in "x.o/.../..o x"'
-    quoted = truncate(repr(text), MAX_PROBLEM)
+    quoted_text = truncate(repr(text), MAX_PROBLEM)
     parts = text.split(" ") if isinstance(text, str) else []
     if len(parts) != 2:
-        raise Refusal(f"{quoted} is not a position: {example}")
+        raise Refusal(f"{quoted_text} is not a position: {example}")
     board, mover = parts
     if mover not in ("o", "x"):
         raise Refusal(
-            f"{quoted} has the mover {quote(mover)}: write o (player_0) or x (player_1) at the end"
+            f"{quoted_text} has the mover {quote(mover)}: write o (player_0) or x (player_1) at "
+            "the end"
         )
     rows = board.split("/")
     for row in rows:
         for stone in row:
             if stone not in STONES:
                 raise Refusal(
-                    f"{quoted} has the cell {stone!r}: write . for empty, o for player_0, x for "
-                    "player_1"
+                    f"{quoted_text} has the cell {stone!r}: write . for empty, o for player_0, x "
+                    "for player_1"
                 )
         if len(row) != len(rows[0]) or not row:
-            raise Refusal(f"{quoted} has rows of different or no length: {example}")
+            raise Refusal(f"{quoted_text} has rows of different or no length: {example}")
     if game is not None and (len(rows), len(rows[0])) != (game.rows, game.columns):
         raise Refusal(
-            f"{quoted} is a board of {len(rows)} x {len(rows[0])}: this game needs {game.rows} x "
-            f"{game.columns}"
+            f"{quoted_text} is a board of {len(rows)} x {len(rows[0])}: this game needs "
+            f"{game.rows} x {game.columns}"
         )
     cells = np.array([STONES.index(stone) for row in rows for stone in row], np.int8)
     if game is not None:
-        with name_place(f"{quoted} is no position of this game"):
+        with name_place(f"{quoted_text} is no position of this game"):
             check_cells(game, cells)
     return Position(cells, MOVERS.index(mover))
 
@@ -416,7 +419,8 @@ def cell_at(text: str, game: AnyGame) -> int:
     """
     match = re.fullmatch(r"([a-s])([1-9][0-9]?)", text.lower())
     if match is not None:
-        row, column = int(match[2]) - 1, COLUMNS.index(match[1])
+        row = int(match[2]) - 1
+        column = COLUMNS.index(match[1])
         if row < game.rows and column < game.columns:
             return row * game.columns + column
     middle = coordinate(game.rows // 2 * game.columns + game.columns // 2, game)
@@ -434,10 +438,9 @@ def winning_line_cells(game: Game, cells: Int8Array, winner: int | None) -> list
     if winner is None or winner == DRAW:
         return []
     stone = 2 - winner if game.misere else winner + 1
-    made = [
-        line.cells
-        for line in game.lines
-        if (cells[list(line.cells)] == stone).all()
-        and not (cells[list(line.beyond)] == stone).any()
-    ]
-    return sorted({cell for line in made for cell in line})
+
+    def is_complete(line: Line) -> bool:
+        is_longer = bool((cells[list(line.beyond)] == stone).any())
+        return not is_longer and bool((cells[list(line.cells)] == stone).all())
+
+    return sorted({cell for line in filter(is_complete, game.lines) for cell in line.cells})

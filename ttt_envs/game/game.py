@@ -27,8 +27,6 @@ from ttt_envs.game.parameters import GRAVITY, MISERE, NO_OVERLINES, TORUS, Param
 FORMAT = 1
 """version of the storage format"""
 MAX_EDGE = 19
-VARIANTS = {"gravity": True, "overlines": False, "misere": True, "torus": True}
-"""the fields of :class:`Game` that change the standard rules, and the values that do"""
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ class Game:
             win_length = default_win_length(rows, columns)
         return cls(rows, columns, win_length, skip_chance, **rules)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Fields alone: kernels would be compiled again for cached arrays, because copies of them
         # are writable
         return dataclasses.asdict(self)
@@ -152,7 +150,8 @@ class Game:
             | self.misere * MISERE
             | self.torus * TORUS
         )
-        run, fits = self.win_length - 1, self.cells <= MAX_CELLS_IN_BITS
+        run = self.win_length - 1
+        fits = self.cells <= MAX_CELLS_IN_BITS
         lists_lines = self.torus or not self.overlines
         return Parameters(
             self.rows,
@@ -184,21 +183,22 @@ class Game:
         cells.flags.writeable = False
         return cells
 
-    def _bits_of(self, down: int, right: int) -> int:
-        """Return the cells, as bits, from which a step of ``down`` rows and ``right`` columns stays
-        on the board.
+    def _bits_of(self, row_step: int, column_step: int) -> int:
+        """Return the cells, as bits, from which a step of so many rows and columns stays on the
+        board.
         """
         return sum(
             1 << row * self.columns + column
             for row, column in np.ndindex(self.rows, self.columns)
-            if row + down < self.rows and 0 <= column + right < self.columns
+            if row + row_step < self.rows and 0 <= column + column_step < self.columns
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the game as JSON-ready data, with the format version; rules that do not hold are
         left out.
         """
-        absent, fields = VARIANTS.keys() - self.variants, dataclasses.asdict(self)
+        absent = VARIANTS.keys() - self.variants
+        fields = dataclasses.asdict(self)
         return {"format": FORMAT, **{name: fields[name] for name in fields if name not in absent}}
 
     @classmethod
@@ -231,9 +231,11 @@ class Game:
     def __str__(self) -> str:
         count = f"{self.win_length}" if self.overlines else f"exactly {self.win_length}"
         goal = f"{count} to lose" if self.misere else f"{count} to win"
-        rules = ", gravity" * self.gravity + ", torus" * self.torus
-        skip = f", skip {self.skip_chance:g}" if self.skip_chance else ""
-        return f"{self.rows} x {self.columns}, {goal}{rules}{skip}"
+        parts = [f"{self.rows} x {self.columns}", goal]
+        parts.extend(name for name in ("gravity", "torus") if getattr(self, name))
+        if self.skip_chance:
+            parts.append(f"skip {self.skip_chance:g}")
+        return ", ".join(parts)
 
     @property
     def variants(self) -> dict[str, bool]:
@@ -255,6 +257,14 @@ class Game:
         return f"{self.rows}x{self.columns}-{self.win_length}{rules}{skip}"
 
 
+VARIANTS = {
+    field.name: not field.default
+    for field in dataclasses.fields(Game)
+    if isinstance(field.default, bool)
+}
+"""the fields of :class:`Game` that change the standard rules, and the values that do"""
+
+
 def default_win_length(rows: int, columns: int) -> int:
     """Return the win length of a board of which only the size is given, by its shorter edge.
 
@@ -262,7 +272,9 @@ def default_win_length(rows: int, columns: int) -> int:
     edge of 4 or more, three to win is won by the first player at once.
     """
     edge = min(rows, columns)
-    return min(3, max(rows, columns)) if edge <= 3 else 4 if edge <= 6 else 5
+    if edge <= 3:
+        return min(3, max(rows, columns))
+    return 4 if edge <= 6 else 5
 
 
 class Position(NamedTuple):

@@ -32,16 +32,16 @@ def list_lines(
     rows: int, columns: int, win_length: int, *, overlines: bool = True, torus: bool = False
 ) -> list[Line]:
     """Return all lines of a board, in order of their cells; see the fields of ``Game``."""
-    lines: dict[
-        tuple[tuple[int, ...], tuple[int, ...]], Line
-    ] = {}  # directions may give the same line
+    # by cells, because directions may give the same line
+    lines: dict[tuple[tuple[int, ...], tuple[int, ...]], Line] = {}
     for row, column in np.ndindex(rows, columns):
-        for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
-            places = [(row + i * down, column + i * right) for i in range(-1, win_length + 1)]
+        for row_step, column_step in ((0, 1), (1, 0), (1, 1), (1, -1)):
+            steps = range(-1, win_length + 1)
+            points = [(row + i * row_step, column + i * column_step) for i in steps]
             if torus:
-                places = [(y % rows, x % columns) for y, x in places]
+                points = [(y % rows, x % columns) for y, x in points]
             previous_cell, *cells, next_cell = (
-                y * columns + x if 0 <= y < rows and 0 <= x < columns else -1 for y, x in places
+                y * columns + x if 0 <= y < rows and 0 <= x < columns else -1 for y, x in points
             )
             if -1 in cells or len(set(cells)) < win_length:
                 continue
@@ -56,10 +56,8 @@ def line_masks(lines: Sequence[Line]) -> Int64Array:
     """
     masks = np.zeros((2, len(lines)), np.int64)
     for index, line in enumerate(lines):
-        masks[:, index] = (
-            sum(1 << cell for cell in line.cells),
-            sum(1 << cell for cell in line.beyond),
-        )
+        masks[0, index] = sum(1 << cell for cell in line.cells)
+        masks[1, index] = sum(1 << cell for cell in line.beyond)
     masks.flags.writeable = False
     return masks
 
@@ -70,18 +68,19 @@ def _runs(bits: int, step: int, win_length: int) -> int:
     next of a run.
     """
     # conditional expressions, because numba compiles functions of its own for `min` and `max`
-    first = win_length - 1 if win_length - 1 < 1 else 1
-    second = win_length - 1 - first if win_length - 1 - first < 1 + first else 1 + first
-    bits &= bits >> (first * step)
-    bits &= bits >> (second * step)
+    shift_to_2 = win_length - 1 if win_length - 1 < 1 else 1
+    remainder = win_length - 1 - shift_to_2
+    shift_to_4 = remainder if remainder < 1 + shift_to_2 else 1 + shift_to_2
+    bits &= bits >> (shift_to_2 * step)
+    bits &= bits >> (shift_to_4 * step)
     if win_length > 4:
-        third = win_length - 4 if win_length - 4 < 4 else 4
-        rest = win_length - 8 if win_length - 8 > 0 else 0
-        fourth = rest if rest < 8 else 8
-        fifth = win_length - 16 if win_length - 16 > 0 else 0
-        bits &= bits >> (third * step)
-        bits &= bits >> (fourth * step)
-        bits &= bits >> (fifth * step)
+        shift_to_8 = win_length - 4 if win_length - 4 < 4 else 4
+        remainder = win_length - 8 if win_length - 8 > 0 else 0
+        shift_to_16 = remainder if remainder < 8 else 8
+        shift_to_32 = win_length - 16 if win_length - 16 > 0 else 0
+        bits &= bits >> (shift_to_8 * step)
+        bits &= bits >> (shift_to_16 * step)
+        bits &= bits >> (shift_to_32 * step)
     return bits
 
 
@@ -107,13 +106,13 @@ def _has_line(bits: int, masks: Int64Array | None, parameters: Parameters) -> bo
             is_line |= (bits & masks[0, i] == masks[0, i]) & (bits & masks[1, i] == 0)
         return is_line
     bits &= NOT_NEGATIVE
-    columns, win_length = parameters.columns, parameters.win_length
-    across = _runs(bits, 1, win_length)
-    down = _runs(bits, columns, win_length)
-    falling = _runs(bits, columns + 1, win_length)
-    rising = _runs(bits, columns - 1, win_length)
-    diagonals = (falling & parameters.falling_starts) | (rising & parameters.rising_starts)
-    return ((across & parameters.row_starts) | down | diagonals) != 0
+    columns = parameters.columns
+    win_length = parameters.win_length
+    row_lines = _runs(bits, 1, win_length) & parameters.row_starts
+    column_lines = _runs(bits, columns, win_length)
+    falling_lines = _runs(bits, columns + 1, win_length) & parameters.falling_starts
+    rising_lines = _runs(bits, columns - 1, win_length) & parameters.rising_starts
+    return row_lines | column_lines | (falling_lines | rising_lines) != 0
 
 
 @inlined
@@ -136,19 +135,22 @@ def _completing_bits(bits: int, masks: Int64Array | None, parameters: Parameters
         return cells
     columns = parameters.columns
     for direction in range(4):
-        if direction == 0:
-            step, starts = 1, parameters.row_starts
-        elif direction == 1:
-            step, starts = columns, int64(-1)
+        step = int64(1)
+        starts = parameters.row_starts
+        if direction == 1:
+            step = columns
+            starts = int64(-1)
         elif direction == 2:
-            step, starts = columns + 1, parameters.falling_starts
-        else:
-            step, starts = columns - 1, parameters.rising_starts
+            step = columns + 1
+            starts = parameters.falling_starts
+        elif direction == 3:
+            step = columns - 1
+            starts = parameters.rising_starts
         for gap in range(parameters.win_length):
             lines = starts
-            for place_in_line in range(parameters.win_length):
-                if place_in_line != gap:
-                    lines &= bits >> (place_in_line * step)
+            for index in range(parameters.win_length):
+                if index != gap:
+                    lines &= bits >> (index * step)
             cells |= lines << (gap * step)
     return cells
 
@@ -160,19 +162,24 @@ def completes_line(cells: Int8Array, cell: int, stone: int, parameters: Paramete
 
     Only lines through the last stone can be new, so the cost does not grow with the board.
     """
-    rows, columns, win_length = parameters.rows, parameters.columns, parameters.win_length
+    rows = parameters.rows
+    columns = parameters.columns
+    win_length = parameters.win_length
     row = cell // columns
     column = cell - row * columns
     for direction in range(4):
-        down, right = int64(direction > 0), int64(1 - (direction == 1) - 2 * (direction == 3))
+        row_step = int64(direction > 0)
+        column_step = int64(1 - (direction == 1) - 2 * (direction == 3))
         length = 1
         for sign in range(-1, 2, 2):
-            y, x = row, column
+            y = row
+            x = column
             while True:
-                y += sign * down
-                x += sign * right
+                y += sign * row_step
+                x += sign * column_step
                 if parameters.variants & TORUS:
-                    y, x = y % rows, x % columns
+                    y = y % rows
+                    x = x % columns
                 elif y < 0 or y >= rows or x < 0 or x >= columns:
                     break
                 if cells[y * columns + x] != stone or y * columns + x == cell:

@@ -121,6 +121,13 @@ NOT_ADAPTED = "it is not adapted to it"
 """The reason for which a rule is not supported, if no other is given."""
 
 
+def _label(rule: str) -> str:
+    """Return the words for a rule that is not supported."""
+    if rule == HIDING:
+        return "hidden stones"
+    return rule if VARIANTS[rule] else f"{rule}={VARIANTS[rule]}"
+
+
 def check_variants(
     name: str,
     game: AnyGame,
@@ -140,23 +147,18 @@ def check_variants(
         reasons: why it does not support the others, after the word "because": for all, or by rule.
         instead: what supports them.
     """
-    rules = [*game.variants, *[HIDING] * isinstance(game, PhantomGame)]
-    refused = [rule for rule in rules if rule not in supported]
-    if not refused:
+    rules = [*game.variants]
+    if isinstance(game, PhantomGame):
+        rules.append(HIDING)
+    problems = [rule for rule in rules if rule not in supported]
+    if not problems:
         return
-    labels = [
-        "hidden stones"
-        if rule == HIDING
-        else rule
-        if VARIANTS[rule]
-        else f"{rule}={VARIANTS[rule]}"
-        for rule in refused
-    ]
-    why = [
-        reasons if isinstance(reasons, str) else reasons.get(rule, NOT_ADAPTED) for rule in refused
+    labels = [_label(rule) for rule in problems]
+    causes = [
+        reasons if isinstance(reasons, str) else reasons.get(rule, NOT_ADAPTED) for rule in problems
     ]
     available = [rule for rule in supported if rule in VARIANTS]
-    if HIDING in refused:
+    if HIDING in problems:
         advice = (
             "choose what plays by views, such as random, win-or-block or run:PATH, see "
             "docs/rules.md"
@@ -171,7 +173,7 @@ def check_variants(
         advice = (
             f"{advice}; choose another, such as {instead}, or a game without {' and '.join(labels)}"
         )
-    reason = "; ".join(dict.fromkeys(why))
+    reason = "; ".join(dict.fromkeys(causes))
     raise Refusal(
         f"{name} does not support {' or '.join(labels)} of the game {game}, because {reason}: "
         f"{advice}"

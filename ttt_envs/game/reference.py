@@ -26,19 +26,18 @@ class State(NamedTuple):
     """None while the game is in progress, else 0, 1 or ``DRAW``"""
 
 
-def legal_cells(game: Game, taken: Set[int]) -> list[int]:
+def legal_cells(game: Game, stones: Set[int]) -> list[int]:
     """Return the cells where a stone may be put, in order: empty ones, with gravity those on a
     stone or the floor.
     """
-    empty = [cell for cell in range(game.cells) if cell not in taken]
+    cells = [cell for cell in range(game.cells) if cell not in stones]
     if not game.gravity:
-        return empty
-    return [
-        cell for cell in empty if cell + game.columns >= game.cells or cell + game.columns in taken
-    ]
+        return cells
+    floor = range(game.cells, game.cells + game.columns)
+    return [cell for cell in cells if cell + game.columns in stones or cell + game.columns in floor]
 
 
-def run_through(game: Game, own: Set[int], cell: int, down: int, right: int) -> int:
+def run_through(game: Game, own: Set[int], cell: int, row_step: int, column_step: int) -> int:
     """Return the number of consecutive cells of ``own`` through ``cell`` in a direction; a torus
     has no edges.
     """
@@ -46,17 +45,16 @@ def run_through(game: Game, own: Set[int], cell: int, down: int, right: int) -> 
     for sign in (1, -1):
         row, column = divmod(cell, game.columns)
         while True:
-            row, column = row + sign * down, column + sign * right
+            row += sign * row_step
+            column += sign * column_step
             if game.torus:
-                row, column = row % game.rows, column % game.columns
-            place = row * game.columns + column
-            if (
-                not (0 <= row < game.rows and 0 <= column < game.columns)
-                or place not in own
-                or place in run
-            ):
+                row %= game.rows
+                column %= game.columns
+            is_on_board = 0 <= row < game.rows and 0 <= column < game.columns
+            next_cell = row * game.columns + column
+            if not is_on_board or next_cell not in own or next_cell in run:
                 break
-            run.add(place)
+            run.add(next_cell)
     return len(run)
 
 
@@ -75,7 +73,8 @@ def play(game: Game, state: State, cell: int, u: float) -> State:
     Raises:
         ValueError: the game is over, or the cell is illegal.
     """
-    mover, (first, second) = state.mover, state.stones
+    mover = state.mover
+    first, second = state.stones
     legal = [] if state.winner is not None else legal_cells(game, first | second)
     if cell not in legal:
         raise Refusal(f"cell {cell} is illegal here: choose one of {legal}")

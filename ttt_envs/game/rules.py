@@ -59,12 +59,16 @@ class Outcome(IntEnum):
         """Return the member with this value."""
         member = int.__new__(cls, value)
         member._value_ = value
-        member.description, member.winner, member.returns = description, winner, returns
+        member.description = description
+        member.winner = winner
+        member.returns = returns
         return member
 
     def result_index(self, player: int) -> int:
         """Return the index of a player's result in (win, draw, loss)."""
-        return 1 if self.winner < 0 else 0 if self.winner == player else 2
+        if self.winner < 0:
+            return 1
+        return 0 if self.winner == player else 2
 
     ILLEGAL = -2  # of a move, which changes nothing
     NOT_OVER = -1
@@ -77,7 +81,9 @@ class Outcome(IntEnum):
 
 
 # For kernels, in which the winner is 0 or 1.
-DRAW, NOT_OVER, ILLEGAL = int(Outcome.DRAW), int(Outcome.NOT_OVER), int(Outcome.ILLEGAL)
+DRAW = int(Outcome.DRAW)
+NOT_OVER = int(Outcome.NOT_OVER)
+ILLEGAL = int(Outcome.ILLEGAL)
 
 # Independent streams of the random numbers of an episode, see `core.random.uniform`. The key of an
 # episode is `splitmix64(key, episode)`. Numbers of skips and opponents are indexed by ply, the
@@ -102,8 +108,8 @@ def is_legal(cells: Int8Array, cell: int, parameters: Parameters) -> bool:
     """Return whether a cell may be played in a game in progress (the colour encoding does not
     matter).
     """
-    below = cell + parameters.columns
-    floats = has_gravity(parameters) and below < len(cells) and cells[below] == 0
+    support = cell + parameters.columns
+    floats = has_gravity(parameters) and support < len(cells) and cells[support] == 0
     return bool(cells[cell] == 0) and not floats
 
 
@@ -123,15 +129,13 @@ def legal_bits(first: Bits, second: Bits, parameters: Parameters) -> Bits:
     """Return the legal cells as bits, see :func:`is_legal`; ``first`` and ``second`` are both
     players' stones.
     """
-    rows, columns = parameters.rows, parameters.columns
-    taken = first | second
-    empty = ~taken & ((int64(1) << (rows * columns)) - 1)
-    floor = (
-        ((int64(1) << columns) - 1) << ((rows - 1) * columns)
-        if has_gravity(parameters)
-        else int64(-1)
-    )
-    return empty & ((taken & NOT_NEGATIVE) >> columns | floor)
+    rows = parameters.rows
+    columns = parameters.columns
+    stones = first | second
+    board = (int64(1) << (rows * columns)) - 1
+    bottom_row = ((int64(1) << columns) - 1) << ((rows - 1) * columns)
+    floor = bottom_row if has_gravity(parameters) else int64(-1)
+    return ~stones & board & ((stones & NOT_NEGATIVE) >> columns | floor)
 
 
 @inlined
@@ -139,9 +143,8 @@ def opened_cell(cell: int, parameters: Parameters) -> int:
     """Return the cell that becomes legal by a stone on ``cell``: with gravity the one above, -1 for
     none.
     """
-    return (
-        cell - parameters.columns if has_gravity(parameters) and cell >= parameters.columns else -1
-    )
+    has_cell_above = has_gravity(parameters) and cell >= parameters.columns
+    return cell - parameters.columns if has_cell_above else -1
 
 
 @inlined
@@ -150,9 +153,8 @@ def outcome_of_move(line: bool, mover: int, stones: int, parameters: Parameters)
     ``stones`` including it.
     """
     winner = mover if line_sign(parameters) > 0 else 1 - mover
-    return (
-        winner if line else (DRAW if stones == parameters.rows * parameters.columns else NOT_OVER)
-    )
+    other_outcome = DRAW if stones == parameters.rows * parameters.columns else NOT_OVER
+    return winner if line else other_outcome
 
 
 @inlined
@@ -249,12 +251,12 @@ def nth_legal_cell(cells: Int8Array, u: float, parameters: Parameters) -> int:
     num_legal = 0
     for cell in range(len(cells)):
         num_legal += int64(is_legal(cells, cell, parameters))
-    rest = int(u * num_legal)
+    rank = int(u * num_legal)
     for cell in range(len(cells)):
         if is_legal(cells, cell, parameters):
-            if rest == 0:
+            if rank == 0:
                 return cell
-            rest -= 1
+            rank -= 1
     return -1
 
 
@@ -263,15 +265,15 @@ def nth_empty_cell(cells: Int8Array, u: float) -> int:
     """Return the empty cell at quantile ``u`` in [0, 1) of the uniform distribution, in order of
     cells; -1 if full.
     """
-    empty = 0
+    num_empty = 0
     for cell in range(len(cells)):
-        empty += cells[cell] == 0
-    rest = int(u * empty)
+        num_empty += cells[cell] == 0
+    rank = int(u * num_empty)
     for cell in range(len(cells)):
         if cells[cell] == 0:
-            if rest == 0:
+            if rank == 0:
                 return cell
-            rest -= 1
+            rank -= 1
     return -1
 
 
@@ -280,25 +282,21 @@ def completing_cells(cells: Int8Array, mover: int, parameters: Parameters, out: 
     """Write 1 into ``out`` int8[rows * columns] where a legal stone of ``mover`` completes a line,
     else 0.
     """
-    size = len(cells)
-    bits = (
-        completing_bits(to_bits(cells, int8(mover + 1)), parameters)
-        if size <= MAX_CELLS_IN_BITS
-        else int64(0)
-    )
-    for cell in range(size):
-        line = (
-            bits >> cell & 1
-            if size <= MAX_CELLS_IN_BITS
-            else completes_line(cells, cell, mover + 1, parameters)
-        )
-        out[cell] = is_legal(cells, cell, parameters) and line
+    if len(cells) <= MAX_CELLS_IN_BITS:
+        bits = completing_bits(to_bits(cells, int8(mover + 1)), parameters)
+        for cell in range(len(cells)):
+            out[cell] = is_legal(cells, cell, parameters) and bits >> cell & 1
+    else:
+        for cell in range(len(cells)):
+            line = completes_line(cells, cell, mover + 1, parameters)
+            out[cell] = is_legal(cells, cell, parameters) and line
 
 
 @inlined
 def outcome_of_bits(first: int, second: int, parameters: Parameters) -> int:
     """Do :func:`terminal_outcome`, given both players' stones as bits."""
-    line, stones = has_line(first, parameters), count_bits(first | second)
+    line = has_line(first, parameters)
+    stones = count_bits(first | second)
     return outcome_of_move(
         line or has_line(second, parameters), int64(not line), stones, parameters
     )
@@ -360,7 +358,9 @@ def begin_rows(
     """Start episode ``episodes[b]`` of the seed's key in every game b of a batch, see
     :func:`play_rows`.
     """
-    cells[:], mover[:], stones[:] = 0, 0, 0
+    cells[:] = 0
+    mover[:] = 0
+    stones[:] = 0
     for b in range(len(cells)):
         episode_keys[b] = splitmix64(key, episodes[b])
 
@@ -427,13 +427,17 @@ def legal(game: AnyGame, cells: Int8Array) -> NDArray[np.bool_]:
 
 def illegal_message(game: AnyGame, cells: Int8Array, action: int) -> str:
     """Return the error message for an illegal action, the index of a cell."""
-    free = np.flatnonzero(legal(game, cells))
-    listed = ", ".join(map(str, free[:12])) + (", ..." if len(free) > 12 else "")
+    choices = [*map(str, np.flatnonzero(legal(game, cells)))]
+    if len(choices) > 12:
+        choices = [*choices[:12], "..."]
+    examples = ", ".join(choices)
     if cells[action]:
-        return f"action {action} is illegal, the cell holds a stone: choose an empty one ({listed})"
+        return (
+            f"action {action} is illegal, the cell holds a stone: choose an empty one ({examples})"
+        )
     return (
         f"action {action} is illegal, stones fall to the lowest empty cell: choose one of these "
-        f"({listed})"
+        f"({examples})"
     )
 
 
@@ -479,7 +483,8 @@ def chance_outcomes(game: AnyGame, position: Position, action: int) -> list[Chan
     if winner(game, position.cells) is not None:
         raise Refusal("the game is over in this position: no action leads on from it")
     cell = action_index(game, action)
-    mover, cells = int(position.mover), position.cells.copy()
+    mover = int(position.mover)
+    cells = position.cells.copy()
     outcome = int(place(cells, mover, cell, int(np.count_nonzero(cells)), game.parameters))
     if outcome == ILLEGAL:
         raise Refusal(illegal_message(game, cells, cell))

@@ -38,8 +38,9 @@ def symmetries(game: AnyGame, which: Symmetries = "all") -> NDArray[np.int64]:
     if which == "none":
         boards = [board]
     else:
-        square = game.rows == game.columns
-        quarter_turns = (0,) if game.gravity else range(4) if square else (0, 2)
+        quarter_turns = [0, 1, 2, 3] if game.rows == game.columns else [0, 2]
+        if game.gravity:
+            quarter_turns = [0]
         boards = [np.rot90(board, turns) for turns in quarter_turns]
         if which == "all":
             boards += [board[:, ::-1] for board in boards]
@@ -73,8 +74,9 @@ def canonical_keys(cells: Int8Array, permutations: Int64Array) -> tuple[UInt64Ar
     symmetric_keys = keys(cells[:, permutations].reshape(-1, cells.shape[1]))
     words = 1 if symmetric_keys.ndim == 1 else symmetric_keys.shape[1]
     symmetric_keys = symmetric_keys.reshape(len(cells), len(permutations), words)
-    same = np.ones(symmetric_keys.shape[:2], np.bool_)
+    is_minimal = np.ones(symmetric_keys.shape[:2], np.bool_)
     for word in range(words):
-        least = np.where(same, symmetric_keys[:, :, word], np.iinfo(np.uint64).max).min(axis=1)
-        same &= symmetric_keys[:, :, word] == least[:, None]
-    return symmetric_keys[np.arange(len(cells)), same.argmax(axis=1)], same
+        column = symmetric_keys[:, :, word]
+        minimum = np.where(is_minimal, column, np.iinfo(np.uint64).max).min(axis=1)
+        is_minimal &= column == minimum[:, None]
+    return symmetric_keys[np.arange(len(cells)), is_minimal.argmax(axis=1)], is_minimal

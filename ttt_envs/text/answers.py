@@ -63,35 +63,37 @@ def parse_answer(
     if not isinstance(answer, str):
         return Problem("no-move", f"The answer is not text. {_advice(presentation)}")
     text = answer[-MAX_ANSWER_LENGTH:].rpartition("</think>")[2]
-    marked = ([_lower(name.strip(_DECORATION)) for name in mark.findall(text)] for mark in _MARKS)
-    names = next(filter(None, marked), [])
+    names: list[str] = []
+    for mark in _MARKS:
+        names = names or [_lower(name.strip(_DECORATION)) for name in mark.findall(text)]
     if not names:
-        whole = _lower(_ANNOUNCEMENT.sub("", text.strip(_DECORATION)).strip(_DECORATION))
-        if whole not in presentation.moves:
+        name = _lower(_ANNOUNCEMENT.sub("", text.strip(_DECORATION)).strip(_DECORATION))
+        if name not in presentation.moves:
             return Problem("no-move", f"The answer names no move. {_advice(presentation)}")
-        names = [whole]
+        names = [name]
     unknown = [name for name in names if name not in presentation.moves]
     if unknown:
-        quoted = ascii(unknown[0][:20])
+        name = ascii(unknown[0][:20])
         return Problem(
             "unknown-cell",
-            f"{quoted} is no {presentation.noun} of this game. {_advice(presentation)}",
+            f"{name} is no {presentation.noun} of this game. {_advice(presentation)}",
         )
     if len(set(names)) > 1:
-        listed = " and ".join(
-            sorted({presentation.move_names[presentation.moves[name]] for name in names})[:2]
-        )
+        moves = sorted({presentation.move_names[presentation.moves[name]] for name in names})
+        examples = " and ".join(moves[:2])
         return Problem(
-            "several-moves", f"The answer names several moves, {listed}. {_advice(presentation)}"
+            "several-moves", f"The answer names several moves, {examples}. {_advice(presentation)}"
         )
     action = presentation.moves[names[0]]
     if position is None:
         return action
     if legal_actions(presentation.game, position.cells)[action]:
         return action_to_cell(presentation.game, position.cells, action)
-    taken = "not empty" if presentation.layout == "board" else "already taken"
-    thing = "Column " * presentation.game.gravity + presentation.move_names[action]
-    return Problem("occupied-cell", f"{thing} is {'full' if presentation.game.gravity else taken}.")
+    name = presentation.move_names[action]
+    if presentation.game.gravity:
+        return Problem("occupied-cell", f"Column {name} is full.")
+    state = "not empty" if presentation.layout == "board" else "already taken"
+    return Problem("occupied-cell", f"{name} is {state}.")
 
 
 def _lower(name: str) -> str:

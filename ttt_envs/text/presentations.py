@@ -67,16 +67,16 @@ class Presentation:
 
     def legal_names(self, position: Position) -> list[str]:
         """Return the names of the legal moves of a position that is not over."""
-        return self._listed(legal_actions(self.game, position.cells), self.move_names)
+        return self._select(legal_actions(self.game, position.cells), self.move_names)
 
-    def _listed(self, chosen: BoolArray, names: tuple[str, ...]) -> list[str]:
+    def _select(self, choice: BoolArray, names: tuple[str, ...]) -> list[str]:
         """Return the chosen names, in an order that tells nothing about the places of cells."""
-        listed = [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
+        selection = [name for name, is_chosen in zip(names, choice, strict=True) if is_chosen]
         if self.name in COORDINATES:
-            return listed
-        return sorted(listed, key=lambda name: (name.isdigit() * len(name), name))
+            return selection
+        return sorted(selection, key=lambda name: (len(name) if name.isdigit() else 0, name))
 
-    def view(self, position: Position, seat: int) -> str:
+    def describe(self, position: Position, seat: int) -> str:
         """Return a position as lines of text, for the player of a seat, without the names of the
         legal moves.
         """
@@ -85,7 +85,7 @@ class Presentation:
             return f"{self._board(position)}\n{player}, {STONES[seat + 1]}."
         things = "cells" if self.game.gravity else f"{self.noun}s"
         own, other = (
-            ", ".join(self._listed(position.cells == stone, self.cell_names))
+            ", ".join(self._select(position.cells == stone, self.cell_names))
             for stone in (seat + 1, 2 - seat)
         )
         return (
@@ -97,8 +97,11 @@ class Presentation:
         """Return the drawn board: with coordinates at its edges, or with the names of empty cells
         in their places.
         """
-        rows, columns, is_grid = self.game.rows, self.game.columns, self.name == "grid"
-        width, digits = 1 if is_grid else max(map(len, self.cell_names)), len(str(rows))
+        rows = self.game.rows
+        columns = self.game.columns
+        is_grid = self.name == "grid"
+        width = 1 if is_grid else max(map(len, self.cell_names))
+        digits = len(str(rows))
         marks = [
             f"{STONES[stone] if stone or is_grid else name:>{width}}"
             for stone, name in zip(position.cells.tolist(), self.cell_names, strict=True)
@@ -219,8 +222,8 @@ def present(
         ValueError: see :func:`make_presentation`; or the cells are not a board of the game.
     """
     check_cells(game, position.cells)
-    chosen = make_presentation(presentation, game, seed)
-    start = f"{chosen.rules}\n\n" if rules else ""
-    return (
-        f"{start}{chosen.view(position, position.mover)}\n\n{chosen.question(position, show_legal)}"
-    )
+    words = make_presentation(presentation, game, seed)
+    parts = [words.describe(position, position.mover), words.question(position, show_legal)]
+    if rules:
+        parts.insert(0, words.rules)
+    return "\n\n".join(parts)

@@ -10,7 +10,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Text
 
 from ttt_envs.core.checks import Refusal, check_choice
-from ttt_envs.envs.config import GameConfig, environment, takes
+from ttt_envs.envs.config import GameConfig, Info, Keywords, environment, takes
 from ttt_envs.game.phantom import visible
 from ttt_envs.text.answers import Problem
 from ttt_envs.text.text_game import Reward, TextGame, TextOptions, result_reward
@@ -71,17 +71,20 @@ class TextEnv(gymnasium.Env[str, str]):
         TypeError, ValueError: an argument is invalid.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 2}  # noqa: RUF012  # as Gymnasium has it
+    metadata: Keywords = {"render_modes": ["ansi"], "render_fps": 2}  # noqa: RUF012  # as Gymnasium has it
 
     @takes(TextConfig)
     def __init__(self, config: TextConfig) -> None:
-        self.config, self.game, self.render_mode = config, config.game, config.render_mode
+        self.config = config
+        self.game = config.game
+        self.render_mode = config.render_mode
         self.observation_space = Text(
             4000 + 100 * self.game.cells, min_length=1, charset=CHARACTERS
         )
         self.action_space = Text(MAX_ACTION_LENGTH, min_length=0, charset=CHARACTERS)
         self._text: TextGame | None = None
-        self._episode, self._is_done = -1, True
+        self._episode = -1
+        self._is_done = True
 
     @property
     def text(self) -> TextGame:
@@ -95,8 +98,8 @@ class TextEnv(gymnasium.Env[str, str]):
         return self._text
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
+        self, *, seed: int | None = None, options: Keywords | None = None
+    ) -> tuple[str, Info]:
         """Begin the next game, or with ``seed`` the first of that seed.
 
         Raises:
@@ -114,10 +117,12 @@ class TextEnv(gymnasium.Env[str, str]):
         self._text = self.config.make_game(
             seat=seat, seed=self.np_random_seed, episode=self._episode
         )
-        self._is_done, self._seat, self._num_turns = False, self.text.seats[0], 0
+        self._is_done = False
+        self._seat = self.text.seats[0]
+        self._num_turns = 0
         return self.render(), self._info(None)
 
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+    def step(self, action: str) -> tuple[str, float, bool, bool, Info]:
         """Answer the prompt, and let the opponent reply.
 
         Args:
@@ -126,7 +131,8 @@ class TextEnv(gymnasium.Env[str, str]):
         Raises:
             ResetNeeded: before ``reset``, and after the end of a game.
         """
-        text, problem = self.text, None
+        text = self.text
+        problem = None
         if self._is_done:
             raise ResetNeeded("the game is over: call reset() to begin the next one")
         if not text.over:
@@ -145,7 +151,11 @@ class TextEnv(gymnasium.Env[str, str]):
         """
         return self.text.prompt(rules=self.config.rules)
 
-    def _info(self, problem: Problem | None) -> dict[str, Any]:
-        outcome, kind = self.text.outcome, "" if problem is None else problem.kind
-        numbers = {"mover": self.text.mover, "result": int(outcome), "winner": outcome.winner}
-        return {"seat": self._seat, **numbers, "problem": kind}
+    def _info(self, problem: Problem | None) -> Info:
+        return {
+            "seat": self._seat,
+            "mover": self.text.mover,
+            "result": int(self.text.outcome),
+            "winner": self.text.outcome.winner,
+            "problem": "" if problem is None else problem.kind,
+        }

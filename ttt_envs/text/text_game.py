@@ -148,7 +148,8 @@ class TextGame:
 
     @takes(TextGameConfig)
     def __init__(self, config: TextGameConfig) -> None:
-        self.config, self.game = config, config.game
+        self.config = config
+        self.game = config.game
         self.opponent = (
             None if config.opponent == SELF else make_policy(config.opponent, config.game)
         )
@@ -157,7 +158,8 @@ class TextGame:
             config.presentation, config.game, config.seed + config.episode
         )
         self.turns: list[Turn] = []
-        self.outcome, self.problems = Outcome.NOT_OVER, tuple[Problem, ...]()
+        self.outcome = Outcome.NOT_OVER
+        self.problems: tuple[Problem, ...] = ()
         self._position = config.start or Position(np.zeros(config.game.cells, np.int8), 0)
         self._episode_key = np.uint64(
             splitmix64(draw_key(np.random.default_rng(config.seed)), config.episode)
@@ -207,14 +209,14 @@ class TextGame:
         """
         if seat is None:
             seat = self.seats[0] if self.over else self.mover
-        parts = (
-            [self.presentation.rules]
-            if (not self._has_answered[seat] if rules is None else rules)
-            else []
-        )
+        if rules is None:
+            rules = not self._has_answered[seat]
+        parts = []
+        if rules:
+            parts.append(self.presentation.rules)
         if self._remarks[seat]:
             parts.append("\n".join(self._remarks[seat]))
-        parts.append(self.presentation.view(self.position, seat))
+        parts.append(self.presentation.describe(self.position, seat))
         if self.over:
             parts.append(f"The game is over. {_OWN_RESULTS[self.result(seat)]}")
         elif seat == self.mover:
@@ -233,7 +235,8 @@ class TextGame:
         """
         if self.over:
             raise RuntimeError("the game is over: make a new TextGame")
-        seat, move = self.mover, parse_answer(answer, self.presentation, self.position)
+        seat = self.mover
+        move = parse_answer(answer, self.presentation, self.position)
         self._has_answered[seat] = True
         self._remarks[seat].clear()
         if isinstance(move, Problem):
@@ -245,7 +248,8 @@ class TextGame:
 
     def _refuse(self, problem: Problem) -> None:
         """Draw the consequence of an answer that is no legal move."""
-        seat, self.problems = self.mover, (*self.problems, problem)
+        seat = self.mover
+        self.problems = (*self.problems, problem)
         chances = self.config.max_asks + 1 - len(self.problems)
         if self.config.illegal == "random":
             u = uniform(
@@ -260,16 +264,18 @@ class TextGame:
             self._remarks[1 - seat].append("The other player has lost by an illegal move.")
             self._forfeit("answer")
         else:
-            again = "once more" if chances == 1 else f"up to {chances} times more"
-            self._remarks[seat].append(f"{problem.message} You may answer {again} in this turn.")
+            times = "once more" if chances == 1 else f"up to {chances} times more"
+            self._remarks[seat].append(f"{problem.message} You may answer {times} in this turn.")
 
-    def _move(self, action: int, by: By) -> None:
+    def _move(self, action: int, origin: By) -> None:
         """Make a move, and draw the chance event that follows.
 
         Raises:
             ValueError: an illegal move, which only an opponent's own code can choose.
         """
-        mover, cells, game, key = self.mover, self.position.cells, self.game, self._episode_key
+        mover = self.mover
+        cells = self.position.cells
+        game = self.game
         stones = int(np.count_nonzero(cells))
         outcome = Outcome(int(place(cells, mover, action, stones, game.parameters)))
         if outcome == ILLEGAL:
@@ -277,10 +283,10 @@ class TextGame:
                 f"the opponent {self.opponent} moved to an illegal cell: choose another, or "
                 "correct it"
             )
-        next_mover = (
-            int(mover_after(mover, key, stones, game.skip_chance)) if outcome == NOT_OVER else mover
-        )
-        self._end_turn(action, Position(cells, next_mover), outcome, by)
+        next_mover = mover
+        if outcome == NOT_OVER:
+            next_mover = int(mover_after(mover, self._episode_key, stones, game.skip_chance))
+        self._end_turn(action, Position(cells, next_mover), outcome, origin)
         self._remarks[1 - mover].append(
             f"The other player chose {self.presentation.move_name(action)}."
         )
@@ -288,23 +294,24 @@ class TextGame:
             self._remarks[mover].append("The other player's turn was skipped: you move again.")
             self._remarks[1 - mover].append("Your turn was skipped.")
 
-    def _forfeit(self, by: By) -> None:
+    def _forfeit(self, origin: By) -> None:
         """End the game as a loss of the player to move."""
-        self._end_turn(
-            -1,
-            self.position,
-            (Outcome.PLAYER_0_FORFEITED, Outcome.PLAYER_1_FORFEITED)[self.mover],
-            by,
-        )
+        outcome = (Outcome.PLAYER_0_FORFEITED, Outcome.PLAYER_1_FORFEITED)[self.mover]
+        self._end_turn(-1, self.position, outcome, origin)
 
-    def _end_turn(self, action: int, next_position: Position, outcome: Outcome, by: By) -> None:
-        self.turns.append(Turn(self.position, action, next_position, outcome, by, self.problems))
-        self._position, self.outcome, self.problems = next_position, outcome, ()
+    def _end_turn(self, action: int, next_position: Position, outcome: Outcome, origin: By) -> None:
+        self.turns.append(
+            Turn(self.position, action, next_position, outcome, origin, self.problems)
+        )
+        self._position = next_position
+        self.outcome = outcome
+        self.problems = ()
 
     def _reply(self) -> None:
         """Let the opponent move until the caller's turn or the end."""
         while self.opponent is not None and self.mover not in self.seats and not self.over:
-            boards, keys = Boards.from_positions([self.position]), np.array([self._episode_key])
+            boards = Boards.from_positions([self.position])
+            keys = np.array([self._episode_key])
             plies = np.count_nonzero(boards.cells, axis=1)
             try:
                 [action] = self.opponent.act_in_games(
