@@ -113,15 +113,16 @@ def gumbel_search(
     num_considered = min(max_num_considered_actions, game.cells)
     moves = np.minimum(np.isfinite(root_logits).sum(axis=1), num_considered)
     if num_considered < game.cells:
-        least = np.partition(root_logits, -num_considered, axis=1)[:, -num_considered]
-        root_logits[root_logits < least[:, None]] = -np.inf
+        threshold = np.partition(root_logits, -num_considered, axis=1)[:, -num_considered]
+        root_logits[root_logits < threshold[:, None]] = -np.inf
     schedule = np.array(
         [considered_visits(m, simulations) for m in range(int(moves.max(initial=0)) + 1)], np.int64
     )
     params = params._replace(root_logits=root_logits)
     search.simulate(np.ascontiguousarray(schedule[moves].T), params)
     search.simulations = simulations
-    policies, values = np.empty((2, *priors.shape)), np.empty(len(priors))
+    policies = np.empty((2, *priors.shape))
+    values = np.empty(len(priors))
     _read_results(search.tree, params, root_logits, policies, values)
     return GumbelResult(search, policies[0], policies[1], values)
 
@@ -145,36 +146,49 @@ def _read_results(
         values: float64[B], written: the root's value for its mover under the improved policy, or
             the solved value.
     """
-    improved, scores = policies[0], policies[1]
+    improved = policies[0]
+    scores = policies[1]
     for b in range(len(root_logits)):
-        edges, root, priors = tree.edges[b], tree.nodes[b][0], tree.priors[b, 0]
-        most_visits, highest, mixed, _ = scan_children(b, 0, tree)
+        edges = tree.edges[b]
+        root = tree.nodes[b][0]
+        priors = tree.priors[b, 0]
+        most_visits, max_q, mixed_q, _ = scan_children(b, 0, tree)
         scale = (params.maxvisit_init + most_visits) * params.value_scale
-        best_solved, num_unvisited, value, total = -np.inf, int64(root.num_legal), 0.0, 0.0
+        best_solved = -np.inf
+        num_unvisited = int64(root.num_legal)
+        value = 0.0
+        total = 0.0
         edge = int64(root.first_child)
         while edge > 0:
             num_unvisited -= 1
             if edges[edge].is_solved == 1:
                 best_solved = max(best_solved, edges[edge].q)
             edge = int64(edges[edge].next_sibling)
-        highest = max(highest, mixed) if num_unvisited > 0 else highest
+        if num_unvisited > 0:
+            max_q = max(max_q, mixed_q)
         for cell in range(len(priors)):
-            improved[b, cell] = priors[cell] * math.exp(scale * min(0.0, mixed - highest))
-            scores[b, cell] = root_logits[b, cell] + scale * mixed if most_visits == 0 else -np.inf
+            improved[b, cell] = priors[cell] * math.exp(scale * min(0.0, mixed_q - max_q))
+            scores[b, cell] = -np.inf
+            if most_visits == 0:
+                scores[b, cell] = root_logits[b, cell] + scale * mixed_q
         edge = int64(root.first_child)
         while edge > 0:
             move = edges[edge]
             cell = int64(move.cell)
-            improved[b, cell] = move.p * math.exp(scale * (move.q - highest))
-            value += improved[b, cell] * (move.q - mixed)
-            if move.q >= best_solved if move.is_solved == 1 else move.visits == most_visits:
+            improved[b, cell] = move.p * math.exp(scale * (move.q - max_q))
+            value += improved[b, cell] * (move.q - mixed_q)
+            if move.is_solved == 1:
+                is_candidate = move.q >= best_solved
+            else:
+                is_candidate = move.visits == most_visits
+            if is_candidate:
                 scores[b, cell] = root_logits[b, cell] + scale * move.q
             edge = int64(move.next_sibling)
         for cell in range(len(priors)):
             total += improved[b, cell]
         for cell in range(len(priors)):
             improved[b, cell] /= total
-        values[b] = -root.solved_value if is_solved(0, tree.nodes[b]) else mixed + value / total
+        values[b] = -root.solved_value if is_solved(0, tree.nodes[b]) else mixed_q + value / total
 
 
 @functools.cache
@@ -186,13 +200,15 @@ def considered_visits(num_considered: int, simulations: int) -> tuple[int, ...]:
     """
     if num_considered < 2:
         return tuple(range(simulations))
-    phases, remaining, done = math.ceil(math.log2(num_considered)), num_considered, 0
+    phases = math.ceil(math.log2(num_considered))
+    num_left = num_considered
+    num_visits = 0
     visits: list[int] = []
     while len(visits) < simulations:
-        for _ in range(max(1, simulations // (phases * remaining))):
-            visits += [done] * remaining
-            done += 1
-        remaining = max(2, remaining // 2)
+        for _ in range(max(1, simulations // (phases * num_left))):
+            visits += [num_visits] * num_left
+            num_visits += 1
+        num_left = max(2, num_left // 2)
     return tuple(visits[:simulations])
 
 

@@ -103,10 +103,8 @@ class MCTS(Named):
 
     def groups(self, count: int) -> Iterator[slice]:
         """Yield rows 0 to ``count - 1`` in groups whose trees fit into ``MEMORY``."""
-        step = max(
-            1,
-            MEMORY // Tree.num_bytes(self.simulations + 1, 2, self.game.cells if self.pure else 0),
-        )
+        prior_cells = self.game.cells if self.pure else 0
+        step = max(1, MEMORY // Tree.num_bytes(self.simulations + 1, 2, prior_cells))
         for start in range(0, max(1, count), step):
             yield slice(start, min(start + step, count))
 
@@ -143,9 +141,8 @@ class MCTS(Named):
         count = len(boards.mover)
         keys = np.zeros(count, np.uint64) if rng is None else draw_keys(rng, count)
         for rows in self.groups(count):
-            search = self.search(
-                Boards(boards.cells[rows], boards.mover[rows]), keys[rows], room=self.simulations
-            )
+            group = Boards(boards.cells[rows], boards.mover[rows])
+            search = self.search(group, keys[rows], room=self.simulations)
             search.run(self.simulations)
             yield search
 
@@ -193,8 +190,11 @@ class MCTSPlayer(Player):
 
         ``time_left`` is ignored: the number of simulations is fixed.
         """
-        policy, count = self.policy, len(slots)
-        keys, u, out = draw_keys(rng, count), rng.random(count), np.empty(count, np.int64)
+        policy = self.policy
+        count = len(slots)
+        keys = draw_keys(rng, count)
+        u = rng.random(count)
+        out = np.empty(count, np.int64)
         for rows in policy.groups(count):
             games = slots[rows].tolist()
             trees = [self.trees.pop(game, None) for game in games]
@@ -203,7 +203,6 @@ class MCTSPlayer(Player):
             search.run(policy.simulations)
             out[rows] = sample(search.probabilities(policy.temperature), u[rows])
             if policy.reuse:
-                self.trees |= {
-                    game: search.tree.rows(slice(row, row + 1)) for row, game in enumerate(games)
-                }
+                for row, game in enumerate(games):
+                    self.trees[game] = search.tree.rows(slice(row, row + 1))
         return out

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from baselines.exact.tablebase import Probe, Tablebase
-from baselines.mcts.random_games import RandomGames
+from baselines.mcts.random_games import play_random_game
 from baselines.mcts.select import SelectionParams
-from baselines.mcts.simulate import backup_all, simulate_all
+from baselines.mcts.simulate import backup, backup_all, simulate, simulate_all
 from baselines.mcts.tree import Tree, children_of, copy_subtree, find_node
 from ttt_envs.agents.policy import Evaluator, Values, normalise
 from ttt_envs.core.checks import check_range
@@ -99,25 +99,32 @@ class MCTSSearch:
         threads: Threads = 1,
     ) -> None:
         check_settings(c=c)
-        self.game, self.simulations, self._leaf = game, 0, leaf
+        self.game = game
+        self.simulations = 0
+        self._leaf = leaf
+        self._params = SelectionParams(float(c))
+        self._threads = count_threads(threads)
+        self._run_fused: Callable[[Int64Array, SelectionParams, Tree], None] | None = None
         # to look for the methods of a protocol takes as long as 20 simulations
-        self._fused = (
-            RandomGames() if leaf is None else leaf if isinstance(leaf, FusedEvaluator) else None
-        )
-        has_priors = leaf is not None and isinstance(leaf, Evaluator)
-        self._params, self._threads = SelectionParams(float(c)), count_threads(threads)
-        room = max([1 + room, *(int(saved.counts[0]) for saved in trees if saved is not None)])
-        leaves = (
-            2 if self._fused is not None else 2 * len(boards.mover)
-        )  # both turns after a move are evaluated
+        if leaf is None:
+            self._run_fused = _run_random_games
+        elif isinstance(leaf, FusedEvaluator):
+            self._run_fused = leaf.run_simulations
+        earlier_trees = [(row, tree) for row, tree in enumerate(trees) if tree is not None]
         self.tree = Tree.empty(
-            game, boards, keys, room=room, leaves=leaves, has_priors=has_priors, decisive=decisive
+            game,
+            boards,
+            keys,
+            room=max([1 + room, *(int(tree.counts[0]) for _, tree in earlier_trees)]),
+            # both turns after a move are evaluated
+            leaves=2 * len(boards.mover) if self._run_fused is None else 2,
+            has_priors=leaf is not None and isinstance(leaf, Evaluator),
+            decisive=decisive,
         )
-        for row, saved in enumerate(trees):
-            if saved is not None:
-                node = find_node(saved, boards.cells[row], int(boards.mover[row]))
-                if node > 0 and saved.nodes["first_child"][0, node] > 0:
-                    copy_subtree(node, saved, self.tree, row)
+        for row, tree in earlier_trees:
+            node = find_node(tree, boards.cells[row], int(boards.mover[row]))
+            if node > 0 and tree.nodes["first_child"][0, node] > 0:
+                copy_subtree(node, tree, self.tree, row)
         self._groups = _probe_groups(boards, endgame)
 
     def run(self, simulations: int) -> None:
@@ -127,16 +134,17 @@ class MCTSSearch:
             ValueError: fewer than 1.
         """
         check_settings(simulations=simulations)
-        room, needed = self.tree.edges.shape[1], int(self.tree.counts.max(initial=1)) + simulations
-        if needed > room:
+        room = self.tree.edges.shape[1]
+        num_edges = int(self.tree.counts.max(initial=1)) + simulations
+        if num_edges > room:
             # every simulation adds at most one edge; a search in small steps grows by half at a
             # time
-            self.tree = self.tree.resized(max(needed, room + room // 2 if self.simulations else 0))
-        for done in range(-1, simulations, CHUNK_SIZE):
-            considered_visit = np.zeros(
-                (min(CHUNK_SIZE, simulations - done), len(self.tree.counts)), np.int64
-            )
-            considered_visit[0] = min(done, 0)  # at first -1, for the roots
+            growth = room // 2 if self.simulations else 0
+            self.tree = self.tree.resized(max(num_edges, room + growth))
+        for start in range(-1, simulations, CHUNK_SIZE):
+            shape = min(CHUNK_SIZE, simulations - start), len(self.tree.counts)
+            considered_visit = np.zeros(shape, np.int64)
+            considered_visit[0] = min(start, 0)  # at first -1, for the roots
             self.simulate(considered_visit, self._params)
         self.simulations += simulations
 
@@ -161,12 +169,12 @@ class MCTSSearch:
             params: parameters of action selection.
         """
         simulations, count = considered_visit.shape
-        run, threads, blocks = self._run_batched, 1, self._groups
-        if self._fused is not None:
-            run = self._fused.run_simulations
-            threads = max(
-                1, min(self._threads, count, count * simulations // MIN_BLOCK_SIMULATIONS)
-            )
+        threads = 1
+        blocks = self._groups
+        run_trees = self._run_fused or self._run_batched
+        if self._run_fused is not None:
+            threads = min(self._threads, count, count * simulations // MIN_BLOCK_SIMULATIONS)
+            threads = max(1, threads)
             parts = 1 if threads == 1 else BLOCKS_PER_THREAD * threads
             size = max(1, min(-(-count // parts), CHUNK_SIZE // simulations))
             blocks = [
@@ -177,11 +185,8 @@ class MCTSSearch:
 
         def run_block(block: tuple[slice, Probe | None]) -> None:
             rows, probe = block
-            visits, tree = (
-                np.ascontiguousarray(considered_visit[:, rows]),
-                self.tree._replace(probe=probe).rows(rows),
-            )
-            run(visits, params.rows(rows), tree)
+            tree = self.tree._replace(probe=probe).rows(rows)
+            run_trees(np.ascontiguousarray(considered_visit[:, rows]), params.rows(rows), tree)
 
         map_threads(run_block, blocks, threads)
 
@@ -190,13 +195,15 @@ class MCTSSearch:
     ) -> None:
         """Run simulations one by one, each in all trees, with one evaluation of their leaves."""
         leaf: Any = self._leaf
+        scratch = tree.scratch
         for visits in considered_visit:
-            if count := simulate_all(visits, params, tree):
-                leaves = Boards(tree.leaves[:count], tree.movers[:count])
+            count = simulate_all(visits, params, tree)
+            if count > 0:
+                leaves = Boards(scratch.leaves[:count], scratch.movers[:count])
                 if tree.priors.shape[2] > 0:
-                    tree.prior_logits[:count], tree.values[:count] = leaf.evaluate(leaves)
+                    scratch.prior_logits[:count], scratch.values[:count] = leaf.evaluate(leaves)
                 else:
-                    tree.values[:count] = leaf.values(leaves)
+                    scratch.values[:count] = leaf.values(leaves)
             backup_all(tree)
 
     @property
@@ -234,21 +241,20 @@ class MCTSSearch:
         be worse than another have share 0, and so have all others beside a proved win, however many
         visits they had before.
         """
-        visits, values, solved = self.root_moves
+        visits, values, is_solved = self.root_moves
         shares = visits.astype(np.float64)
-        if solved.any():
-            lower_bound = np.where(solved, values, np.where(visits > 0, -1.0, -np.inf)).max(
-                axis=1, keepdims=True
-            )
-            uncertain = ((visits > 0) & ~solved).any(axis=1, keepdims=True)
-            worse = np.where(
-                solved, (values < lower_bound) | ((values == -1) & uncertain), lower_bound == 1
-            )
-            shares[worse] = 0
+        if is_solved.any():
+            bounds = np.where(visits > 0, -1.0, -np.inf)
+            bounds = np.where(is_solved, values, bounds)
+            max_bound = bounds.max(axis=1, keepdims=True)
+            is_open = ((visits > 0) & ~is_solved).any(axis=1, keepdims=True)
+            is_worse = (values < max_bound) | ((values == -1) & is_open)
+            shares[np.where(is_solved, is_worse, max_bound == 1)] = 0
         shares /= shares.max(axis=1, keepdims=True)
-        shares = (
-            (shares == 1).astype(np.float64) if temperature == 0 else shares ** (1 / temperature)
-        )
+        if temperature == 0:
+            shares = (shares == 1).astype(np.float64)
+        else:
+            shares = shares ** (1 / temperature)
         return normalise(shares)
 
     @property
@@ -261,8 +267,9 @@ class MCTSSearch:
         """float64[B], for the mover: mean result of all simulations, or the solved value; needs a
         simulation.
         """
-        root = self.tree.nodes[:, 0]
-        return -np.where(self.root_solved, root["solved_value"], root["value_sum"] / root["visits"])
+        root: Any = self.tree.nodes[:, 0]
+        means = root["value_sum"] / root["visits"]
+        return np.asarray(-np.where(self.root_solved, root["solved_value"], means))
 
     @property
     def root_solved(self) -> BoolArray:
@@ -274,13 +281,40 @@ class MCTSSearch:
         """Return the principal variation from position ``row``: the most visited moves (mover,
         cell) and turns.
         """
-        edges, nodes, turns = self.tree.edges[row], self.tree.nodes[row], self.tree.turns_per_move
-        node, variation = 0, list[tuple[int, int]]()
-        while children := children_of(self.tree, row, node):
+        edges = self.tree.edges[row]
+        nodes = self.tree.nodes[row]
+        turns = self.tree.turns_per_move
+        node = 0
+        variation = list[tuple[int, int]]()
+        while True:
+            children = children_of(self.tree, row, node)
+            if not children:
+                return tuple(variation)
             best = children[int(np.argmax(edges["visits"][children]))]
             variation.append((int(edges["player"][best]), int(edges["cell"][best])))
-            node = best * turns + int(np.argmax(nodes["visits"][best * turns : (best + 1) * turns]))
-        return tuple(variation)
+            turn_visits = nodes["visits"][best * turns : (best + 1) * turns]
+            node = best * turns + int(np.argmax(turn_visits))
+
+
+def _run_random_games(considered_visit: Int64Array, params: SelectionParams, tree: Tree) -> None:
+    """Run simulations whose leaves are evaluated by random games: see :class:`FusedEvaluator`."""
+    cells = np.zeros(tree.cells.shape[1], np.int64)
+    _simulate_random_games(considered_visit, params, tree, cells)
+
+
+@kernel(interpreted=False, nogil=True)
+def _simulate_random_games(
+    considered_visit: Int64Array, params: SelectionParams, tree: Tree, cells: Int64Array
+) -> None:
+    """Run simulations ``considered_visit`` int64[S, B] in one tree after another; ``cells``
+    int64[cells] is scratch.
+    """
+    for b in range(len(tree.cells)):
+        for simulation in range(len(considered_visit)):
+            count = simulate(b, considered_visit[simulation, b], params, tree, int64(0))
+            for leaf in range(count):
+                tree.scratch.values[leaf] = play_random_game(b, leaf, tree, cells)
+            backup(b, tree, int64(0))
 
 
 @kernel(interpreted=False)
@@ -292,7 +326,8 @@ def _read_roots(tree: Tree, visits: Int64Array, q: Float64Array, solved: BoolArr
         edge = int64(tree.nodes[b][0].first_child)
         while edge > 0:
             move = tree.edges[b][edge]
-            visits[b, move.cell], q[b, move.cell] = move.visits, move.q
+            visits[b, move.cell] = move.visits
+            q[b, move.cell] = move.q
             solved[b, move.cell] = move.is_solved == 1
             edge = int64(move.next_sibling)
 

@@ -28,9 +28,9 @@ class SelectionParams(NamedTuple):
 
     def rows(self, rows: slice) -> SelectionParams:
         """Return the parameters of some of the trees."""
-        return (
-            self if self.root_logits is None else self._replace(root_logits=self.root_logits[rows])
-        )
+        if self.root_logits is None:
+            return self
+        return self._replace(root_logits=self.root_logits[rows])
 
 
 @pasted
@@ -58,10 +58,11 @@ def mixed_value(b: int, node: int, prior_sum: float, q_sum: float, tree: Tree) -
     visits.
     """
     record = tree.nodes[b][node]
-    value, visits = view_sign(node, tree) * record.raw_value, int64(record.visits) - 1
-    return (
-        float((value + visits * q_sum / prior_sum) / (1 + visits)) if visits > 0 else float(value)
-    )
+    value = view_sign(node, tree) * record.raw_value
+    visits = int64(record.visits) - 1
+    if visits > 0:
+        value = (value + visits * q_sum / prior_sum) / (1 + visits)
+    return float(value)
 
 
 @pasted
@@ -69,23 +70,32 @@ def select_puct(b: int, node: int, c: float, tree: Tree) -> tuple[int, int]:
     """Return the move selected by PUCT: (cell or `ANY`, edge, 0 if unvisited); ties go to the first
     cell.
     """
-    edges, record = tree.edges[b], tree.nodes[b][node]
+    edges = tree.edges[b]
+    record = tree.nodes[b][node]
     width = c * math.sqrt(record.visits)  # with the evaluation, so the first move is the likeliest
-    best_cell, best, highest, prior_sum, q_sum = int64(-1), int64(0), -np.inf, 0.0, 0.0
+    best_cell = int64(-1)
+    best = int64(0)
+    best_score = -np.inf
+    prior_sum = 0.0
+    q_sum = 0.0
     edge = int64(record.first_child)
     while edge > 0:
         move = edges[edge]
-        cell, p, q = int64(move.cell), move.p, move.q
+        cell = int64(move.cell)
+        p = move.p
+        q = move.q
         score = q + width * p / (1.0 + move.visits)
-        if score > highest or (score == highest and cell < best_cell):
-            best_cell, best, highest = cell, edge, score
+        if score > best_score or (score == best_score and cell < best_cell):
+            best_cell = cell
+            best = edge
+            best_score = score
         prior_sum += p
         q_sum += p * q
         edge = int64(move.next_sibling)
     cell = int64(record.next_cell)
     if cell >= 0:
         score = mixed_value(b, node, prior_sum, q_sum, tree) + width * prior_of(b, node, cell, tree)
-        if score > highest or (score == highest and cell < best_cell):
+        if score > best_score or (score == best_score and cell < best_cell):
             return cell, int64(0)
     return best_cell, best
 
@@ -95,16 +105,19 @@ def scan_children(b: int, node: int, tree: Tree) -> tuple[int, float, float, flo
     """Return the most visits of a node's edges, their highest value, the mixed value, and their sum
     of priors.
     """
-    most_visits, highest, prior_sum, q_sum = int64(0), -np.inf, 0.0, 0.0
+    most_visits = int64(0)
+    max_q = -np.inf
+    prior_sum = 0.0
+    q_sum = 0.0
     edge = int64(tree.nodes[b][node].first_child)
     while edge > 0:
         move = tree.edges[b][edge]
         most_visits = max(most_visits, int64(move.visits))
-        highest = max(highest, move.q)
+        max_q = max(max_q, move.q)
         prior_sum += move.p
         q_sum += move.p * move.q
         edge = int64(move.next_sibling)
-    return most_visits, highest, mixed_value(b, node, prior_sum, q_sum, tree), prior_sum
+    return most_visits, max_q, mixed_value(b, node, prior_sum, q_sum, tree), prior_sum
 
 
 @pasted
@@ -113,25 +126,26 @@ def select_improved(b: int, node: int, params: SelectionParams, tree: Tree) -> t
 
     Unvisited moves share one value, so the likeliest of them is the best.
     """
-    edges, record, weights = tree.edges[b], tree.nodes[b][node], tree.weights
-    most_visits, highest, value, prior_sum = scan_children(b, node, tree)
+    edges = tree.edges[b]
+    record = tree.nodes[b][node]
+    weights = tree.scratch.weights
+    most_visits, max_q, value, prior_sum = scan_children(b, node, tree)
     scale = (params.maxvisit_init + most_visits) * params.value_scale
-    best_cell, best, score, weight_sum, visits = (
-        int64(record.next_cell),
-        int64(0),
-        -np.inf,
-        0.0,
-        int64(record.visits),
-    )
+    best_cell = int64(record.next_cell)
+    best = int64(0)
+    score = -np.inf
+    weight_sum = 0.0
+    visits = int64(record.visits)
     if best_cell >= 0:
-        highest = max(highest, value)
-        weight, p = math.exp(scale * (value - highest)), prior_of(b, node, best_cell, tree)
+        max_q = max(max_q, value)
+        weight = math.exp(scale * (value - max_q))
+        p = prior_of(b, node, best_cell, tree)
         weight_sum = max(p, 1.0 - prior_sum) * weight
         score = visits * p * weight
     edge = int64(record.first_child)
     while edge > 0:
         move = edges[edge]
-        weights[move.cell] = move.p * math.exp(scale * (move.q - highest))
+        weights[move.cell] = move.p * math.exp(scale * (move.q - max_q))
         weight_sum += weights[move.cell]
         edge = int64(move.next_sibling)
     edge = int64(record.first_child)
@@ -140,7 +154,9 @@ def select_improved(b: int, node: int, params: SelectionParams, tree: Tree) -> t
         cell = int64(move.cell)
         move_score = visits * weights[cell] - move.visits * weight_sum
         if move_score > score or (move_score == score and cell < best_cell):
-            best_cell, best, score = cell, edge, move_score
+            best_cell = cell
+            best = edge
+            score = move_score
         edge = int64(move.next_sibling)
     return best_cell, best
 
@@ -154,8 +170,11 @@ def select_root_gumbel(
 
     Unvisited moves all have the same value, so only noise and priors rank them.
     """
-    edges, is_visited = tree.edges[b], tree.mask
-    best_cell, best, highest = int64(-1), int64(0), -np.inf
+    edges = tree.edges[b]
+    is_visited = tree.scratch.mask
+    best_cell = int64(-1)
+    best = int64(0)
+    best_score = -np.inf
     scale = (params.maxvisit_init + scan_children(b, 0, tree)[0]) * params.value_scale
     for cell in range(len(is_visited)):
         is_visited[cell] = 0
@@ -166,13 +185,16 @@ def select_root_gumbel(
         is_visited[cell] = 1
         if move.visits == considered_visit:
             score = root_logits[b, cell] + scale * move.q
-            if score > highest or (score == highest and cell < best_cell):
-                best_cell, best, highest = cell, edge, score
+            if score > best_score or (score == best_score and cell < best_cell):
+                best_cell = cell
+                best = edge
+                best_score = score
         edge = int64(move.next_sibling)
     if considered_visit == 0:
         for cell in range(len(is_visited)):
-            if is_visited[cell] == 0 and root_logits[b, cell] > highest:
-                best_cell, highest = int64(cell), root_logits[b, cell]
+            if is_visited[cell] == 0 and root_logits[b, cell] > best_score:
+                best_cell = int64(cell)
+                best_score = root_logits[b, cell]
     return best_cell, best
 
 
@@ -200,7 +222,9 @@ def select_turn(b: int, edge: int, tree: Tree) -> int:
     """Return the node after an edge in which a simulation continues: an unsolved one with the
     smallest share of its visits.
     """
-    nodes, turns, skip = tree.nodes[b], tree.turns_per_move, tree.parameters.skip_chance
+    nodes = tree.nodes[b]
+    turns = tree.turns_per_move
+    skip = tree.parameters.skip_chance
     first = edge * turns
     if turns == 1 or is_solved(first + 1, nodes):
         return first

@@ -8,19 +8,23 @@ import numpy as np
 
 from baselines.exact.tablebase import Probe, result_for_last_player
 from baselines.mcts.select import SelectionParams, prior_of, select_move, select_turn, view_sign
-from baselines.mcts.tree import ANY, Tree, is_solved
-from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64, kernel, pasted
+from baselines.mcts.tree import ANY, Node, Tree, is_solved
+from ttt_envs.core.jit import Float32Array, Int8Array, Int64Array, inlined, int64, kernel, pasted
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.core.records import Records
-from ttt_envs.game.parameters import Parameters, line_sign
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, count_bits
+from ttt_envs.game.lines import completes_line, completing_bits, has_line
+from ttt_envs.game.parameters import TORUS, Parameters, line_sign
 from ttt_envs.game.rules import (
     DRAW,
     NOT_OVER,
     STREAM_OPPONENT,
     completing_cells,
     is_legal,
+    legal_bits,
     nth_empty_cell,
-    place,
+    opened_cell,
+    outcome_of_move,
 )
 
 MIN_LOG_PRIOR = -50.0
@@ -66,15 +70,121 @@ def forced_moves_of_rows(
         forced_moves(cells[b], int64(mover[b]), parameters, out[b])
 
 
+# --------------------------------------------------------------------------------------------------
+# Winning stones in the position of a simulation
+
+
+@pasted
+def find_wins(b: int, player: int, last_cell: int, tree: Tree) -> tuple[int, int]:
+    """Return the number of cells where a stone of a player wins, and one of them, -1 for none.
+
+    With a ``last_cell``, that of the last stone, which is the player's, and not -1, there was no
+    such cell before. Then the number is 2 if there are more.
+    """
+    board = tree.cells[b]
+    parameters = tree.parameters
+    if len(board) <= MAX_CELLS_IN_BITS:
+        return _find_wins_in_bits(tree.bits[b, player], tree.bits[b, 1 - player], parameters)
+    if last_cell < 0:
+        return _find_all_wins(board, player, parameters)
+    return _find_new_wins(board, player, last_cell, parameters)
+
+
+@kernel(interpreted=False, nogil=True)
+def _find_wins_in_bits(own: int, other: int, parameters: Parameters) -> tuple[int, int]:
+    """Do :func:`find_wins` for the stones of a player and of the other one."""
+    wins = completing_bits(own, parameters) & legal_bits(own, other, parameters)
+    if wins == 0 or line_sign(parameters) < 0:
+        return int64(0), int64(-1)
+    return count_bits(wins), count_bits((wins & -wins) - 1)
+
+
+@kernel(interpreted=False, nogil=True)
+def _find_all_wins(board: Int8Array, player: int, parameters: Parameters) -> tuple[int, int]:
+    """Do :func:`find_wins` for a board of any size."""
+    count = int64(0)
+    win = int64(-1)
+    for cell in range(len(board)):
+        if is_win(board, player, cell, parameters):
+            count += 1
+            win = int64(cell)
+    return count, win
+
+
+@kernel(interpreted=False, nogil=True)
+def _find_new_wins(
+    board: Int8Array, player: int, last_cell: int, parameters: Parameters
+) -> tuple[int, int]:
+    """Do :func:`find_wins` near the last stone: between it and a winning cell are only stones of
+    the player. With gravity, the cell above it is the end of a direction, too.
+    """
+    rows = parameters.rows
+    columns = parameters.columns
+    count = int64(0)
+    win = int64(-1)
+    last_row = last_cell // columns
+    last_column = last_cell - last_row * columns
+    for direction in range(9):
+        row = last_row
+        column = last_column
+        end = last_cell
+        for _ in range(parameters.win_length - 1):
+            row += direction // 3 - 1
+            column += direction % 3 - 1
+            if parameters.variants & TORUS:
+                row %= rows
+                column %= columns
+            elif row < 0 or row >= rows or column < 0 or column >= columns:
+                break
+            end = row * columns + column
+            if board[end] != player + 1:
+                break
+        if end != win and is_win(board, player, end, parameters):
+            count += 1
+            win = end
+            if count == 2:
+                break
+    return count, win
+
+
+@inlined
+def is_win(board: Int8Array, player: int, cell: int, parameters: Parameters) -> bool:
+    """Return whether a stone of a player on a cell is legal and wins."""
+    is_possible = line_sign(parameters) > 0 and is_legal(board, cell, parameters)
+    return is_possible and completes_line(board, cell, player + 1, parameters)
+
+
+# --------------------------------------------------------------------------------------------------
+# Stones, moves and leaves
+
+
+@pasted
+def put_stone(b: int, cell: int, mover: int, tree: Tree) -> None:
+    """Put a stone on the board of tree ``b``."""
+    tree.cells[b, cell] = mover + 1
+    tree.bits[b, mover] |= int64(1) << (cell & 63)  # of larger boards, nobody reads the bits
+
+
+@pasted
+def take_stone(b: int, cell: int, mover: int, tree: Tree) -> None:
+    """Undo :func:`put_stone`."""
+    tree.cells[b, cell] = 0
+    tree.bits[b, mover] ^= int64(1) << (cell & 63)
+
+
 @pasted
 def mark_open_moves(b: int, node: int, mover: int, tree: Tree) -> int:
-    """Mark the moves that a position on the board leaves open with 0 in ``tree.mask``; return their
-    number.
+    """Mark the moves that a position on the board leaves open with 0 in the scratch mask; return
+    their number.
 
     Only at the root moves may be forced: other positions are solved by them, or have one.
     """
-    board, mask, parameters = tree.cells[b], tree.mask, tree.parameters
-    is_forced = tree.decisive and node == 0 and forced_moves(board, mover, parameters, mask) > 0
+    board = tree.cells[b]
+    mask = tree.scratch.mask
+    parameters = tree.parameters
+    is_forced = False
+    if tree.decisive and node == 0 and tree.root_wins[b] > 0:
+        is_forced = forced_moves(board, mover, parameters, mask) > 0
     count = int64(0)
     for cell in range(len(board)):
         mask[cell] = not is_legal(board, cell, parameters) or (is_forced and mask[cell] == 0)
@@ -87,18 +197,19 @@ def draw_untried(b: int, node: int, mover: int, stones: int, edge: int, tree: Tr
     """Draw a move without an edge, for a new ``edge``; after the last one, the node has no next
     cell.
     """
-    nodes, edges = tree.nodes[b], tree.edges[b]
+    nodes = tree.nodes[b]
+    edges = tree.edges[b]
+    mask = tree.scratch.mask
     count = mark_open_moves(b, node, mover, tree)
     sibling = int64(nodes[node].first_child)
     while sibling > 0:
-        tree.mask[edges[sibling].cell] = 1
+        mask[edges[sibling].cell] = 1
         count -= 1
         sibling = int64(edges[sibling].next_sibling)
     if count == 1:
         nodes[node].next_cell = -1
-    return nth_empty_cell(
-        tree.mask, uniform(splitmix64(tree.keys[b], 2 * edge), STREAM_OPPONENT, stones)
-    )
+    key = splitmix64(tree.keys[b], 2 * edge)
+    return nth_empty_cell(mask, uniform(key, STREAM_OPPONENT, stones))
 
 
 @pasted
@@ -109,12 +220,14 @@ def next_prior(b: int, node: int, cell: int, bound: float, tree: Tree) -> int:
     Ties go to the first. The likeliest of all comes after cell -1 with an infinite prior.
     """
     priors = tree.priors[b]
-    likeliest, highest = int64(-1), 0.0
+    next_cell = int64(-1)
+    next_p = 0.0
     for other in range(priors.shape[1]):
         p = priors[node, other]
-        if p > highest and (p < bound or (p == bound and other > cell)):
-            likeliest, highest = other, float(p)
-    return likeliest
+        if p > next_p and (p < bound or (p == bound and other > cell)):
+            next_cell = other
+            next_p = float(p)
+    return next_cell
 
 
 @pasted
@@ -122,22 +235,26 @@ def add_edge(b: int, edge: int, cell: int, node: int, mover: int, stones: int, t
     """Add an edge to a node and put its stone on the board; return the outcome, after which the
     result is solved.
     """
-    move, record, turns = tree.edges[b][edge], tree.nodes[b][node], tree.turns_per_move
+    board = tree.cells[b]
+    parameters = tree.parameters
+    move = tree.edges[b][edge]
+    record = tree.nodes[b][node]
     move.parent = node
     move.player = mover
     move.cell = cell
     move.p = prior_of(b, node, cell, tree)
     move.next_sibling = record.first_child
     record.first_child = edge
-    outcome = place(tree.cells[b], mover, cell, stones, tree.parameters)
+    put_stone(b, cell, mover, tree)
+    if len(board) <= MAX_CELLS_IN_BITS:
+        is_line = has_line(tree.bits[b, mover], parameters)
+    else:
+        is_line = completes_line(board, cell, mover + 1, parameters)
+    outcome = outcome_of_move(is_line, mover, stones + 1, parameters)
     if outcome != NOT_OVER:  # results do not depend on chance: both turns have the same
-        for turn in range(turns):
-            mark_solved(
-                b,
-                edge * turns + turn,
-                0.0 if outcome == DRAW else 1.0 * line_sign(tree.parameters),
-                tree,
-            )
+        value = 0.0 if outcome == DRAW else 1.0 * line_sign(parameters)
+        for turn in range(tree.turns_per_move):
+            mark_solved(b, edge * tree.turns_per_move + turn, value, tree)
     return outcome
 
 
@@ -159,20 +276,17 @@ def probe_value(
     """
     if probe is None:  # a test of a type: without a database, its code is not compiled
         return math.nan
-    return (
-        result_for_last_player(board, mover, skipped, probe) if stones == probe.stones else math.nan
-    )
+    if stones != probe.stones:
+        return math.nan
+    return result_for_last_player(board, mover, skipped, probe)
 
 
 @pasted
-def init_children(
-    b: int, edge: int, node: int, mover: int, stones: int, tree: Tree, count: int
-) -> int:
-    """Initialise the positions after a new edge of ``node`` by ``mover``: solve them, or add them
-    to the leaves.
+def init_children(b: int, edge: int, node: int, stones: int, tree: Tree, count: int) -> int:
+    """Initialise the positions after a new edge of ``node``: solve them, or add them to the leaves.
 
     Args:
-        b, edge, node, mover: the tree, the edge, the node above, and its mover.
+        b, edge, node: the tree, the edge, and the node above.
         stones: number of stones after the move.
         tree: the trees.
         count: number of leaves so far.
@@ -180,85 +294,110 @@ def init_children(
     Returns:
         The new number of leaves.
     """
-    board, mask, parameters, turns = tree.cells[b], tree.mask, tree.parameters, tree.turns_per_move
-    # the move was chosen among those that leave no winning stone; but with gravity it may open the
-    # cell above
-    is_foreseen = turns == 1 and node > 0 and parameters.variants == 0
-    for turn in range(turns):
-        child, next_mover = edge * turns + turn, mover if turn == 1 else 1 - mover
-        value = probe_value(board, mover, stones, turn == 1, tree.probe)
-        if not math.isnan(value):
-            mark_solved(b, child, value, tree)
-        elif (
-            tree.decisive
-            and not is_foreseen
-            and winning_moves(board, next_mover, parameters, mask) > 0
-        ):
-            mark_solved(b, child, view_sign(child, tree), tree)
-        elif tree.decisive and turns == 1 and _find_blocks(b, child, next_mover, tree) > 1:
-            mark_solved(
-                b, child, -view_sign(child, tree), tree
-            )  # only one of two winning stones can be blocked
+    player = int64(tree.edges[b][edge].player)
+    for turn in range(tree.turns_per_move):
+        child = edge * tree.turns_per_move + turn
+        value = probe_value(tree.cells[b], player, stones, turn == 1, tree.probe)
+        if math.isnan(value) and tree.decisive:
+            value = _decisive_value(b, child, node, tree)
+        if math.isnan(value):
+            count = add_leaf(b, player if turn == 1 else 1 - player, tree, count)
         else:
-            count = add_leaf(b, next_mover, tree, count)
+            mark_solved(b, child, value, tree)
     return count
 
 
 @pasted
-def _find_blocks(b: int, node: int, mover: int, tree: Tree) -> int:
-    """Return the number of winning stones that the mover must block; a single one is the only move
-    of the node.
+def _decisive_value(b: int, child: int, node: int, tree: Tree) -> float:
+    """Return the value of a new position for the player of the edge above, if winning stones decide
+    it, else NaN; a winning stone to block becomes its only move.
+
+    No player on the move at a node has a winning stone, unless the node is solved, or the root. So
+    of most positions only the last stone can make one.
+
+    Args:
+        b: the tree.
+        child: the node of the position.
+        node: the node above.
+        tree: the trees.
     """
-    count, record = (
-        winning_moves(tree.cells[b], 1 - mover, tree.parameters, tree.mask),
-        tree.nodes[b][node],
-    )
-    for cell in range(len(tree.mask)):
-        if count == 1 and tree.mask[cell] == 1:
-            record.num_legal = record.num_unsolved = 1
-            record.next_cell = cell
-    return count
+    turns = tree.turns_per_move
+    parameters = tree.parameters
+    last = tree.edges[b][child // turns]
+    player = int64(last.player)
+    cell = int64(last.cell)
+    is_quiet = node > 0 or tree.root_wins[b] == 0
+    last_cell = cell if is_quiet else int64(-1)
+    if child % turns == 1:  # the same player moves again
+        return 1.0 if find_wins(b, player, last_cell, tree)[0] > 0 else math.nan
+    if not is_quiet or (turns == 2 and is_solved(node ^ 1, tree.nodes[b])):
+        has_win = find_wins(b, 1 - player, int64(-1), tree)[0] > 0
+    else:  # the other player had no winning stone, but with gravity the last stone may open one
+        opened = opened_cell(cell, parameters)
+        has_win = opened >= 0 and is_win(tree.cells[b], 1 - player, opened, parameters)
+    if has_win:
+        return -1.0
+    if turns == 2:
+        return math.nan
+    count, block = find_wins(b, player, last_cell, tree)
+    if count == 1:
+        record = tree.nodes[b][child]
+        record.num_legal = record.num_unsolved = 1
+        record.next_cell = block
+    return 1.0 if count > 1 else math.nan  # only one of two winning stones can be blocked
 
 
 @pasted
 def add_leaf(b: int, mover: int, tree: Tree, count: int) -> int:
     """Add the position on the board to the ``count`` leaves; return their new number."""
+    leaves = tree.scratch.leaves
     for cell in range(tree.cells.shape[1]):
-        tree.leaves[count, cell] = tree.cells[b, cell]
-    tree.movers[count] = mover
+        leaves[count, cell] = tree.cells[b, cell]
+    tree.scratch.movers[count] = mover
     return count + 1
 
 
 @pasted
 def expand(b: int, node: int, leaf: int, tree: Tree) -> None:
     """Expand a node: store the evaluation of a leaf, with priors of sensible moves only."""
-    record, mask, prior_logits = tree.nodes[b][node], tree.mask, tree.prior_logits[leaf]
+    record = tree.nodes[b][node]
+    scratch = tree.scratch
     record.visits = 1
-    record.raw_value = record.value_sum = view_sign(node, tree) * tree.values[leaf]
+    record.raw_value = record.value_sum = view_sign(node, tree) * scratch.values[leaf]
     has_priors = tree.priors.shape[2] > 0
     if record.num_legal > 0:  # a forced block
         if has_priors:
             tree.priors[b, node, record.next_cell] = 1.0
         return
-    record.num_legal = record.num_unsolved = mark_open_moves(
-        b, node, int64(tree.movers[leaf]), tree
-    )
+    if not has_priors and node > 0 and tree.cells.shape[1] <= MAX_CELLS_IN_BITS:
+        legal = legal_bits(tree.bits[b, 0], tree.bits[b, 1], tree.parameters)
+        record.num_legal = record.num_unsolved = count_bits(legal)
+    else:
+        count = mark_open_moves(b, node, int64(scratch.movers[leaf]), tree)
+        record.num_legal = record.num_unsolved = count
     record.next_cell = ANY
-    if not has_priors:
-        return
+    if has_priors:
+        _write_priors(b, node, scratch.prior_logits[leaf], tree)
+        record.next_cell = next_prior(b, node, int64(-1), np.inf, tree)
+
+
+@pasted
+def _write_priors(b: int, node: int, logits: Float32Array, tree: Tree) -> None:
+    """Write the priors of a node, the softmax of ``logits`` float32[cells] over the open moves."""
     priors = tree.priors[b, node]
-    largest, total = -np.inf, 0.0
+    mask = tree.scratch.mask
+    max_logit = -np.inf
+    total = 0.0
     for cell in range(len(mask)):
         if mask[cell] == 0:
-            largest = max(largest, prior_logits[cell])
+            max_logit = max(max_logit, logits[cell])
     for cell in range(len(mask)):
         if mask[cell] == 0:
-            p = math.exp(max(MIN_LOG_PRIOR, prior_logits[cell] - largest))
+            p = math.exp(max(MIN_LOG_PRIOR, logits[cell] - max_logit))
             priors[cell] = p
             total += p
     for cell in range(len(mask)):
         priors[cell] /= total
-    record.next_cell = next_prior(b, node, int64(-1), np.inf, tree)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -280,12 +419,19 @@ def simulate(b: int, considered_visit: int, params: SelectionParams, tree: Tree,
     Returns:
         The new number of leaves, at most 2 more.
     """
-    nodes, turns = tree.nodes[b], tree.turns_per_move
-    mover, stones = 1 - int64(tree.edges[b][0].player), tree.stones[b]
+    nodes = tree.nodes[b]
+    turns = tree.turns_per_move
+    reached = tree.reached
+    mover = 1 - int64(tree.edges[b][0].player)
+    stones = tree.stones[b]
     node = int64(0)
-    tree.reached[b] = -1
+    reached[b] = -1
+    if tree.root_wins[b] < 0:
+        no_cell = int64(-1)
+        num_wins = find_wins(b, 0, no_cell, tree)[0] + find_wins(b, 1, no_cell, tree)[0]
+        tree.root_wins[b] = num_wins
     if nodes[0].visits == 0:
-        tree.reached[b] = 0
+        reached[b] = 0
         return add_leaf(b, mover, tree, count)
     if considered_visit < 0 or is_solved(0, nodes):
         return count
@@ -299,18 +445,17 @@ def simulate(b: int, considered_visit: int, params: SelectionParams, tree: Tree,
             if cell == ANY:
                 cell = draw_untried(b, node, mover, stones, edge, tree)
             else:
-                nodes[node].next_cell = next_prior(
-                    b, node, cell, prior_of(b, node, cell, tree), tree
-                )
-            tree.reached[b] = edge * turns
+                prior = prior_of(b, node, cell, tree)
+                nodes[node].next_cell = next_prior(b, node, cell, prior, tree)
+            reached[b] = edge * turns
             if add_edge(b, edge, cell, node, mover, stones, tree) == NOT_OVER:
-                count = init_children(b, edge, node, mover, stones + 1, tree, count)
+                count = init_children(b, edge, node, stones + 1, tree, count)
             return count
-        tree.cells[b][cell] = mover + 1
+        put_stone(b, cell, mover, tree)
         stones += 1
         node = select_turn(b, edge, tree)
         if is_solved(node, nodes):
-            tree.reached[b] = node
+            reached[b] = node
             return count
         mover = mover if node % turns == 1 else 1 - mover
 
@@ -323,7 +468,8 @@ def backup(b: int, tree: Tree, count: int) -> int:
     Returns:
         ``count``, the number of leaves of earlier trees, plus that of this tree.
     """
-    nodes, node = tree.nodes[b], tree.reached[b]
+    nodes = tree.nodes[b]
+    node = tree.reached[b]
     if node < 0:
         return count
     if nodes[node].visits > 0:  # no new node
@@ -346,12 +492,15 @@ def _backup_path(b: int, node: int, tree: Tree) -> None:
 
     A node's value is the visit-weighted mean of its raw value and the values of its edges.
     """
-    edges, nodes, turns = tree.edges[b], tree.nodes[b], tree.turns_per_move
+    edges = tree.edges[b]
+    nodes = tree.nodes[b]
+    turns = tree.turns_per_move
     while node > 0:
         edge = node // turns
-        move, parent = edges[edge], int64(edges[edge].parent)
-        above = nodes[parent]
-        tree.cells[b, move.cell] = 0
+        move = edges[edge]
+        parent = int64(move.parent)
+        record = nodes[parent]
+        take_stone(b, int64(move.cell), int64(move.player), tree)
         first = edge * turns
         value = _node_value(first, nodes)
         if turns == 2:
@@ -359,35 +508,31 @@ def _backup_path(b: int, node: int, tree: Tree) -> None:
             # is exact
             value += tree.parameters.skip_chance * (_node_value(first + 1, nodes) - value)
         move.visits += 1
-        above.visits += 1
-        above.value_sum += view_sign(parent, tree) * (
-            move.visits * value - (move.visits - 1) * move.q
-        )
+        record.visits += 1
+        change = move.visits * value - (move.visits - 1) * move.q
+        record.value_sum += view_sign(parent, tree) * change
         move.q = value
-        if (
-            tree.decisive
-            and not move.is_solved
-            and is_solved(first, nodes)
-            and is_solved(first + turns - 1, nodes)
-        ):
+        are_solved = is_solved(first, nodes) and is_solved(first + turns - 1, nodes)
+        if tree.decisive and not move.is_solved and are_solved:
             move.is_solved = 1
             _propagate_solved(b, edge, parent, tree)
         node = parent
 
 
 @pasted
-def _node_value(node: int, nodes: Records) -> float:
+def _node_value(node: int, nodes: Records[Node]) -> float:
     """Return the value of a visited position for the player of the edge above."""
     record = nodes[node]
-    return float(
-        record.solved_value if is_solved(node, nodes) else record.value_sum / record.visits
-    )
+    if is_solved(node, nodes):
+        return float(record.solved_value)
+    return float(record.value_sum / record.visits)
 
 
 @pasted
 def _propagate_solved(b: int, edge: int, node: int, tree: Tree) -> None:
     """Update a node after one of its edges has been solved; this may solve the node."""
-    edges, record = tree.edges[b], tree.nodes[b][node]
+    edges = tree.edges[b]
+    record = tree.nodes[b][node]
     best = edges[edge].q
     record.num_unsolved = 0 if best == 1.0 else record.num_unsolved - 1
     if record.num_unsolved == 0:

@@ -7,7 +7,7 @@ be skipped, else one. Symbols are those of Silver et al. (2018).
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -22,24 +22,27 @@ from ttt_envs.core.jit import (
     kernel,
     pasted,
 )
-from ttt_envs.core.records import Records, records
+from ttt_envs.core.records import Records, RecordTable, record_size, records
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
+
+Int32 = Annotated[int, np.int32]
+"""a number of 32 bits in a record"""
 
 
 class Edge:
     """A move, made in a position s."""
 
-    parent: np.int32
+    parent: Int32
     """the node s"""
-    player: np.int32
-    cell: np.int32
-    next_sibling: np.int32
+    player: Int32
+    cell: Int32
+    next_sibling: Int32
     """the edge made before, from the same node; 0 for none"""
-    visits: np.int32
+    visits: Int32
     """N(s, a): simulations through it"""
-    is_solved: np.int32
+    is_solved: Int32
     """whether ``q`` is solved"""
     q: float
     """Q(s, a): value for the player"""
@@ -50,15 +53,15 @@ class Edge:
 class Node:
     """A position with its mover. Values are for the player of the edge above."""
 
-    first_child: np.int32
+    first_child: Int32
     """the edge made last; 0 for none"""
-    visits: np.int32
+    visits: Int32
     """1 for the evaluation, and the simulations through its edges; 0 if not evaluated"""
-    num_legal: np.int32
+    num_legal: Int32
     """number of moves to try; 0 if not known yet"""
-    num_unsolved: np.int32
+    num_unsolved: Int32
     """number of moves that are not solved"""
-    next_cell: np.int32
+    next_cell: Int32
     """the move to try next; `ANY` to draw one of those without an edge, -1 for none"""
     raw_value: float
     """its evaluation"""
@@ -72,38 +75,15 @@ ANY = 1 << 20
 """next cell of positions whose moves have equal priors"""
 
 
-class Tree(NamedTuple):
-    """B trees with capacity for N edges each; T nodes follow an edge, 1 without skips, else 2.
+class Scratch(NamedTuple):
+    """What one thread writes during its simulations: A leaves with their evaluations, and memory
+    for selection.
 
-    Edge 0 led to the root, which is node 0. Node ``edge * T`` is the turn of the other player, and
-    ``edge * T + 1`` another turn of the same player. Edges are in order of creation: a simulation
-    appends one at most.
+    A is 2 for evaluators with their own kernel, else 2 * B.
     """
 
-    edges: Records
-    """`Edge`[B, N]"""
-    nodes: Records
-    """`Node`[B, N * T]"""
-    priors: Float32Array
-    """float32[B, N * T, cells]: priors of the moves, 0 for moves never to be made; no cells if all
-    are equal
-    """
-    cells: Int8Array
-    """int8[B, cells], the roots, with the stones of the current simulation"""
-    stones: Int64Array
-    """int64[B], number of stones of the roots"""
-    counts: Int64Array
-    """int64[B], edges in use; every simulation needs room for one more"""
-    keys: UInt64Array
-    """uint64[B], keys of the random numbers, of which each edge has its own"""
-    reached: Int64Array
-    """int64[B]: the last node of the current simulation, the first of those after a new edge; -1
-    for no simulation
-    """
     leaves: Int8Array
-    """int8[A, cells]: positions to evaluate; A is 2 for evaluators with their own kernel, else 2 *
-    B
-    """
+    """int8[A, cells]: positions to evaluate"""
     movers: Int8Array
     """int8[A]: their movers"""
     prior_logits: Float32Array
@@ -113,9 +93,62 @@ class Tree(NamedTuple):
     values: Float64Array
     """float64[A]: values for their movers"""
     mask: Int8Array
-    """int8[cells], scratch"""
+    """int8[cells]"""
     weights: Float64Array
-    """float64[cells], scratch"""
+    """float64[cells]"""
+
+    @classmethod
+    def empty(cls, leaves: int, cells: int, has_priors: bool) -> Scratch:
+        """Allocate memory for a number of ``leaves``."""
+        return cls(
+            leaves=np.zeros((leaves, cells), np.int8),
+            movers=np.zeros(leaves, np.int8),
+            prior_logits=np.zeros((leaves, cells if has_priors else 0), np.float32),
+            values=np.zeros(leaves),
+            mask=np.zeros(cells, np.int8),
+            weights=np.zeros(cells),
+        )
+
+    def copy(self) -> Scratch:
+        """Return a copy, for another thread."""
+        return Scratch._make(array.copy() for array in self)
+
+
+class Tree(NamedTuple):
+    """B trees with capacity for N edges each; T nodes follow an edge, 1 without skips, else 2.
+
+    Edge 0 led to the root, which is node 0. Node ``edge * T`` is the turn of the other player, and
+    ``edge * T + 1`` another turn of the same player. Edges are in order of creation: a simulation
+    appends one at most.
+    """
+
+    edges: RecordTable[Edge]
+    """`Edge`[B, N]"""
+    nodes: RecordTable[Node]
+    """`Node`[B, N * T]"""
+    priors: Float32Array
+    """float32[B, N * T, cells]: priors of the moves, 0 for moves never to be made; no cells if all
+    are equal
+    """
+    cells: Int8Array
+    """int8[B, cells], the roots, with the stones of the current simulation"""
+    bits: Int64Array
+    """int64[B, 2]: the stones of each player on ``cells``, up to ``MAX_CELLS_IN_BITS`` cells"""
+    stones: Int64Array
+    """int64[B], number of stones of the roots"""
+    root_wins: Int64Array
+    """int64[B], number of winning stones of both players at the roots; -1 before the first
+    simulation
+    """
+    counts: Int64Array
+    """int64[B], edges in use; every simulation needs room for one more"""
+    keys: UInt64Array
+    """uint64[B], keys of the random numbers, of which each edge has its own"""
+    reached: Int64Array
+    """int64[B]: the last node of the current simulation, the first of those after a new edge; -1
+    for no simulation
+    """
+    scratch: Scratch
     parameters: Parameters
     probe: Probe | None
     """None, or the layer of a database: positions with this number of stones are solved"""
@@ -140,22 +173,21 @@ class Tree(NamedTuple):
         database.
         """
         count, size = boards.cells.shape
-        turns, prior_cells = 2 if game.skip_chance > 0 else 1, size if has_priors else 0
+        turns = 2 if game.skip_chance > 0 else 1
+        prior_cells = size if has_priors else 0
+        cell_bits = np.int64(1) << np.arange(size) % 64
         tree = cls(
             edges=records(Edge, (count, room)),
             nodes=records(Node, (count, room * turns)),
             priors=np.zeros((count, room * turns, prior_cells), np.float32),
             cells=boards.cells.copy(),
+            bits=np.stack([(boards.cells == stone) @ cell_bits for stone in (1, 2)], axis=1),
             stones=np.count_nonzero(boards.cells, axis=1),
+            root_wins=np.full(count, -1),
             counts=np.ones(count, np.int64),
             keys=keys,
             reached=np.zeros(count, np.int64),
-            leaves=np.zeros((leaves, size), np.int8),
-            movers=np.zeros(leaves, np.int8),
-            prior_logits=np.zeros((leaves, prior_cells), np.float32),
-            values=np.zeros(leaves),
-            mask=np.zeros(size, np.int8),
-            weights=np.zeros(size),
+            scratch=Scratch.empty(leaves, size, has_priors),
             parameters=game.parameters,
             probe=None,
             decisive=decisive,
@@ -165,42 +197,51 @@ class Tree(NamedTuple):
         return tree
 
     def rows(self, rows: slice) -> Tree:
-        """Return views of some of the trees, with leaves and scratch of their own; for all of them,
-        this object.
+        """Return views of some of the trees, with scratch of their own; for all of them, this
+        object.
         """
         if rows == slice(0, len(self.cells)):
             return self
-        fields: list[Any] = list(self)
-        return Tree._make(
-            [
-                *(part[rows] for part in fields[:8]),
-                *(part.copy() for part in fields[8:14]),
-                *fields[14:],
-            ]
+        return self._replace(
+            edges=self.edges[rows],
+            nodes=self.nodes[rows],
+            priors=self.priors[rows],
+            cells=self.cells[rows],
+            bits=self.bits[rows],
+            stones=self.stones[rows],
+            root_wins=self.root_wins[rows],
+            counts=self.counts[rows],
+            keys=self.keys[rows],
+            reached=self.reached[rows],
+            scratch=self.scratch.copy(),
         )
 
     def resized(self, room: int) -> Tree:
         """Return a copy with capacity for more edges: ``room``."""
-        new: dict[str, Any] = {}
-        for name, turns in (
-            ("edges", 1),
-            ("nodes", self.turns_per_move),
-            ("priors", self.turns_per_move),
-        ):
-            array = getattr(self, name)
-            new[name] = np.zeros((len(array), room * turns, *array.shape[2:]), array.dtype)
-            new[name][:, : array.shape[1]] = array
-        return self._replace(**new)
+        num_nodes = room * self.turns_per_move
+        return self._replace(
+            edges=_resized(self.edges, room),
+            nodes=_resized(self.nodes, num_nodes),
+            priors=_resized(self.priors, num_nodes),
+        )
 
     @staticmethod
     def num_bytes(room: int, turns_per_move: int, cells: int = 0) -> int:
         """Return the size of one tree in bytes; ``cells`` of the board if moves have priors."""
-        edge, node = (records(kind, (1,)).itemsize for kind in (Edge, Node))
+        edge = record_size(Edge)
+        node = record_size(Node)
         return room * (edge + (node + 4 * cells) * turns_per_move)
 
 
+def _resized(array: Any, room: int) -> Any:
+    """Return a copy with more columns: ``room``."""
+    copy = np.zeros((len(array), room, *array.shape[2:]), array.dtype)
+    copy[:, : array.shape[1]] = array
+    return copy
+
+
 @pasted
-def is_solved(node: int, nodes: Records) -> bool:
+def is_solved(node: int, nodes: Records[Node]) -> bool:
     """Return whether the value of a node is solved."""
     return bool(nodes[node].num_legal > 0) and bool(nodes[node].num_unsolved == 0)
 
@@ -211,7 +252,8 @@ def is_solved(node: int, nodes: Records) -> bool:
 
 def children_of(tree: Tree, row: int, node: int) -> list[int]:
     """Return the edges of a node of tree ``row``, the last one first."""
-    edges, next_sibling = [], tree.edges["next_sibling"][row]
+    edges = []
+    next_sibling = tree.edges["next_sibling"][row]
     edge = int(tree.nodes["first_child"][row, node])
     while edge > 0:
         edges.append(edge)
@@ -226,42 +268,44 @@ def find_node(tree: Tree, cells: Int8Array, mover: int) -> int:
     The other player may have made several moves in a row because of skips. Their order is unknown:
     the most visited one is taken.
     """
-    before, player, node = tree.cells[0], 1 - int(tree.edges["player"][0, 0]), 0
+    before = tree.cells[0]
+    player = 1 - int(tree.edges["player"][0, 0])
+    node = 0
     stones = set(np.flatnonzero(before != cells).tolist())
     own = {cell for cell in stones if cells[cell] == player + 1}
-    if (
-        len(own) != 1
-        or any(before[cell] for cell in stones)
-        or (mover != player and len(stones) > 1)
-    ):
+    if len(own) != 1 or any(before[cell] for cell in stones):
         return -1
-    for last, following in pairwise([player, *(1 - player,) * (len(stones) - 1), mover]):
-        made = own if last == player else stones - own
-        moves = [edge for edge in children_of(tree, 0, node) if tree.edges["cell"][0, edge] in made]
-        if not moves or (last == following and tree.turns_per_move == 1):
+    if mover != player and len(stones) > 1:
+        return -1
+    other_moves = [1 - player] * (len(stones) - 1)
+    for last, next_mover in pairwise([player, *other_moves, mover]):
+        cells_of_last = own if last == player else stones - own
+        children = children_of(tree, 0, node)
+        moves = [edge for edge in children if tree.edges["cell"][0, edge] in cells_of_last]
+        if not moves or (last == next_mover and tree.turns_per_move == 1):
             return -1
         best = max(moves, key=lambda edge: int(tree.edges["visits"][0, edge]))
-        node = best * tree.turns_per_move + int(last == following)
+        node = best * tree.turns_per_move + int(last == next_mover)
     return node
 
 
 def copy_subtree(root: int, old: Tree, new: Tree, row: int) -> None:
     """Copy the subtree of node ``root`` > 0 of tree 0 into the empty tree ``row``."""
-    count, turns = int(old.counts[0]), old.turns_per_move
+    count = int(old.counts[0])
+    turns = old.turns_per_move
     number = np.zeros(count, np.int64)  # edge -> its number in the copy, 0 if it is not there
     new.counts[row] = number_edges(root, old, number)
     edges = np.flatnonzero(number)
     nodes = np.concatenate([[root], *(turn + turns * edges for turn in range(turns))])
     copies = np.concatenate([[0], *(turn + turns * number[edges] for turn in range(turns))])
-    new.nodes[row, copies], new.priors[row, copies] = old.nodes[0, nodes], old.priors[0, nodes]
+    new.nodes[row, copies] = old.nodes[0, nodes]
+    new.priors[row, copies] = old.priors[0, nodes]
     new.nodes["first_child"][row, copies] = number[new.nodes["first_child"][row, copies]]
     copy_of_node = np.zeros(count * turns, np.int64)
     copy_of_node[nodes] = copies
     moves = old.edges[0, edges]
-    moves["parent"], moves["next_sibling"] = (
-        copy_of_node[moves["parent"]],
-        number[moves["next_sibling"]],
-    )
+    moves["parent"] = copy_of_node[moves["parent"]]
+    moves["next_sibling"] = number[moves["next_sibling"]]
     new.edges[row, 1 : 1 + len(edges)] = moves
     if root % turns == 1:  # values are for the player not to move at the root
         for value in ("raw_value", "value_sum", "solved_value"):
@@ -275,7 +319,8 @@ def number_edges(root: int, tree: Tree, number: Int64Array) -> int:
 
     Edges come after those above them.
     """
-    edges, count = tree.edges[0], int64(1)
+    edges = tree.edges[0]
+    count = int64(1)
     for edge in range(1, len(number)):
         if edges[edge].parent == root or number[edges[edge].parent // tree.turns_per_move] > 0:
             number[edge] = count

@@ -373,12 +373,14 @@ def _run_simulations(
     considered_visit: Int64Array, params: SelectionParams, tree: Tree, work: _Workspace
 ) -> None:
     """Run S simulations in all trees, tree by tree for cache locality."""
+    scratch = tree.scratch
     for b in range(len(tree.cells)):
         for simulation in range(len(considered_visit)):
-            for leaf in range(simulate(b, considered_visit[simulation, b], params, tree, int64(0))):
-                own_first_row(tree.leaves[leaf], int64(tree.movers[leaf]), work.obs)
+            count = simulate(b, considered_visit[simulation, b], params, tree, int64(0))
+            for leaf in range(count):
+                own_first_row(scratch.leaves[leaf], int64(scratch.movers[leaf]), work.obs)
                 row = _evaluate(work.obs, work)
-                tree.values[leaf] = work.values[row]
+                scratch.values[leaf] = work.values[row]
                 for cell in range(len(work.obs)):
-                    tree.prior_logits[leaf, cell] = work.logits[row, cell]
+                    scratch.prior_logits[leaf, cell] = work.logits[row, cell]
             backup(b, tree, int64(0))

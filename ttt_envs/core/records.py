@@ -4,16 +4,54 @@ from __future__ import annotations
 
 import typing
 from functools import cache
-from typing import Any
+from typing import Any, Protocol, SupportsIndex, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-Records = NDArray[Any]
-"""an array with the fields of a class"""
+Record = TypeVar("Record")
+Record_co = TypeVar("Record_co", covariant=True)
 
 
-def records(kind: type, shape: tuple[int, ...]) -> Records:
+class Records(Protocol[Record_co]):
+    """An array of records, whose fields a class declares, as type checkers see it."""
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Record_co: ...
+    @overload
+    def __getitem__(self, index: str) -> NDArray[Any]: ...
+
+    def __setitem__(self, index: Any, value: Any) -> None: ...
+
+    def __len__(self) -> int: ...
+
+
+class RecordTable(Protocol[Record_co]):
+    """Rows of records, as type checkers see them."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of rows, and of records in a row."""
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Records[Record_co]: ...
+    @overload
+    def __getitem__(self, index: slice) -> RecordTable[Record_co]: ...
+    @overload
+    def __getitem__(self, index: str) -> NDArray[Any]: ...
+    @overload
+    def __getitem__(self, index: tuple[Any, ...]) -> Any: ...
+
+    def __setitem__(self, index: Any, value: Any) -> None: ...
+
+    def __len__(self) -> int: ...
+
+
+@overload
+def records(kind: type[Record], shape: tuple[int]) -> Records[Record]: ...
+@overload
+def records(kind: type[Record], shape: tuple[int, int]) -> RecordTable[Record]: ...
+def records(kind: type, shape: tuple[int, ...]) -> Any:
     """Return zeros with the fields that a class declares, usable in kernels and in plain Python.
 
     A field is a number, or an array of a fixed shape, such as ``Annotated[Int64Array, np.int64, (2,
@@ -21,6 +59,11 @@ def records(kind: type, shape: tuple[int, ...]) -> Records:
     recursion copies at every call.
     """
     return np.zeros(shape, _record_dtype(kind))
+
+
+def record_size(kind: type) -> int:
+    """Return the size in bytes of a record with the fields that a class declares."""
+    return _record_dtype(kind).itemsize
 
 
 @cache
