@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ MAX_BITS = 63
 
 
 @dataclass(frozen=True)
-class Board:
+class ColumnBoard:
     """A size of board."""
 
     rows: int
@@ -48,7 +48,7 @@ class Board:
     """the bits of the lowest cells"""
 
     @classmethod
-    def from_game(cls, game: Game) -> Board:
+    def from_game(cls, game: Game) -> ColumnBoard:
         """Return the constants of a game on a board of up to :data:`MAX_BITS` bits."""
         bottom = sum(1 << column * (game.rows + 1) for column in range(game.columns))
         return cls(
@@ -56,16 +56,17 @@ class Board:
         )
 
 
-def to_bits(board: Board, boards: Boards) -> tuple[Int64Array, Int64Array]:
+def to_bits(board: ColumnBoard, boards: Boards) -> tuple[Int64Array, Int64Array]:
     """Return the stones of the mover and those of both players, as bits: int64[B] each."""
-    heights, lowest = np.arange(board.rows)[::-1, None], np.arange(board.columns) * (board.rows + 1)
-    bits = (np.int64(1) << lowest + heights).ravel()
+    heights = np.arange(board.rows)[::-1, None]
+    first_bits = np.arange(board.columns) * (board.rows + 1)
+    bits = (np.int64(1) << first_bits + heights).ravel()
     own = (boards.cells == boards.mover[:, None] + 1) @ bits
     return own, (boards.cells != 0) @ bits
 
 
 @inlined
-def winning_cells(stones: int, board: Board) -> int:
+def winning_cells(stones: int, board: ColumnBoard) -> int:
     """Return the empty cells, as bits, where one more stone completes a line; bits of taken cells
     may be set too.
 
@@ -96,7 +97,7 @@ def _fours(stones: int, step: int) -> int:
 
 
 @inlined
-def mirror(bits: int, board: Board) -> int:
+def mirror(bits: int, board: ColumnBoard) -> int:
     """Return the bits with the order of columns reversed."""
     height = board.rows + 1
     column = (int64(1) << height) - 1
@@ -119,7 +120,7 @@ STOPPED = 1 << 20
 MAX_COLUMNS = MAX_BITS // 2
 
 
-class State(Board):
+class SolverState(ColumnBoard):
     """The board, the progress of a search, and its memory by number of stones."""
 
     column_bits: Annotated[Int64Array, np.int64, (MAX_COLUMNS,)]
@@ -143,7 +144,7 @@ class State(Board):
 
 
 @inlined
-def position_key(own: int, mask: int, board: Board) -> int:
+def position_key(own: int, mask: int, board: ColumnBoard) -> int:
     """Return a key of a position: the mover's stones and those of both players, the same for
     mirrored positions.
 
@@ -155,7 +156,7 @@ def position_key(own: int, mask: int, board: Board) -> int:
 
 
 @inlined
-def safe_moves(mask: int, threats: int, board: Board) -> int:
+def safe_moves(mask: int, threats: int, board: ColumnBoard) -> int:
     """Return the moves after which the other player, who threatens to win on ``threats``, cannot
     win at once.
     """
@@ -167,7 +168,7 @@ def safe_moves(mask: int, threats: int, board: Board) -> int:
 
 
 @kernel(interpreted=False)
-def bound_score(own: int, mask: int, state: State, table: Int64Array) -> None:
+def bound_score(own: int, mask: int, state: SolverState, table: Int64Array) -> None:
     """Narrow the bounds of a position's score, until they meet or the search has to stop.
 
     A score counts the stones that the winner has left, so faster wins are higher: a player who wins
@@ -180,16 +181,19 @@ def bound_score(own: int, mask: int, state: State, table: Int64Array) -> None:
         state: it holds bounds, and gets narrower ones.
         table: of positions.
     """
-    stones, num_cells = count_bits(mask), state.rows * state.columns
-    lowest, highest = -((num_cells - stones) // 2), (num_cells + 1 - stones) // 2
+    stones = count_bits(mask)
+    num_cells = state.rows * state.columns
+    low = -((num_cells - stones) // 2)
+    high = (num_cells + 1 - stones) // 2
     choices = safe_moves(mask, winning_cells(own ^ mask, state) & ~mask, state)
     if winning_cells(own, state) & (mask + state.bottom) & ~mask != 0:
-        lowest = highest
+        low = high
     elif stones == num_cells:
-        lowest = highest = 0
+        low = high = 0
     elif choices == 0:
-        highest = lowest
-    state.low, state.high = max(state.low, lowest), min(state.high, highest)
+        high = low
+    state.low = max(state.low, low)
+    state.high = min(state.high, high)
     while state.low < state.high:
         target = _next_target(state.low, state.high)
         score = _search(own, mask, choices, target, stones, state, table)
@@ -207,33 +211,45 @@ def _next_target(low: int, high: int) -> int:
     the depth.
     """
     middle = low + (high - low) // 2
-    return 1 + (min(middle, -(-low // 2)) if middle <= 0 else max(middle, high // 2))
+    if middle <= 0:
+        return 1 + min(middle, -(-low // 2))
+    return 1 + max(middle, high // 2)
 
 
 @kernel(interpreted=False)
 def _search(
-    own: int, mask: int, choices: int, target: int, stones: int, state: State, table: Int64Array
+    own: int,
+    mask: int,
+    choices: int,
+    target: int,
+    stones: int,
+    state: SolverState,
+    table: Int64Array,
 ) -> int:
     """Return a bound of the score, on the side of ``target`` where the score lies, or ``STOPPED``.
 
     The mover cannot win at once; after ``choices``, as bits, neither can the other player.
     """
     num_cells = state.rows * state.columns
-    moves, all_replies, ranks = state.moves[stones], state.replies[stones], state.ranks[stones]
+    moves = state.moves[stones]
+    all_replies = state.replies[stones]
+    ranks = state.ranks[stones]
     if state.nodes >= state.stop:
         return STOPPED
     nodes_before = state.nodes
     state.nodes += 1
     if stones >= num_cells - 2:
         return 0
-    low, high = -((num_cells - 2 - stones) // 2), (num_cells - 1 - stones) // 2
+    low = -((num_cells - 2 - stones) // 2)
+    high = (num_cells - 1 - stones) // 2
     if low >= target or high < target:
         return low if low >= target else high
     state.keys[stones, 0] = position_key(own, mask, state)
     entry = find(state.keys, stones, 1, table)
     if entry >= 0:
         info = int64(table[entry, 1])
-        low, high = max(low, (info & 127) - OFFSET), min(high, (info >> 7 & 127) - OFFSET)
+        low = max(low, (info & 127) - OFFSET)
+        high = min(high, (info >> 7 & 127) - OFFSET)
         if low >= target or high < target:
             return low if low >= target else high
     count = 0
@@ -243,22 +259,22 @@ def _search(
             continue
         threats = winning_cells(own | move, state) & ~(mask | move)
         replies = safe_moves(mask | move, threats, state)
-        if (
-            replies == 0
-        ):  # the other player cannot stop a win at the next turn, which is the earliest possible
+        if replies == 0:
+            # the other player cannot stop a win at the next turn, which is the earliest possible
             return high
         rank = count_bits(threats)
-        at = count
-        while at > 0 and ranks[at - 1] < rank:
-            moves[at], all_replies[at], ranks[at] = (
-                moves[at - 1],
-                all_replies[at - 1],
-                ranks[at - 1],
-            )
-            at -= 1
-        moves[at], all_replies[at], ranks[at] = move, replies, rank
+        slot = count
+        while slot > 0 and ranks[slot - 1] < rank:
+            moves[slot] = moves[slot - 1]
+            all_replies[slot] = all_replies[slot - 1]
+            ranks[slot] = ranks[slot - 1]
+            slot -= 1
+        moves[slot] = move
+        all_replies[slot] = replies
+        ranks[slot] = rank
         count += 1
-    best, i = low, 0
+    best = low
+    i = 0
     while best < target and i < count:
         score = _search(
             own ^ mask, mask | moves[i], all_replies[i], 1 - target, stones + 1, state, table
@@ -309,8 +325,10 @@ class Bounds(NamedTuple):
     @property
     def value(self) -> int | None:
         """1 if the mover wins, 0 for a draw, -1 for a loss, None if the bounds do not tell."""
-        if self.low > 0 or self.high < 0:
-            return 1 if self.low > 0 else -1
+        if self.low > 0:
+            return 1
+        if self.high < 0:
+            return -1
         return 0 if self.low == self.high == 0 else None
 
 
@@ -342,20 +360,21 @@ class Solver:
                 table keeps its results.
         """
         check_solvable(game)
-        self.game, self.nodes, self.progress = game, 0, progress
-        self.board = Board.from_game(game)
+        self.game = game
+        self.nodes = 0
+        self.progress = progress
+        self.board = ColumnBoard.from_game(game)
         rows = max(memory, MIN_TABLE_BYTES) // (8 * TABLE_WORDS)
         self._table = empty_table(1 << rows.bit_length() - 1, TABLE_WORDS)
-        self._state = records(State, (1,))[0]
+        state: Any = records(SolverState, (1,))[0]
         for name, number in vars(self.board).items():
-            self._state[name] = number
-        self._order = sorted(
-            range(game.columns), key=lambda column: abs(2 * column + 1 - game.columns)
-        )  # middle first
-        column = (1 << game.rows) - 1
-        self._state["column_bits"][: game.columns] = [
-            column << i * (game.rows + 1) for i in self._order
-        ]
+            state[name] = number
+        # middle first
+        self._order = sorted(range(game.columns), key=lambda i: abs(2 * i + 1 - game.columns))
+        for number, column in enumerate(self._order):
+            bits = ((1 << game.rows) - 1) << column * (game.rows + 1)
+            state["column_bits"][number] = bits
+        self._state = state
 
     def clear(self) -> None:
         """Forget all positions."""
@@ -400,10 +419,8 @@ class Solver:
             own: stones of the mover, as bits (:meth:`to_bits`).
             mask: stones of both players.
         """
-        return {
-            cell: bounds.value
-            for cell, bounds in self._bound_moves(own, mask, None, (-1, 1)).items()
-        }
+        moves = self._bound_moves(own, mask, None, (-1, 1))
+        return {cell: bounds.value for cell, bounds in moves.items()}
 
     def distance(self, score: int, stones: int) -> int:
         """Return the number of plies to the end of a game from a position with this score and
@@ -411,9 +428,8 @@ class Solver:
         """
         if score == 0:
             return self.game.cells - stones
-        last = (
-            self.game.cells + 2 - 2 * abs(score)
-        )  # the number of stones at the end, or one less, by who wins
+        # the number of stones at the end, or one more, by who wins
+        last = self.game.cells + 2 - 2 * abs(score)
         return last - stones - (last - stones - (score > 0)) % 2
 
     def to_bits(self, position: Position) -> tuple[int, int]:
@@ -429,24 +445,21 @@ class Solver:
     ) -> dict[int, Bounds]:
         """Return the score of each move, by its cell, bounded as by :meth:`_score`."""
         out: dict[int, Bounds] = {}
-        rows, columns, before, wins = (
-            self.game.rows,
-            self.game.columns,
-            self.nodes,
-            winning_cells(own, self.board),
-        )
+        rows = self.game.rows
+        columns = self.game.columns
+        before = self.nodes
+        wins = winning_cells(own, self.board)
         for column in self._order:
-            lowest = column * (rows + 1)
-            move = (mask + (1 << lowest)) & ~mask & self.board.cells
-            cell = (lowest + rows - move.bit_length()) * columns + column
+            first_bit = column * (rows + 1)
+            move = (mask + (1 << first_bit)) & ~mask & self.board.cells
+            cell = (first_bit + rows - move.bit_length()) * columns + column
             if move & wins:
                 score = (self.game.cells + 1 - mask.bit_count()) // 2
                 out[cell] = Bounds(score, score, 0)
             elif move:
-                remaining = None if nodes is None else nodes - (self.nodes - before)
-                low, high, count = self._score(
-                    own ^ mask, mask | move, remaining, (-window[1], -window[0])
-                )
+                num_left = None if nodes is None else nodes - (self.nodes - before)
+                other_window = -window[1], -window[0]
+                low, high, count = self._score(own ^ mask, mask | move, num_left, other_window)
                 out[cell] = Bounds(-high, -low, count)
         return dict(sorted(out.items(), key=lambda item: item[0] % columns))
 
@@ -454,27 +467,30 @@ class Solver:
         """Return the score of a position that is not over; one outside of the window is only
         bounded by it.
         """
-        state, limit, before, count = (
-            self._state,
-            FOREVER if nodes is None else nodes,
-            self.nodes,
-            0,
-        )
+        state = self._state
+        limit = FOREVER if nodes is None else nodes
+        before = self.nodes
+        count = 0
         # By item, because attributes of a record take Python ten times as long
-        (state["low"], state["high"]), state["nodes"] = window, 0
+        state["low"], state["high"] = window
+        state["nodes"] = 0
         while True:
             state["stop"] = min(limit, count + num_visits(count, SLICE, self._table))
             bound_score(own, mask, state, self._table)
-            low, high, count = int(state["low"]), int(state["high"]), int(state["nodes"])
+            low = int(state["low"])
+            high = int(state["high"])
+            count = int(state["nodes"])
             self.nodes = before + count
             if self.progress is not None:
                 self.progress(self.nodes)
             if low >= high or count >= limit:
                 break
-        # Initial bounds are no results
-        return Bounds(
-            low if low > window[0] else -MAX_SCORE, high if high < window[1] else MAX_SCORE, count
-        )
+        # initial bounds are no results
+        if low <= window[0]:
+            low = -MAX_SCORE
+        if high >= window[1]:
+            high = MAX_SCORE
+        return Bounds(low, high, count)
 
 
 def is_solvable(game: Game) -> bool:

@@ -104,12 +104,9 @@ class OpenSpielBot(Named):
         Raises:
             ValueError: ``mcts`` without ``rng``, or a position is unreachable without skips.
         """
-        shape = len(boards.mover), 2
-        seeds = (
-            np.zeros(shape, np.int64)
-            if self.pure
-            else need_rng(self, rng).integers(0, MAX_INT32, shape)
-        )
+        seeds = np.zeros((len(boards.mover), 2), np.int64)
+        if not self.pure:
+            seeds = need_rng(self, rng).integers(0, MAX_INT32, seeds.shape)
         out = np.zeros(boards.cells.shape)
         for row, state in enumerate(to_states(boards, self.game)):
             for action, share in self._shares(state, *seeds[row].tolist()):
@@ -122,14 +119,16 @@ class OpenSpielBot(Named):
         """Return actions and their probabilities in one state."""
         import pyspiel
 
-        game, player = state.get_game(), state.current_player()
+        game = state.get_game()
+        player = state.current_player()
         if self.algorithm == "alpha-beta":
             search = load_object("open_spiel.python.algorithms.minimax:alpha_beta_search")
             return [(search(game, state, lambda _: 0.0, self.depth or self.game.cells)[1], 1.0)]
         if self.algorithm == "random":
             return list(pyspiel.make_uniform_random_bot(player, 0).get_policy(state))
         evaluator = pyspiel.RandomRolloutEvaluator(self.rollouts, seed_of_rollouts)
+        no_limit = 0  # of the memory
         bot = pyspiel.MCTSBot(
-            game, evaluator, self.c, self.simulations, 0, self.solve, seed, False
-        )  # no memory limit
+            game, evaluator, self.c, self.simulations, no_limit, self.solve, seed, False
+        )
         return [(bot.step(state), 1.0)]

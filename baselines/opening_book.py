@@ -137,24 +137,23 @@ class Book:
         """Return whether shapes, dtypes and ranges of the arrays are those of a book of the
         game.
         """
-        counts, moves = np.diff(self.starts), len(self.cells)
+        num_positions = len(self.positions)
+        num_moves = len(self.cells)
         shapes = [
-            (len(self.positions), num_words(self.game.cells)),
-            (len(self.positions) + 1,),
-            (moves,),
-            (moves, 3),
+            (num_positions, num_words(self.game.cells)),
+            (num_positions + 1,),
+            (num_moves,),
+            (num_moves, 3),
         ]
-        return (
-            [array.shape for array in self.arrays] == shapes
-            and [array.dtype.str[1:] for array in self.arrays] == ["u8", "i8", "i8", "i8"]
-            and (self.starts[0], self.starts[-1]) == (0, moves)
-            and bool(
-                (counts > 0).all()
-                and (self.results.sum(axis=1) > 0).all()
-                and (self.results >= 0).all()
-            )
-            and bool(((self.cells >= 0) & (self.cells < self.game.cells)).all())
-        )
+        if [array.shape for array in self.arrays] != shapes:
+            return False
+        if [array.dtype.str[1:] for array in self.arrays] != ["u8", "i8", "i8", "i8"]:
+            return False
+        if self.starts[0] != 0 or self.starts[-1] != num_moves or (np.diff(self.starts) < 1).any():
+            return False
+        if (self.results < 0).any() or (self.results.sum(axis=1) < 1).any():
+            return False
+        return bool(((self.cells >= 0) & (self.cells < self.game.cells)).all())
 
     @cached_property
     def _index(self) -> KeyIndex:
@@ -202,8 +201,9 @@ class Book:
         out = np.zeros(boards.cells.shape)
         part = shares[move] / same.sum(axis=1)[board]
         for symmetry, image in enumerate(symmetry_tables(self.game)[1]):
-            here = same[board, symmetry]
-            np.add.at(out, (board[here], image[self.cells[move[here]]]), part[here])
+            rows_of_image = same[board, symmetry]
+            cells = image[self.cells[move[rows_of_image]]]
+            np.add.at(out, (board[rows_of_image], cells), part[rows_of_image])
         return out, is_listed
 
     def write(self, path: Path) -> None:
@@ -361,31 +361,31 @@ def choice_shares(
     Returns:
         float64[M].
     """
-    scores, count, first = move_scores(results), np.diff(starts), starts[:-1]
+    scores = move_scores(results)
+    count = np.diff(starts)
+    first = starts[:-1]
     best = np.maximum.reduceat(scores, first)
     if choose == "ucb":
         games = np.add.reduceat(results.sum(axis=1), first).astype(np.float64)
-        unit = c * np.sqrt(
-            np.log(np.maximum(games, 2)) / games
-        )  # a position with one game has one move
-        low, high = (
-            best + unit,
-            best + unit * np.sqrt(count),
-        )  # extremes: one move has all games; all scores are equal
+        # a position with one game has one move
+        unit = c * np.sqrt(np.log(np.maximum(games, 2)) / games)
+        # extremes: one move has all games; all scores are equal
+        low = best + unit
+        high = best + unit * np.sqrt(count)
         for _ in range(60):
             middle = (low + high) / 2
             sums = np.add.reduceat(
                 (np.repeat(unit, count) / (np.repeat(middle, count) - scores)) ** 2, first
             )
-            low, high = np.where(sums > 1, middle, low), np.where(sums > 1, high, middle)
+            low = np.where(sums > 1, middle, low)
+            high = np.where(sums > 1, high, middle)
         weights = (np.repeat(unit, count) / (np.repeat(high, count) - scores)) ** 2
     else:
         loss = np.repeat(best, count) - scores
-        weights = (
-            np.exp(-loss / temperature)
-            if choose == "softmax"
-            else (loss <= VALUE_TOLERANCE).astype(np.float64)
-        )
+        if choose == "softmax":
+            weights = np.exp(-loss / temperature)
+        else:
+            weights = (loss <= VALUE_TOLERANCE).astype(np.float64)
     return np.asarray(weights / np.repeat(np.add.reduceat(weights, first), count))
 
 
@@ -422,11 +422,8 @@ class OpeningBook(Named):
         check_choice("choose", self.choose, get_args(Choose))
         self.book  # noqa: B018  # raises errors early
         object.__setattr__(self, "_then", make_policy(self.then, self.game))
-        for name in (
-            "pure",
-            "symmetric",
-            "colour_blind",
-        ):  # the book is: it stores the mover's views up to symmetry
+        # the book is: it stores the mover's views up to symmetry
+        for name in ("pure", "symmetric", "colour_blind"):
             object.__setattr__(self, name, getattr(self._then, name))
         if self._then.player is not None:  # only then is this policy one with a player, too
             object.__setattr__(self, "player", partial(BookPlayer, self))
@@ -446,14 +443,16 @@ class OpeningBook(Named):
     @cached_property
     def _shares(self) -> Float64Array:
         """float64[M]: shares of the moves of the book."""
-        starts, results = self.book.starts, self.book.results
+        starts = self.book.starts
+        results = self.book.results
         return choice_shares(self.choose, starts, results, c=self.c, temperature=self.temperature)
 
     def book_probabilities(self, boards: Boards) -> tuple[Float64Array, BoolArray]:
         """Return the distributions of the book alone, float64[B, rows * columns], and whether it
         has one, bool[B].
         """
-        out, is_listed = np.zeros(boards.cells.shape), np.zeros(len(boards.mover), np.bool_)
+        out = np.zeros(boards.cells.shape)
+        is_listed = np.zeros(len(boards.mover), np.bool_)
         early = np.count_nonzero(boards.cells, axis=1) < self.book.plies
         if early.any():
             out[early], is_listed[early] = self.book.spread(boards.take(early), self._shares)
@@ -465,7 +464,8 @@ class BookPlayer(Player):
 
     def __init__(self, policy: OpeningBook) -> None:
         assert policy._then.player is not None
-        self.policy, self.then = policy, policy._then.player()
+        self.policy = policy
+        self.then = policy._then.player()
 
     def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B]."""
@@ -490,7 +490,8 @@ class BookPlayer(Player):
         for each.
         """
         shares, is_listed = self.policy.book_probabilities(boards)
-        u, out = rng.random(len(slots)), np.empty(len(slots), np.int64)
+        u = rng.random(len(slots))
+        out = np.empty(len(slots), np.int64)
         out[is_listed] = sample(shares[is_listed], u[is_listed])
         if not is_listed.all():
             times = None if time_left is None else time_left[~is_listed]

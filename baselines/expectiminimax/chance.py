@@ -67,7 +67,8 @@ def window(turn: int, chance: Chance) -> tuple[float, float]:
     """Return the window of a turn: outside of it, the node is at most alpha, or at least beta, for
     any value of the other turn.
     """
-    share, other = chance.share, 1 - turn
+    share = chance.share
+    other = 1 - turn
     low = (chance.alpha - share[other] * chance.high[other]) / share[turn]
     high = (chance.beta - share[other] * chance.low[other]) / share[turn]
     return low, high

@@ -33,11 +33,11 @@ class LeafSearch:
     """
 
     def __init__(self, game: Game, boards: Boards, leaf: Values) -> None:
-        self._game, self._boards, self._leaf = game, boards, leaf
-        self.move_values, self.nodes = (
-            np.full(boards.cells.shape, np.nan),
-            np.zeros(len(boards.mover), np.int64),
-        )
+        self._game = game
+        self._boards = boards
+        self._leaf = leaf
+        self.move_values = np.full(boards.cells.shape, np.nan)
+        self.nodes = np.zeros(len(boards.mover), np.int64)
 
     def run(self, depth: int, nodes: int | None = None) -> bool:
         """Search to ``depth``, and return that the search is finished: ``nodes`` has no effect."""
@@ -46,9 +46,11 @@ class LeafSearch:
 
     def _move_values(self, boards: Boards, depth: int) -> Float64Array:
         """Return float64[B, cells], the values of moves, for the mover."""
-        return one_ply_ahead(
-            self._game, boards, lambda following: self._values(following, depth - 1), win=depth
-        )
+
+        def values_after(next_boards: Boards) -> Float64Array:
+            return self._values(next_boards, depth - 1)
+
+        return one_ply_ahead(self._game, boards, values_after, win=depth)
 
     def _values(self, boards: Boards, depth: int) -> Float64Array:
         """Return float64[B], for the mover, with ``depth`` plies left; each distinct position is
@@ -57,14 +59,13 @@ class LeafSearch:
         first, rows = distinct_rows(position_words(boards))
         self.nodes += len(first)
         values = np.zeros(len(first))
-        for part in np.array_split(
-            np.arange(len(first)), 1 + len(first) * self._game.cells // BATCH
-        ):
+        num_parts = 1 + len(first) * self._game.cells // BATCH
+        for part in np.array_split(np.arange(len(first)), num_parts):
+            if len(part) == 0:
+                continue
             group = boards.take(first[part])
-            if len(part) > 0:
-                values[part] = (
-                    np.nanmax(self._move_values(group, depth), axis=1)
-                    if depth
-                    else self._leaf.values(group)
-                )
+            if depth > 0:
+                values[part] = np.nanmax(self._move_values(group, depth), axis=1)
+            else:
+                values[part] = self._leaf.values(group)
         return values[rows]

@@ -68,7 +68,7 @@ class Lines:
     """maximum number of ``SCORED`` lines through a cell"""
 
 
-class Board:
+class LineBoard:
     """The current position, as a record."""
 
     cells: Annotated[Int8Array, np.int8, (MAX_CELLS,)]
@@ -88,7 +88,8 @@ class Tally:
 @lru_cache(maxsize=16)
 def lines_of(game: Game, heuristic: Heuristic) -> Lines:
     """Return the lines of a game for a heuristic."""
-    lines, counts = game.line_cells, heuristic != "consecutive" or game.torus
+    lines = game.line_cells
+    counts = heuristic != "consecutive" or game.torus
     is_scored = np.full(len(lines), True)
     if heuristic != "all-diagonals" and not game.torus:
         is_scored = _straight_or_main(game, lines)
@@ -106,9 +107,16 @@ def lines_of(game: Game, heuristic: Heuristic) -> Lines:
         scores[SCORED] = np.where(runs != 0, length + 1, scores[SCORED])
         runs &= runs >> 1  # shortens every run by one
     out.cells[: len(lines), : game.win_length] = lines
-    out.rows, out.columns, out.win_length, out.skip_chance, out.variants = game.parameters[:5]
-    out.num_lines, out.num_scored = len(lines), int(is_scored.sum())
-    out.counts, out.num_through = counts, int(through[:, 0, SCORED].max()) - 1
+    parameters = game.parameters
+    out.rows = parameters.rows
+    out.columns = parameters.columns
+    out.win_length = parameters.win_length
+    out.skip_chance = parameters.skip_chance
+    out.variants = parameters.variants
+    out.num_lines = len(lines)
+    out.num_scored = int(is_scored.sum())
+    out.counts = counts
+    out.num_through = int(through[:, 0, SCORED].max()) - 1
     return out
 
 
@@ -130,9 +138,8 @@ def rules_of(lines: Lines) -> Parameters:
 
 def _straight_or_main(game: Game, lines: Int64Array) -> NDArray[np.bool_]:
     """Return bool[L]: the lines in a row, in a column, or in a diagonal that begins in a corner."""
-    row, column = np.divmod(
-        lines[:, [0, -1]].T, game.columns
-    )  # of the first, upper cell and of the last one
+    # of the first, upper cell and of the last one
+    row, column = np.divmod(lines[:, [0, -1]].T, game.columns)
     straight = (row[0] == row[1]) | (column[0] == column[1])
     falling = (column[1] > column[0]) & np.isin(row[0] - column[0], (0, game.rows - game.columns))
     rising = (column[1] < column[0]) & np.isin(
@@ -144,27 +151,39 @@ def _straight_or_main(game: Game, lines: Int64Array) -> NDArray[np.bool_]:
 
 @inlined
 def put(
-    cell: int, mover: int, is_last: bool, old: Tally, tally: Tally, lines: Lines, board: Board
+    cell: int,
+    mover: int,
+    is_last: bool,
+    previous: Tally,
+    tally: Tally,
+    lines: Lines,
+    board: LineBoard,
 ) -> None:
-    """Put a stone on an empty cell; ``tally`` becomes ``old`` plus the stone.
+    """Put a stone on an empty cell; ``tally`` becomes ``previous`` plus the stone.
 
     If no stone comes next, ``is_last``, the masks of the board stay as they are, and the mover's
     counts are not set.
     """
-    through, scores, masks = lines.through, lines.scores, board.masks
+    through = lines.through
+    scores = lines.scores
+    masks = board.masks
     board.cells[cell] = mover + 1
     start = int64(1)
     for kind in range(1 + int64(lines.num_lines > lines.num_scored)):
-        own, other = tally.counts[kind, mover], tally.counts[kind, 1 - mover]
+        own = tally.counts[kind, mover]
+        other = tally.counts[kind, 1 - mover]
         for value in range(lines.win_length + 1):
-            other[value] = old.counts[kind, 1 - mover, value]
+            other[value] = previous.counts[kind, 1 - mover, value]
             if not is_last:
-                own[value] = old.counts[kind, mover, value]
-        own_best, other_best = old.best[kind, mover], old.best[kind, 1 - mover]
+                own[value] = previous.counts[kind, mover, value]
+        own_best = previous.best[kind, mover]
+        other_best = previous.best[kind, 1 - mover]
         end = int64(through[cell, 0, kind])
         for i in range(start, end):
-            line, bit = through[cell, i, 0], through[cell, i, 1]
-            own_mask, other_mask = masks[mover, line], masks[1 - mover, line]
+            line = through[cell, i, 0]
+            bit = through[cell, i, 1]
+            own_mask = masks[mover, line]
+            other_mask = masks[1 - mover, line]
             if not is_last:
                 masks[mover, line] = own_mask | bit
             if other_mask == 0:
@@ -177,14 +196,16 @@ def put(
                 other[scores[kind, other_mask]] -= 1
         while other_best >= 0 and other[other_best] == 0:
             other_best -= 1
-        tally.best[kind, mover], tally.best[kind, 1 - mover] = own_best, other_best
+        tally.best[kind, mover] = own_best
+        tally.best[kind, 1 - mover] = other_best
         start = end
 
 
 @inlined
-def take(cell: int, mover: int, is_last: bool, lines: Lines, board: Board) -> None:
+def take(cell: int, mover: int, is_last: bool, lines: Lines, board: LineBoard) -> None:
     """Undo :func:`put`."""
-    through, masks = lines.through, board.masks
+    through = lines.through
+    masks = board.masks
     board.cells[cell] = 0
     for i in range(1, 1 if is_last else int64(through[cell, 0, COUNTED])):
         masks[mover, through[cell, i, 0]] ^= through[cell, i, 1]
@@ -203,11 +224,9 @@ def horizon(own_best: int, other_best: int, parameters: Parameters) -> float:
     """Return the score at the horizon of the player whose best line has ``own_best``: -1, no line,
     counts as 0.
     """
-    return (
-        0.5
-        * line_sign(parameters)
-        * (int64(own_best > max(other_best, 0)) - int64(other_best > max(own_best, 0)))
-    )
+    is_ahead = int64(own_best > max(other_best, 0))
+    is_behind = int64(other_best > max(own_best, 0))
+    return 0.5 * line_sign(parameters) * (is_ahead - is_behind)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -216,7 +235,7 @@ def horizon(own_best: int, other_best: int, parameters: Parameters) -> float:
 
 @inlined
 def sort_moves(
-    hint: int, lines: Lines, board: Board, moves: Int64Array, weight: Int64Array, count: int
+    hint: int, lines: Lines, board: LineBoard, moves: Int64Array, weight: Int64Array, count: int
 ) -> None:
     """Sort the first of ``count`` moves: those through heavy lines first, but ``hint`` before all,
     -1 for none.

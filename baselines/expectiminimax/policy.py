@@ -103,13 +103,10 @@ class Expectiminimax(Named):
                 "endgame"
             )
         self._database  # noqa: B018  # raises errors early
-        for name in (
-            "symmetric",
-            "colour_blind",
-        ):  # a search is, with a leaf policy that is, unless it draws moves
-            object.__setattr__(
-                self, name, self.pure and (self._leaf is None or getattr(self._leaf, name))
-            )
+        # a search is, with a leaf policy that is, unless it draws moves
+        for name in ("symmetric", "colour_blind"):
+            is_so = self.pure and (self._leaf is None or getattr(self._leaf, name))
+            object.__setattr__(self, name, is_so)
 
     @property
     def _num_drawn_moves(self) -> int | None:
@@ -159,7 +156,8 @@ class Expectiminimax(Named):
             raise Refusal(
                 "the game is over in this position: analyse only positions of unfinished games"
             )
-        boards, sign = Boards.from_positions([position]), 1 - 2 * int(position.mover)
+        boards = Boards.from_positions([position])
+        sign = 1 - 2 * int(position.mover)
         random_keys = self._random_keys(boards, rng)
         (values,), (nodes,) = self._search(boards, random_keys, self.depth, every_move=True)
         return Analysis(
@@ -181,15 +179,17 @@ class Expectiminimax(Named):
         """Return values of the moves, float64[B, cells] for the mover, and the positions visited,
         int64[B].
         """
-        values, nodes = np.empty(boards.cells.shape), np.empty(len(random_keys), np.int64)
-        layers = (
-            np.zeros_like(nodes) if self._database is None else self._database.probe_layers(boards)
-        )
+        values = np.empty(boards.cells.shape)
+        nodes = np.empty(len(random_keys), np.int64)
+        layers = np.zeros_like(nodes)
+        if self._database is not None:
+            layers = self._database.probe_layers(boards)
         for layer in np.unique(layers):
             rows = np.flatnonzero(layers == layer)
             search = self.search(boards.take(rows), random_keys[rows], every_move=every_move)
             search.run(depth)
-            values[rows], nodes[rows] = search.move_values, search.nodes
+            values[rows] = search.move_values
+            nodes[rows] = search.nodes
         return values, nodes
 
     def search(
@@ -233,7 +233,9 @@ class Expectiminimax(Named):
         """Return the principal variation from a position with ``values`` of its moves for the
         mover.
         """
-        cells, mover, moves = position.cells.copy(), position.mover, list[int]()
+        cells = position.cells.copy()
+        mover = position.mover
+        moves = list[int]()
         while True:
             cell = int(np.argmax(values >= np.nanmax(values) - self.tie))
             moves.append(cell)
@@ -243,12 +245,10 @@ class Expectiminimax(Named):
             mover = 1 - mover
             key = np.uint64(turn_key(key, cell, mover))
             board = Boards.from_positions([Position(cells, mover)])
-            values = self._search(
-                board, np.array([key]), self.depth - len(moves), every_move=not self.pure
-            )[0][0]
-            if (
-                self._num_drawn_moves is not None
-            ):  # restrict to the moves drawn here, as in the search
-                drawn = np.empty(self.game.cells, np.int64)
-                count = write_moves(self._num_drawn_moves, key, cells, drawn, self.game.parameters)
-                values[np.setdiff1d(np.arange(self.game.cells), drawn[:count])] = np.nan
+            depth = self.depth - len(moves)
+            (values,), _ = self._search(board, np.array([key]), depth, every_move=not self.pure)
+            width = self._num_drawn_moves
+            if width is not None:  # restrict to the moves drawn here, as in the search
+                choices = np.empty(self.game.cells, np.int64)
+                count = write_moves(width, key, cells, choices, self.game.parameters)
+                values[np.setdiff1d(np.arange(self.game.cells), choices[:count])] = np.nan

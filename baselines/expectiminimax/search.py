@@ -35,8 +35,8 @@ from baselines.expectiminimax.chance import (
 from baselines.expectiminimax.lines import (
     MAX_CELLS,
     SCORED,
-    Board,
     Heuristic,
+    LineBoard,
     Lines,
     Tally,
     horizon,
@@ -106,7 +106,7 @@ class Roots(NamedTuple):
     """float64[B, cells]: the values of the moves, for the mover; written"""
 
 
-class State(Board):
+class SearchState(LineBoard):
     """The current position, the settings and the progress of a search, as a record."""
 
     pruning: int
@@ -145,7 +145,7 @@ class State(Board):
     """whether the search has to stop"""
 
 
-class Node(Tally):
+class DecisionNode(Tally):
     """A decision node, as a record."""
 
     moves: Annotated[Int64Array, np.int64, (MAX_CELLS,)]
@@ -164,10 +164,10 @@ class Path(NamedTuple):
     """
 
     lines: Lines
-    state: State
-    nodes: Records
-    """`Node`[D], by plies left: D is the depth + 1"""
-    chances: Records
+    state: SearchState
+    nodes: Records[DecisionNode]
+    """`DecisionNode`[D], by plies left: D is the depth + 1"""
+    chances: Records[Chance]
     """`Chance`[D]: the chance nodes after the moves of these"""
     planes: Planes
     """the current position, down to the last ply but one"""
@@ -217,10 +217,13 @@ def _maximum(player: int, is_mover: bool, depth: int, tally: Tally, path: Path) 
     """Return an upper bound on the value for a player: a win within ``depth`` plies needs the
     missing stones first.
     """
-    lines, state, empty = path.lines, path.state, path.state.empty
+    lines = path.lines
+    state = path.state
+    empty = path.state.empty
     stones = most_stones(player, tally)
     missing = lines.win_length - stones
-    ply = (missing if lines.skip_chance > 0 else 2 * missing - 1) + 1 - int64(is_mover)
+    num_plies = missing if lines.skip_chance > 0 else 2 * missing - 1
+    ply = num_plies + 1 - int64(is_mover)
     if stones >= 0 and ply <= min(depth, empty):
         return 1.0 if state.by_result else depth - ply + 1.0
     if stones >= 0 and state.probe_stones - state.num_cells + empty <= depth < empty:
@@ -231,13 +234,14 @@ def _maximum(player: int, is_mover: bool, depth: int, tally: Tally, path: Path) 
 @inlined
 def _limits(mover: int, depth: int, tally: Tally, path: Path) -> tuple[float, float]:
     """Return bounds on the value for a mover with ``depth`` plies left."""
-    lines, state, stones = path.lines, path.state, path.state.num_cells - path.state.empty
+    lines = path.lines
+    state = path.state
+    stones = path.state.num_cells - path.state.empty
     is_plain = state.width == 0 and lines.variants == 0
-    low, high = (
-        -_maximum(1 - mover, False, depth, tally, path),
-        _maximum(mover, True, depth, tally, path),
-    )
-    own_best, other_best = tally.best[SCORED, mover], tally.best[SCORED, 1 - mover]
+    low = -_maximum(1 - mover, False, depth, tally, path)
+    high = _maximum(mover, True, depth, tally, path)
+    own_best = tally.best[SCORED, mover]
+    other_best = tally.best[SCORED, 1 - mover]
     # Win now: no score is higher. Of variants, the cell may be out of reach, or the line too long
     if is_plain and most_stones(mover, tally) == lines.win_length - 1:
         low = high
@@ -251,10 +255,9 @@ def _limits(mover: int, depth: int, tally: Tally, path: Path) -> tuple[float, fl
         else:
             # by counts, a stone adds at most one, and weakens their best lines only in a cell of
             # all of them
-            low, high = (
-                0.0 if lines.counts and own_best == other_best - 1 and own_best >= 0 else -0.5,
-                0.5,
-            )
+            catches_up = lines.counts and own_best == other_best - 1 and own_best >= 0
+            low = 0.0 if catches_up else -0.5
+            high = 0.5
             if lines.counts and tally.counts[SCORED, 1 - mover, other_best] > lines.num_through:
                 high = low
     return (low, high) if line_sign(rules_of(lines)) > 0 else (-high, -low)
@@ -266,7 +269,13 @@ def _limits(mover: int, depth: int, tally: Tally, path: Path) -> tuple[float, fl
 
 @inlined
 def _look_up(
-    mover: int, depth: int, low: float, high: float, random_key: np.uint64, node: Node, path: Path
+    mover: int,
+    depth: int,
+    low: float,
+    high: float,
+    random_key: np.uint64,
+    node: DecisionNode,
+    path: Path,
 ) -> tuple[bool, float, float]:
     """Write the key of a decision node, which in a narrow search is that of one node of the tree
     only, the symmetry that maps the board to it, and a good move, also of a search one ply
@@ -275,7 +284,8 @@ def _look_up(
     Returns:
         Whether the table has the node; and ``low`` and ``high``, narrowed by its bounds.
     """
-    table, words = path.table, path.table.shape[1] - NUM_COLUMNS
+    table = path.table
+    words = path.table.shape[1] - NUM_COLUMNS
     node.symmetry = write_key(node.key[0], path.planes)
     node.hint = -1
     entry = -1
@@ -301,13 +311,14 @@ def _store(
     high: float,
     best: float,
     move: int,
-    node: Node,
+    node: DecisionNode,
     path: Path,
 ) -> None:
     """Write the bounds on the value of a decision node into the table, after a search has returned
     ``best`` of the best move.
     """
-    table, words = path.table, path.table.shape[1] - NUM_COLUMNS
+    table = path.table
+    words = path.table.shape[1] - NUM_COLUMNS
     info = depth << WORTH_SHIFT | path.planes.maps[node.symmetry, PERMUTATION, move]
     entry, num_new = store(node.key, 0, words, info, table)
     values = table.view(np.float64)[entry]
@@ -317,10 +328,13 @@ def _store(
 
 
 @inlined
-def _write_moves(is_root: bool, key: np.uint64, node: Node, path: Path) -> int:
+def _write_moves(is_root: bool, key: np.uint64, node: DecisionNode, path: Path) -> int:
     """Write the moves of a decision node, the best first as far as is known; return the number."""
-    lines, state, moves = path.lines, path.state, node.moves
-    cells, weight = state.cells[: state.num_cells], state.weight[: state.num_cells]
+    lines = path.lines
+    state = path.state
+    moves = node.moves
+    cells = state.cells[: state.num_cells]
+    weight = state.weight[: state.num_cells]
     width = 0 if is_root else state.width
     count = write_moves(width, key, cells, moves, rules_of(lines))
     if is_root or (state.pruning != NO_PRUNING and width == 0):
@@ -330,16 +344,18 @@ def _write_moves(is_root: bool, key: np.uint64, node: Node, path: Path) -> int:
 
 @inlined
 def _play(
-    cell: int, mover: int, depth: int, is_last: bool, old: Tally, tally: Tally, path: Path
+    cell: int, mover: int, depth: int, is_last: bool, previous: Tally, tally: Tally, path: Path
 ) -> tuple[bool, float]:
     """Put a stone with ``depth`` plies left; return whether no search is needed, and then the value
     for its player.
     """
-    rules, state = rules_of(path.lines), path.state
-    put(cell, mover, is_last, old, tally, path.lines, state)
+    rules = rules_of(path.lines)
+    state = path.state
+    put(cell, mover, is_last, previous, tally, path.lines, state)
     state.empty -= 1
     state.nodes += 1
-    stones, best = state.num_cells - state.empty, tally.best[SCORED]
+    stones = state.num_cells - state.empty
+    best = tally.best[SCORED]
     is_line = most_stones(mover, tally) == rules.win_length
     if rules.variants & NO_OVERLINES:  # a line may be too long
         is_line = completes_line(state.cells, cell, mover + 1, rules)
@@ -364,7 +380,9 @@ def _begin_chance(
     cell: int, mover: int, depth: int, alpha: float, beta: float, chance: Chance, path: Path
 ) -> None:
     """Begin the chance node after a move of ``mover`` with ``depth`` plies left."""
-    state, tally, skip = path.state, path.nodes[depth - 1], path.lines.skip_chance
+    state = path.state
+    tally = path.nodes[depth - 1]
+    skip = path.lines.skip_chance
     if len(path.table) > 0 and depth > 2:
         mark(cell, mover, path.planes)
     begin(skip, alpha, beta, chance)
@@ -400,11 +418,16 @@ def _last_ply(
     mover: int, key: np.uint64, beta: float, low: float, high: float, path: Path
 ) -> float:
     """Do :func:`_search` for the last ply; all moves are the same for both turns after a move."""
-    state, chance, node, moves = path.state, path.chances[2], path.nodes[1], path.nodes[1].moves
+    state = path.state
+    chance = path.chances[2]
+    node = path.nodes[1]
+    moves = path.nodes[1].moves
     if chance.num_replies == 0 or state.width > 0:
         cells = state.cells[: state.num_cells]
         chance.num_replies = write_moves(state.width, key, cells, moves, rules_of(path.lines))
-    ceiling, best, i = min(beta, high), low, 0
+    ceiling = min(beta, high)
+    best = low
+    i = 0
     while i < chance.num_replies and best < ceiling:
         _, value = _play(moves[i], mover, 1, True, node, path.nodes[0], path)
         best = max(best, value)
@@ -440,7 +463,9 @@ def _search(
         key: random key of the node, 0 in a search of all moves.
         path: all else.
     """
-    state, node, next_node = path.state, path.nodes[depth], path.nodes[depth - 1]
+    state = path.state
+    node = path.nodes[depth]
+    next_node = path.nodes[depth - 1]
     if state.nodes >= state.limit or state.stored >= state.full:
         state.stopped = 1
         return 0.0
@@ -466,14 +491,14 @@ def _search(
                 if chance.low[turn] < chance.high[turn]:
                     player = mover if turn == OWN else 1 - mover
                     next_key = turn_key(key, cell, player) if state.width > 0 else key
-                    bottom, top = _window(turn, chance, path)
-                    start, end = for_mover(turn, bottom, top)
+                    window_low, window_high = _window(turn, chance, path)
+                    start, end = for_mover(turn, window_low, window_high)
                     lower, upper = for_mover(turn, chance.low[turn], chance.high[turn])
                     if depth == 2:
                         value = _last_ply(player, next_key, end, lower, upper, path)
                     else:
                         value = _search(player, depth - 1, start, end, lower, upper, next_key, path)
-                    add(turn, value if turn == OWN else -value, bottom, top, chance)
+                    add(turn, value if turn == OWN else -value, window_low, window_high, chance)
             value = _end_chance(cell, mover, depth, chance, path)
         _take_back(cell, mover, False, path)
         if state.stopped != 0:
@@ -495,14 +520,17 @@ def _search(
 @inlined
 def _begin_root(cells: Int8Array, path: Path) -> None:
     """Replace the stones on the board by those of a root, int8[cells]."""
-    lines, state, tally = path.lines, path.state, path.nodes[len(path.nodes) - 1]
+    lines = path.lines
+    state = path.state
+    tally = path.nodes[len(path.nodes) - 1]
     state.cells[:] = 0
     state.masks[:, : lines.num_lines] = 0
     tally.counts[:] = 0
     path.planes.stones[:] = 0
     for kind in range(2):
         count = abs(lines.num_lines * kind - lines.num_scored)
-        tally.counts[kind, :, 0], tally.best[kind] = count, min(count, 1) - 1
+        tally.counts[kind, :, 0] = count
+        tally.best[kind] = min(count, 1) - 1
     state.empty = state.num_cells = len(cells)
     for cell in range(len(cells)):
         if cells[cell] != 0:
@@ -516,10 +544,12 @@ def run_search(roots: Roots, path: Path) -> None:
     """Search the roots, from the one that state names, until all are searched or the search has to
     stop.
     """
-    state, depth = path.state, int64(len(path.nodes) - 1)
+    state = path.state
+    depth = int64(len(path.nodes) - 1)
     moves = path.nodes[depth].moves
     while state.row < len(roots.cells) and state.stopped == 0:
-        row, nodes_before = int64(state.row), state.nodes
+        row = int64(state.row)
+        nodes_before = state.nodes
         _begin_root(roots.cells[row], path)
         path.nodes[depth].hint = roots.hints[row]
         window = -np.inf, np.inf, -np.inf, np.inf
@@ -528,7 +558,9 @@ def run_search(roots: Roots, path: Path) -> None:
             roots.values[row, moves[i]] = state.values[i]
         roots.nodes[row] += state.nodes - nodes_before
         if state.stopped == 0:
-            state.row, state.index, state.best = row + 1, 0, -np.inf
+            state.row = row + 1
+            state.index = 0
+            state.best = -np.inf
 
 
 # --------------------------------------------------------------------------------------------------
@@ -609,7 +641,7 @@ class Search:
         self._memory = 0 if kind == NO_PRUNING else memory
         self._key_words = planes.stones.shape[1] + 1
         self.move_values = np.full(boards.cells.shape, np.nan)
-        state = records(State, (1,))[0]
+        state: Any = records(SearchState, (1,))[0]
         state["pruning"] = kind
         state["width"] = width or 0
         state["by_result"] = by_result
@@ -618,7 +650,7 @@ class Search:
         self._path = Path(
             lines_of(game, heuristic),
             state,
-            records(Node, (0,)),
+            records(DecisionNode, (0,)),
             records(Chance, (0,)),
             planes,
             np.zeros((0, self._key_words + NUM_COLUMNS), np.int64),
@@ -651,31 +683,31 @@ class Search:
             moves.
         """
         check_settings(depth)
-        state: Any = (
-            self._path.state
-        )  # read by item: attributes of a record take Python ten times as long
+        # read by item: attributes of a record take Python ten times as long
+        state: Any = self._path.state
         if depth != self.depth:
             self._begin(depth)
         # Without a table a stop loses the unfinished move; with a small one it may lose so much
         # that none is gained
         doublings = self._stops // PATIENCE if len(self._path.table) else self._stops
-        visits = (
-            FOREVER
-            if nodes is None
-            else max(nodes, 2 * depth * self._roots.cells.shape[1]) << min(doublings, 32)
-        )
-        limit = min(int(state["nodes"]) + visits, FOREVER)
+        limit = FOREVER
+        if nodes is not None:
+            min_nodes = 2 * depth * self._roots.cells.shape[1]
+            visits = max(nodes, min_nodes) << min(doublings, 32)
+            limit = min(int(state["nodes"]) + visits, FOREVER)
         before = state["row"], state["index"]
         while True:
             if depth > 2:  # the last two plies are not stored
                 grown = grow(self._path.table, int(state["stored"]), self._key_words, self._memory)
                 table, state["stored"], state["full"] = grown
                 self._path = self._path._replace(table=table)
-            state["limit"], state["stopped"] = limit, 0
+            state["limit"] = limit
+            state["stopped"] = 0
             run_search(self._roots, self._path)
             is_finished = not state["stopped"]
             if is_finished or state["nodes"] >= limit:
-                self._stops = self._stops + 1 if before == (state["row"], state["index"]) else 0
+                has_advanced = before != (state["row"], state["index"])
+                self._stops = 0 if has_advanced else self._stops + 1
                 return is_finished
 
     def _begin(self, depth: int) -> None:
@@ -684,13 +716,18 @@ class Search:
         searched = np.isfinite(values).any(axis=1)
         self._roots.hints[searched] = values[searched].argmax(axis=1)
         self.move_values[:] = np.nan
-        self.depth, self._stops = depth, 0
-        nodes, state = records(Node, (depth + 1,)), self._path.state
+        self.depth = depth
+        self._stops = 0
+        nodes = records(DecisionNode, (depth + 1,))
+        state = self._path.state
         nodes["best"] = -1
         nodes["hint"] = -1
         chances = records(Chance, (depth + 1,))
         self._path = self._path._replace(nodes=nodes, chances=chances)
-        state.row, state.index, state.best, state.full = 0, 0, -np.inf, FOREVER
+        state.row = 0
+        state.index = 0
+        state.best = -np.inf
+        state.full = FOREVER
 
 
 def check_settings(

@@ -182,7 +182,8 @@ class Gomocup(ClockedPolicy):
             ValueError: the engine cannot be started.
         """
         self._player.remaining_s.clear()
-        slots, rng = np.arange(len(boards.mover)), rng or np.random.default_rng()
+        slots = np.arange(len(boards.mover))
+        rng = rng or np.random.default_rng()
         return np.eye(self.game.cells)[self._player.act(boards, slots, rng)]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -212,7 +213,8 @@ class GomocupPlayer(ClockedPlayer):
         """the position after its last move, still with itself as mover; None before the first, or
         after the game
         """
-        self._has_empty_board, self._answered = False, -math.inf
+        self._has_empty_board = False
+        self._answered = -math.inf
         self._start()
 
     def begin(self, slots: Int64Array) -> None:
@@ -240,18 +242,17 @@ class GomocupPlayer(ClockedPlayer):
         Raises:
             Forfeit: the move takes too long, the engine exits, or its answer is not a legal move.
         """
-        policy, game = self.policy, self.game
-        if (
-            not self._program.close.alive
-        ):  # killed, for it was late in an earlier game of this batch
+        policy = self.policy
+        game = self.game
+        if not self._program.close.alive:  # it was late in an earlier game of this batch
             self._start()
         if left_s <= 0:
             raise Forfeit(f"{policy} has no time left: give it more")
-        turn_s = (
-            min(left_s, DEFAULT_MOVE_S if math.isinf(left_s) else math.inf)
-            if policy.move is None
-            else policy.move
-        )
+        turn_s = left_s
+        if policy.move is not None:
+            turn_s = policy.move
+        elif math.isinf(left_s):
+            turn_s = DEFAULT_MOVE_S
         limit_s = min(turn_s, left_s) + policy.tolerance
         info: list[str] = []
         request = self._turn_lines(position)
@@ -260,10 +261,10 @@ class GomocupPlayer(ClockedPlayer):
                 self.close()  # "the manager sends END and executes the brain again"
                 self._start()
             request = self._board_lines(position)
+            match_s = 0.0 if math.isinf(self.clock.seconds) else self.clock.seconds
             info = [
                 f"INFO timeout_turn {_ms(turn_s)}",
-                "INFO timeout_match "
-                f"{0 if math.isinf(self.clock.seconds) else _ms(self.clock.seconds)}",
+                f"INFO timeout_match {_ms(match_s)}",
                 f"INFO max_memory {min(policy.memory << 20, NO_LIMIT)}",
                 "INFO game_type 1",
                 f"INFO rule {int(not game.overlines)}",
@@ -284,11 +285,13 @@ class GomocupPlayer(ClockedPlayer):
 
     def _start(self) -> None:
         """Start the engine, with an empty board; raise ValueError if that fails."""
-        rows, columns = self.game.rows, self.game.columns
+        rows = self.game.rows
+        columns = self.game.columns
         start = f"START {rows}" if rows == columns else f"RECTSTART {columns},{rows}"
         self._program = Program(self.policy.command, "END")
         try:
-            if not self._has_ok(answer := self._ask([start], self.policy.start)):
+            answer = self._ask([start], self.policy.start)
+            if not self._has_ok(answer):
                 raise self._fault(
                     f"answered {truncate(answer)!a} to {start}: choose another board or engine"
                 )
@@ -307,34 +310,33 @@ class GomocupPlayer(ClockedPlayer):
         before = self._before
         if self._has_empty_board or before is None or before.mover != position.mover:
             return []
-        changed = np.flatnonzero(before.cells != position.cells)
-        stones = [(int(before.cells[cell]), int(position.cells[cell])) for cell in changed]
-        return (
-            [f"TURN {cell_to_text(self.game, int(changed[0]))}"]
-            if stones == [(0, 2 - position.mover)]
-            else []
-        )
+        changes = np.flatnonzero(before.cells != position.cells).tolist()
+        stones = [(int(before.cells[cell]), int(position.cells[cell])) for cell in changes]
+        if stones != [(0, 2 - position.mover)]:
+            return []
+        return [f"TURN {cell_to_text(self.game, changes[0])}"]
 
     def _board_lines(self, position: Position) -> list[str]:
         """Return the lines that set up a position and request a move, in alternating order, which
         some engines use.
         """
         by_player = [np.flatnonzero(position.cells == player + 1).tolist() for player in (0, 1)]
-        own, others = by_player[position.mover], by_player[1 - position.mover]
-        if not own and len(others) <= 1:
-            return [f"TURN {cell_to_text(self.game, others[0])}"] if others else ["BEGIN"]
-        cells = [
-            cell for pair in itertools.zip_longest(*by_player) for cell in pair if cell is not None
-        ]
-        return [
-            "BOARD",
-            *(f"{cell_to_text(self.game, cell)},{1 if cell in own else 2}" for cell in cells),
-            "DONE",
-        ]
+        own = by_player[position.mover]
+        other = by_player[1 - position.mover]
+        if not own and len(other) <= 1:
+            return [f"TURN {cell_to_text(self.game, other[0])}"] if other else ["BEGIN"]
+        lines = ["BOARD"]
+        for pair in itertools.zip_longest(*by_player):
+            for cell in pair:
+                if cell is not None:
+                    lines.append(f"{cell_to_text(self.game, cell)},{1 if cell in own else 2}")
+        return [*lines, "DONE"]
 
     def _ask(self, lines: Sequence[str], limit_s: float, request: str | None = None) -> str:
         """Send lines and return the answer, skipping messages."""
-        request, message = request or lines[0], ""
+        message = ""
+        if request is None:
+            request = lines[0]
         time.sleep(max(0.0, self._answered + self.policy.pause - time.monotonic()))
         try:
             for answer in self._program.ask(lines, time.monotonic() + limit_s):

@@ -34,12 +34,14 @@ def read_lines(stream: IO[bytes]) -> Iterator[str]:
 
     They end with CR LF, LF or CR, as the protocol lets an engine choose.
     """
-    rest = b""
+    beginning = b""  # of a line whose end is not read yet
     for chunk in chain(iter(lambda: os.read(stream.fileno(), 1 << 14), b""), [b"\n"]):
-        *lines, rest = (rest[:MAX_LINE_LENGTH] + chunk).replace(b"\r", b"\n").split(b"\n")
-        yield from filter(
-            None, (line[:MAX_LINE_LENGTH].decode("ascii", "replace").strip() for line in lines)
-        )
+        text = (beginning[:MAX_LINE_LENGTH] + chunk).replace(b"\r", b"\n")
+        *lines, beginning = text.split(b"\n")
+        for line in lines:
+            content = line[:MAX_LINE_LENGTH].decode("ascii", "replace").strip()
+            if content:
+                yield content
 
 
 class Program:
@@ -62,7 +64,8 @@ class Program:
     """
 
     def __init__(self, command: Sequence[str], end_command: str = "") -> None:
-        pipe, self._errors = subprocess.PIPE, tempfile.TemporaryFile()  # noqa: SIM115
+        pipe = subprocess.PIPE
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         try:
             child = psutil.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True
@@ -92,7 +95,7 @@ class Program:
         self._end_line.clear()
         self.close()
 
-    def ask(self, lines: Sequence[str], until: float) -> Iterator[str]:
+    def ask(self, lines: Sequence[str], deadline_s: float) -> Iterator[str]:
         """Discard what is unread, write lines, each ended by CR LF, and yield the answers without
         surrounding spaces.
 
@@ -100,7 +103,7 @@ class Program:
 
         Args:
             lines: the lines.
-            until: the deadline, by ``time.monotonic``.
+            deadline_s: the deadline, by ``time.monotonic``.
 
         Raises:
             TimeoutError: the deadline has passed, or the program has not read earlier lines.
@@ -112,7 +115,10 @@ class Program:
         try:
             while data:
                 data = data[os.write(self._stdin, data) :]
-            while (line := self._lines.get(timeout=max(0.0, until - time.monotonic()))) is not None:
+            while True:
+                line = self._lines.get(timeout=max(0.0, deadline_s - time.monotonic()))
+                if line is None:
+                    break
                 yield line
             self._lines.put(None)
         except (BlockingIOError, queue.Empty):
@@ -149,9 +155,8 @@ def _terminate(
     processes = [child]
     with contextlib.suppress(psutil.Error):
         processes += child.children(recursive=True)  # while they have their parents
-    with contextlib.suppress(
-        OSError, RuntimeError
-    ):  # the reader may collect garbage, and not wait for itself
+    # the reader may collect garbage, and not wait for itself
+    with contextlib.suppress(OSError, RuntimeError):
         if end_line and reader.is_alive():
             os.write(child.stdin.fileno(), end_line)
             reader.join(END_S)  # until its output ends

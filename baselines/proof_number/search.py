@@ -15,7 +15,7 @@ from baselines.proof_number.threats import (
     NO,
     UNKNOWN,
     YES,
-    Board,
+    ProofBoard,
     find_threats,
     holds,
     lowest_cell,
@@ -51,7 +51,7 @@ UNDECIDED = 3
 MAX_PROOF_CELLS = 64
 
 
-class State(Board):
+class ProofState(ProofBoard):
     """The lines and the progress of a search, as a record."""
 
     nodes: int
@@ -66,7 +66,7 @@ class State(Board):
     """the first move to try at the root"""
 
 
-class Node:
+class ProofNode:
     """A position on the path, as a record."""
 
     moves: Annotated[Int64Array, np.int64, (MAX_PROOF_CELLS,)]
@@ -77,15 +77,14 @@ class Node:
     """their proof numbers and disproof numbers"""
 
 
-class Tree(NamedTuple):
+class ProofTree(NamedTuple):
     """All that a search reads and writes."""
 
-    state: State
-    nodes: Records
-    """`Node`[D]: the attacker moves at even depths, the defender at odd ones; the root is at depth
-    0 or 1
+    state: ProofState
+    nodes: Records[ProofNode]
+    """`ProofNode`[D]: the attacker moves at even depths, the defender at odd ones; the root is at
+    depth 0 or 1
     """
-
     planes: Planes
     """the current position: the stones of the attacker, then those of the defender"""
     table: Int64Array
@@ -93,7 +92,7 @@ class Tree(NamedTuple):
 
 
 @kernel(interpreted=False, allocates=True)  # np.max does
-def _expand(depth: int, tree: Tree) -> tuple[int, int]:
+def _expand(depth: int, tree: ProofTree) -> tuple[int, int]:
     """Evaluate the position at ``depth`` of the path and write its moves.
 
     Returns:
@@ -103,8 +102,11 @@ def _expand(depth: int, tree: Tree) -> tuple[int, int]:
         wins.
     """
     board, _, planes, table = tree
-    node, mover = tree.nodes[depth], depth & 1
-    moves, keys, numbers = node.moves, node.keys, node.numbers
+    node = tree.nodes[depth]
+    mover = depth & 1
+    moves = node.moves
+    keys = node.keys
+    numbers = node.numbers
     first, second = planes.stones[0]
     own, other = (first, second) if mover == 0 else (second, first)
     verdict, choice = find_threats(own, other, board)
@@ -112,12 +114,13 @@ def _expand(depth: int, tree: Tree) -> tuple[int, int]:
         if choice != 0:
             moves[0] = lowest_cell(choice)
         return verdict, 0
-    total, weight = board.total[mover], board.weight[mover]  # the attacker's
+    # the attacker's
+    total = board.total[mover]
+    weight = board.weight[mover]
     unit = 1 << board.win_length
-    heaviest = total + (np.max(weight) if mover == 0 else 0)
-    if heaviest < unit or (
-        heaviest < MAX_WEIGHT_FOR_PAIRS * unit and holds(first, second, mover, board)
-    ):
+    max_weight = total + (np.max(weight) if mover == 0 else 0)
+    is_light = max_weight < MAX_WEIGHT_FOR_PAIRS * unit
+    if max_weight < unit or (is_light and holds(first, second, mover, board)):
         return YES if mover == 1 else NO, 0
     count = 0
     while choice != 0:
@@ -126,10 +129,10 @@ def _expand(depth: int, tree: Tree) -> tuple[int, int]:
         mark(cell, mover, planes)
         write_key(keys[count], planes)
         mark(cell, mover, planes)
-        repeated = False
+        is_copy = False
         for i in range(count):
-            repeated |= keys[i, 0] == keys[count, 0] and keys[i, 1] == keys[count, 1]
-        if repeated:
+            is_copy |= keys[i, 0] == keys[count, 0] and keys[i, 1] == keys[count, 1]
+        if is_copy:
             continue
         entry = find(keys, count, KEY_WORDS, table)
         open_weight = total + (weight[cell] if mover == 0 else -weight[cell])
@@ -138,15 +141,17 @@ def _expand(depth: int, tree: Tree) -> tuple[int, int]:
             numbers[0, count] = table[entry, KEY_WORDS] & SOLVED
             numbers[1, count] = table[entry, KEY_WORDS] >> 24 & SOLVED
         elif mover == 0 and open_weight < unit:  # with the defender to move, the position holds
-            numbers[0, count], numbers[1, count] = SOLVED, 0
+            numbers[0, count] = SOLVED
+            numbers[1, count] = 0
         else:  # heavier open lines are harder to stop
-            numbers[0, count], numbers[1, count] = 1, 1 + 4 * open_weight // unit
+            numbers[0, count] = 1
+            numbers[1, count] = 1 + 4 * open_weight // unit
         count += 1
     return UNKNOWN, count
 
 
 @kernel(interpreted=False)
-def search(depth: int, limit: int, other_limit: int, tree: Tree) -> tuple[int, int]:
+def search(depth: int, limit: int, other_limit: int, tree: ProofTree) -> tuple[int, int]:
     """Search a position until one of its numbers reaches its limit, or the search has to stop.
 
     The proof number of a position estimates the number of positions below that must still be won to
@@ -174,7 +179,9 @@ def search(depth: int, limit: int, other_limit: int, tree: Tree) -> tuple[int, i
         The two numbers, that of the mover first.
     """
     state, nodes, planes, table = tree
-    moves, numbers, mover = nodes[depth].moves, nodes[depth].numbers, depth & 1
+    moves = nodes[depth].moves
+    numbers = nodes[depth].numbers
+    mover = depth & 1
     state.nodes += 1
     verdict, count = _expand(depth, tree)
     if verdict != UNKNOWN:
@@ -190,9 +197,11 @@ def search(depth: int, limit: int, other_limit: int, tree: Tree) -> tuple[int, i
             return number, other_number
         mark(moves[best], mover, planes)
         nodes_before = state.nodes
-        below = other_limit if other_limit == SOLVED else other_limit - siblings
-        other_below = min(limit, next_best + next_best // 4 + 1)
-        numbers[1 - mover, best], numbers[mover, best] = search(depth + 1, below, other_below, tree)
+        next_limit = other_limit if other_limit == SOLVED else other_limit - siblings
+        next_other_limit = min(limit, next_best + next_best // 4 + 1)
+        numbers[1 - mover, best], numbers[mover, best] = search(
+            depth + 1, next_limit, next_other_limit, tree
+        )
         mark(moves[best], mover, planes)
         if len(table) > 0:
             info = worth_of(state.nodes - nodes_before) | numbers[1, best] << 24 | numbers[0, best]
@@ -213,18 +222,23 @@ def _combine(aim: Int64Array, hurdle: Int64Array, count: int) -> tuple[int, int,
         (aim, hurdle) of the position, the most promising move, the second best aim, and the number
         of other open moves.
     """
-    best, least, next_best = 0, int64(SOLVED), int64(SOLVED)
-    greatest, siblings = int64(0), -1
+    best = 0
+    min_aim = int64(SOLVED)
+    next_best = int64(SOLVED)
+    max_hurdle = int64(0)
+    siblings = -1
     for i in range(count):
-        if aim[i] < least:
-            next_best, least, best = least, aim[i], i
+        if aim[i] < min_aim:
+            next_best = min_aim
+            min_aim = aim[i]
+            best = i
         elif aim[i] < next_best:
             next_best = aim[i]
-        greatest = max(greatest, hurdle[i])
+        max_hurdle = max(max_hurdle, hurdle[i])
         siblings += 1 if hurdle[i] > 0 else 0
-    if 0 < greatest < SOLVED:  # else all moves have failed, or one cannot fail
-        greatest += siblings
-    return least, greatest, best, next_best, siblings
+    if 0 < max_hurdle < SOLVED:  # else all moves have failed, or one cannot fail
+        max_hurdle += siblings
+    return min_aim, max_hurdle, best, next_best, siblings
 
 
 class ProofSearch:
@@ -236,9 +250,12 @@ class ProofSearch:
 
     def __init__(self, game: Game, memory: int) -> None:
         """Make it, for a game and a maximum size of the table in bytes; it starts small."""
-        state, self._memory = make_board(game, State), memory
+        state = make_board(game, ProofState)
+        self._memory = memory
         table = np.zeros((0, TABLE_WORDS), np.int64)
-        self._tree = Tree(state, records(Node, (game.cells + 2,)), Planes.empty(game), table)
+        self._tree = ProofTree(
+            state, records(ProofNode, (game.cells + 2,)), Planes.empty(game), table
+        )
 
     def decide(
         self,
@@ -323,11 +340,14 @@ def prove(
     check_provable(game)
     check_range("nodes", nodes, 1, problem="visits no position")
     check_range("memory", memory, 0, problem="is no size of a table", hint=" bytes, 0 for no table")
-    started = time.perf_counter()
+    start = time.perf_counter()
     verdict, num_nodes, move = ProofSearch(game, memory).decide(([], []), 0, nodes, progress)
-    winner = {YES: 0, NO: DRAW, UNKNOWN: None}[verdict]
     return Proof(
-        game, winner, num_nodes, time.perf_counter() - started, move if verdict == YES else None
+        game=game,
+        winner={YES: 0, NO: DRAW, UNKNOWN: None}[verdict],
+        nodes=num_nodes,
+        seconds=time.perf_counter() - start,
+        move=move if verdict == YES else None,
     )
 
 
@@ -399,14 +419,15 @@ class Prover:
         """
         check_opening(self.game, position, "a position to be proved")
         searches = [ProofSearch(self.game, self.memory) for _ in range(2)]
-        moves, remaining = np.flatnonzero(legal(self.game, position.cells)).tolist(), self.nodes
+        moves = np.flatnonzero(legal(self.game, position.cells)).tolist()
+        num_left = self.nodes
         out = np.full(self.game.cells, TAKEN, np.int8)
         out[moves] = UNDECIDED
         for number, cell in enumerate(moves):
-            share = remaining // (len(moves) - number) if shares else remaining
+            share = num_left // (len(moves) - number) if shares else num_left
             if share > 0:
-                out[cell], used = self._prove_move(position, cell, share, searches, progress)
-                remaining -= used
+                out[cell], num_nodes = self._prove_move(position, cell, share, searches, progress)
+                num_left -= num_nodes
             if out[cell] == UNDECIDED and not shares:
                 break
         return out
@@ -423,22 +444,21 @@ class Prover:
 
         Of the two searches, the mover is the attacker in one, and the other player in the other.
         """
-        mover, cells = position.mover, position.cells.copy()
+        mover = position.mover
+        cells = position.cells.copy()
         outcome = place(cells, mover, cell, int(np.count_nonzero(cells)), self.game.parameters)
         if outcome != NOT_OVER:
             return TIED if outcome == DRAW else WIN, 0
-        stones, total = (
-            [np.flatnonzero(cells == player + 1).tolist() for player in (mover, 1 - mover)],
-            0,
-        )
+        stones = [np.flatnonzero(cells == player + 1).tolist() for player in (mover, 1 - mover)]
+        total = 0
         # The other player is to move now, so in the mover's own question the attacker is not on
         # move
         for attacker, result in ((0, WIN), (1, LOSS)):
             pair = stones[attacker], stones[1 - attacker]
-            verdict, visited, _ = searches[attacker].decide(
+            verdict, num_nodes, _ = searches[attacker].decide(
                 pair, 1 - attacker, nodes - total, progress
             )
-            total += visited
+            total += num_nodes
             if verdict == UNKNOWN or total >= nodes:
                 return UNDECIDED, total
             if verdict == YES:

@@ -27,7 +27,7 @@ needed.
 """
 
 
-class Board:
+class ProofBoard:
     """The lines of a game, and scratch memory for one position, as a record."""
 
     win_length: int
@@ -41,23 +41,19 @@ class Board:
     """total weight of all open lines"""
     partners: Annotated[Int64Array, np.int64, (2, MAX_CELLS)]
     """cells that together with this cell complete a line"""
-    rests: Annotated[Int64Array, np.int64, (MAX_LINES,)]
+    free_cells: Annotated[Int64Array, np.int64, (MAX_LINES,)]
     """in `holds`, the free cells of the lines that no pair stops"""
     common: Annotated[Int64Array, np.int64, (MAX_CELLS, MAX_CELLS)]
     """in `holds`, total weight of these lines through two cells, or through one, in the diagonal"""
 
 
-def make_board(game: Game, kind: type[Board] = Board) -> Any:
+def make_board(game: Game, kind: type[ProofBoard] = ProofBoard) -> Any:
     """Return the board of a game, as a record with the fields of ``kind``."""
-    board, lines = (
-        records(kind, (1,))[0],
-        np.bitwise_or.reduce(np.int64(1) << game.line_cells, axis=1),
-    )
-    board["win_length"], board["num_cells"], board["num_lines"] = (
-        game.win_length,
-        game.cells,
-        len(lines),
-    )
+    board: Any = records(kind, (1,))[0]
+    lines = np.bitwise_or.reduce(np.int64(1) << game.line_cells, axis=1)
+    board["win_length"] = game.win_length
+    board["num_cells"] = game.cells
+    board["num_lines"] = len(lines)
     board["lines"][: len(lines)] = lines
     return board
 
@@ -75,7 +71,7 @@ def has_several(cells: int) -> bool:
 
 
 @kernel(interpreted=False)
-def find_threats(own: int, other: int, board: Board) -> tuple[int, int]:
+def find_threats(own: int, other: int, board: ProofBoard) -> tuple[int, int]:
     """Scan all lines: return the player who completes one first, if threats alone decide, else the
     candidate moves.
 
@@ -102,50 +98,52 @@ def find_threats(own: int, other: int, board: Board) -> tuple[int, int]:
         return (NO, int64(0)) if has_several(wins_1) else (UNKNOWN, wins_1)
     moves = live
     for cell in range(board.num_cells):
-        first, second = partners[0, cell], partners[1, cell]
+        first = partners[0, cell]
+        second = partners[1, cell]
         if has_several(first):
             return YES, int64(1) << cell
         if has_several(second):
             # The other player could make two threats there: take that cell, block the threats, or
             # make a threat first
-            moves &= (
-                int64(1) << cell
-                | twos_0
-                | (int64(0) if has_several(second & (second - 1)) else second)
-            )
+            blocks = int64(0) if has_several(second & (second - 1)) else second
+            moves &= int64(1) << cell | twos_0 | blocks
     if moves == 0 and live != 0:
         return NO, int64(0)
     return UNKNOWN, moves
 
 
 @inlined
-def _read(stones: int, against: int, row: int, board: Board) -> tuple[int, int, int]:
+def _read(stones: int, against: int, row: int, board: ProofBoard) -> tuple[int, int, int]:
     """Read one player's open lines into a row of ``weight``, ``total`` and ``partners`` of the
     board.
 
     Returns:
         The empty cells of open lines; of lines that lack one stone; of lines that lack two.
     """
-    weight, partners = board.weight[row], board.partners[row]
+    weight = board.weight[row]
+    partners = board.partners[row]
     win_length = board.win_length
     weight[:] = 0
     partners[:] = 0
-    live, ones, twos = int64(0), int64(0), int64(0)
+    live = int64(0)
+    ones = int64(0)
+    twos = int64(0)
     total = 0
     for line in board.lines[: board.num_lines]:
         if line & against == 0:
-            empty = line & ~stones
+            empty_cells = line & ~stones
             own = count_bits(line & stones)
             total += 1 << own
-            live |= empty
+            live |= empty_cells
             if own == win_length - 1:
-                ones |= empty
+                ones |= empty_cells
             elif own == win_length - 2:
-                twos |= empty
-                low, rest = lowest_cell(empty), empty & (empty - 1)
-                partners[low] |= rest
-                partners[lowest_cell(rest)] |= int64(1) << low
-            cells = empty
+                twos |= empty_cells
+                partner = lowest_cell(empty_cells)
+                partner_bit = empty_cells & -empty_cells
+                partners[partner] |= empty_cells ^ partner_bit
+                partners[lowest_cell(empty_cells ^ partner_bit)] |= partner_bit
+            cells = empty_cells
             while cells != 0:
                 cell = lowest_cell(cells)
                 cells &= cells - 1
@@ -155,7 +153,7 @@ def _read(stones: int, against: int, row: int, board: Board) -> tuple[int, int, 
 
 
 @kernel(interpreted=False, allocates=True)  # np.max does
-def holds(first: int, second: int, mover: int, board: Board) -> bool:
+def holds(first: int, second: int, mover: int, board: ProofBoard) -> bool:
     """Return whether the weight of lines proves that the defender can stop all of the attacker's
     lines.
 
@@ -177,59 +175,72 @@ def holds(first: int, second: int, mover: int, board: Board) -> bool:
     Returns:
         True if the attacker provably cannot win; False is inconclusive.
     """
-    rests, common = board.rests, board.common
+    lines = board.free_cells
+    common = board.common
     win_weight = 1 << board.win_length
     common[: board.num_cells] = 0
-    count, total = 0, 0
+    count = 0
+    total = 0
     for line in board.lines[: board.num_lines]:
         if line & second == 0:
-            rests[count] = line & ~first
-            total += _weigh(rests[count], 1, board)
+            lines[count] = line & ~first
+            total += _weigh(lines[count], 1, board)
             count += 1
     while total + (np.max(np.diag(common)) if mover == 0 else 0) >= win_weight:
-        # The pair that reduces the weight most: lines through both vanish, lines through one of
-        # them double
-        largest_gain, pair = -1, int64(0)
-        for i in range(count):
-            rest = rests[i]
-            while rest != 0:
-                cell = lowest_cell(rest)
-                rest &= rest - 1
-                others = rest
-                while others != 0:
-                    other = lowest_cell(others)
-                    others &= others - 1
-                    gain = 3 * common[cell, other] - common[other, other] - common[cell, cell]
-                    if gain > largest_gain:
-                        largest_gain, pair = gain, int64(1) << cell | int64(1) << other
-        if largest_gain < 0 or total - win_weight > REACH * largest_gain:
+        gain, pair = _best_pair(count, board)
+        if gain < 0 or total - win_weight > REACH * gain:
             return False
         length = 0
         for i in range(count):
-            line = rests[i]
+            line = lines[i]
             if line & pair != 0:
                 total -= _weigh(line, -1, board)
                 if line & pair == pair:
                     continue
                 line &= ~pair
                 total += _weigh(line, 1, board)
-            rests[length] = line
+            lines[length] = line
             length += 1
         count = length
     return True
 
 
 @inlined
-def _weigh(line: int, sign: int, board: Board) -> int:
+def _best_pair(count: int, board: ProofBoard) -> tuple[int, int]:
+    """Return the pair of cells, as a set, that reduces the weight of ``count`` lines most, and by
+    how much, -1 for none: lines through both vanish, lines through one of them double.
+    """
+    common = board.common
+    best_gain = -1
+    best_pair = int64(0)
+    for i in range(count):
+        cells = board.free_cells[i]
+        while cells != 0:
+            cell = lowest_cell(cells)
+            cells &= cells - 1
+            partners = cells
+            while partners != 0:
+                other = lowest_cell(partners)
+                partners &= partners - 1
+                gain = 3 * common[cell, other] - common[other, other] - common[cell, cell]
+                if gain > best_gain:
+                    best_gain = gain
+                    best_pair = int64(1) << cell | int64(1) << other
+    return best_gain, best_pair
+
+
+@inlined
+def _weigh(line: int, sign: int, board: ProofBoard) -> int:
     """Add a line, given by its free cells, to the weights, or subtract it with a sign of -1; return
     its weight.
     """
     weight = 1 << (board.win_length - count_bits(line))
     while line != 0:
-        cell, others = lowest_cell(line), line
+        cell = lowest_cell(line)
+        partners = line
         line &= line - 1
-        while others != 0:
-            other = lowest_cell(others)
-            others &= others - 1
+        while partners != 0:
+            other = lowest_cell(partners)
+            partners &= partners - 1
             board.common[cell, other] += sign * weight
     return weight

@@ -42,19 +42,19 @@ def symmetry_tables(game: Game) -> tuple[Int64Array, Int64Array]:
 
     Of a board under a symmetry, cell j is its cell ``inverses[s, j]``.
     """
-    inverses = np.unique(
-        symmetries(game), axis=0
-    )  # a board of one row has fewer than 4; the identity sorts first
+    # a board of one row has fewer than 4; the identity sorts first
+    inverses = np.unique(symmetries(game), axis=0)
     return inverse(inverses), inverses
 
 
 @inlined
 def mark(cell: int, player: int, planes: Planes) -> None:
     """Put a stone on the board, or take it back."""
-    stones, half = planes.stones, planes.stones.shape[1] // 2
+    stones = planes.stones
+    num_words = planes.stones.shape[1] // 2
     for i in range(len(stones)):
-        to = planes.maps[i, PERMUTATION, cell]
-        stones[i, player * half + (to >> 6)] ^= int64(1) << (to & 63)
+        new_cell = planes.maps[i, PERMUTATION, cell]
+        stones[i, player * num_words + (new_cell >> 6)] ^= int64(1) << (new_cell & 63)
 
 
 @inlined
@@ -62,13 +62,14 @@ def write_key(key: Int64Array, planes: Planes) -> int:
     """Write the least board under symmetries into the first words of a key; return the symmetry
     that leads to it.
     """
-    stones, least = planes.stones, 0
+    stones = planes.stones
+    smallest_row = 0
     for i in range(1, len(stones)):
         word = 0
-        while word < stones.shape[1] - 1 and stones[i, word] == stones[least, word]:
+        while word < stones.shape[1] - 1 and stones[i, word] == stones[smallest_row, word]:
             word += 1
-        if stones[i, word] < stones[least, word]:
-            least = i
+        if stones[i, word] < stones[smallest_row, word]:
+            smallest_row = i
     for word in range(stones.shape[1]):
-        key[word] = stones[least, word]
-    return int64(least)
+        key[word] = stones[smallest_row, word]
+    return int64(smallest_row)

@@ -28,21 +28,24 @@ def _slot(keys: Int64Array, row: int, words: int, table: Int64Array) -> tuple[in
     """Return the row of a key and -1; or, where the table lacks it, the row of least worth in its
     bucket, and that.
     """
-    slot, least_worth, mixed = 0, FOREVER, int64(0)
+    slot = 0
+    min_worth = FOREVER
+    hash_value = int64(0)
     for word in range(words):
-        mixed = (mixed ^ keys[row, word]) * _FACTOR
-        mixed ^= mixed >> 32
-    start = BUCKET * (mixed & (len(table) // BUCKET - 1))
+        hash_value = (hash_value ^ keys[row, word]) * _FACTOR
+        hash_value ^= hash_value >> 32
+    start = BUCKET * (hash_value & (len(table) // BUCKET - 1))
     for entry in range(start, start + BUCKET):
-        same = True
+        is_equal = True
         for word in range(words):
-            same &= table[entry, word] == keys[row, word]
-        if same:
+            is_equal &= table[entry, word] == keys[row, word]
+        if is_equal:
             return entry, int64(-1)
         worth = table[entry, words] >> WORTH_SHIFT
-        if worth < least_worth:
-            slot, least_worth = entry, worth
-    return slot, least_worth
+        if worth < min_worth:
+            slot = entry
+            min_worth = worth
+    return slot, min_worth
 
 
 @inlined
@@ -83,10 +86,10 @@ def _refill(old: Int64Array, words: int, new: Int64Array) -> int:
     count = 0
     for entry in range(len(old)):
         if old[entry, words] != 0:
-            to, gained = store(old, entry, words, old[entry, words], new)
-            count += gained
+            slot, num_new = store(old, entry, words, old[entry, words], new)
+            count += num_new
             for word in range(words + 1, old.shape[1]):
-                new[to, word] = old[entry, word]
+                new[slot, word] = old[entry, word]
     return count
 
 
@@ -107,20 +110,22 @@ def grow(
     Returns:
         The table, the number of rows stored in it, and the number at which to grow it again.
     """
-    size, row_bytes = len(table), 8 * table.shape[1]
-    larger = max(4 * size, MIN_ROWS)
-    if 2 * num_stored >= size and (size + larger) * row_bytes <= memory:
-        new = empty_table(larger, table.shape[1])
-        num_stored = int(_refill(table, key_words, new))
-        table, size = new, larger
+    size = len(table)
+    row_bytes = 8 * table.shape[1]
+    new_size = max(4 * size, MIN_ROWS)
+    if 2 * num_stored >= size and (size + new_size) * row_bytes <= memory:
+        new_table = empty_table(new_size, table.shape[1])
+        num_stored = int(_refill(table, key_words, new_table))
+        table = new_table
+        size = new_size
     return table, num_stored, size // 2 if size and 5 * size * row_bytes <= memory else FOREVER
 
 
-def num_visits(nodes: int, least: int, table: Int64Array) -> int:
+def num_visits(nodes: int, min_nodes: int, table: Int64Array) -> int:
     """Return the number of positions that a search visits until its next stop, after ``nodes``
     positions.
 
     A stopped search begins again, and the table holds its results. The smaller the table, the more
     of them are lost.
     """
-    return max(least, nodes * least // max(len(table), least))
+    return max(min_nodes, nodes * min_nodes // max(len(table), min_nodes))

@@ -116,7 +116,8 @@ class ClockedPlayer(Player):
     """
 
     def __init__(self, game: Game, clock: str | None, now: Now = time.perf_counter) -> None:
-        self.game, self.now = game, now
+        self.game = game
+        self.now = now
         self.clock = Clock(math.inf) if clock is None else Clock.from_text(clock)
         self.remaining_s: dict[int, float] = {}
 
@@ -159,13 +160,13 @@ class ClockedPlayer(Player):
                 legal move is returned late instead, and the match counts the game as lost on time.
         """
         self.prepare(slots, rng)
-        start, out = self.now(), np.empty(len(slots), np.int64)
+        start = self.now()
+        out = np.empty(len(slots), np.int64)
         for row, slot in enumerate(slots.tolist()):
-            left_s = (
-                self.remaining_s.get(slot, self.clock.seconds)
-                if time_left is None
-                else float(time_left[row])
-            )
+            if time_left is None:
+                left_s = self.remaining_s.get(slot, self.clock.seconds)
+            else:
+                left_s = float(time_left[row])
             try:
                 out[row] = self.move(boards.position(row), slot, left_s, start)
             except Forfeit as problem:

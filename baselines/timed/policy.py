@@ -34,17 +34,19 @@ from ttt_envs.game.rules import legal
 
 DEFAULT_MOVE_S = 0.1
 """Default time for a move in seconds."""
-MAX_CLOCK_SHARE, MAX_CLOCK_SHARE_EXTENDED = 0.5, 0.6
-"""Maximum shares of the time on the clock that are planned for one move, and after which its search
-is interrupted.
-"""
+MAX_CLOCK_SHARE = 0.5
+"""Maximum share of the time on the clock that is planned for one move."""
+MAX_CLOCK_SHARE_EXTENDED = 0.6
+"""Maximum share of the time on the clock after which the search of a move is interrupted."""
 EXTENSION = 2.0
 """Factor on the planned time after which a search is interrupted."""
 SHARE_OF_INCREMENT = 0.8
 """Share of the increment that is planned for a move."""
 MAX_MARGIN_SHARE = 0.1
 """Maximum share of a fixed time per move that the margin may take."""
-WARM_DEPTH, WARM_SIMULATIONS, UNBOUNDED_DEPTH = 3, 100, 1 << 62
+WARM_DEPTH = 3
+WARM_SIMULATIONS = 100
+UNBOUNDED_DEPTH = 1 << 62
 MIN_PONDER_S = 0.05
 """Minimum time for a move, in seconds, for pondering with a game clock: stopping the thread may
 take as much time.
@@ -117,7 +119,11 @@ class Timed(ClockedPolicy):
             increment: seconds added to the clock after the move.
             lag_s: measured overrun of earlier moves in seconds; added to the margin.
         """
-        move_s = self.move or (DEFAULT_MOVE_S if math.isinf(left_s) else math.inf)
+        move_s = math.inf
+        if self.move:
+            move_s = self.move
+        elif math.isinf(left_s):
+            move_s = DEFAULT_MOVE_S
         by_move = move_s - min(self.margin, MAX_MARGIN_SHARE * move_s)
         usable = max(0.0, left_s - self.margin - lag_s)
         share = usable / expected_moves_left(self.game, stones) + SHARE_OF_INCREMENT * increment
@@ -136,7 +142,8 @@ class Timed(ClockedPolicy):
             before: the search of the same player's previous position in this game; None if there is
                 none.
         """
-        policy, depth = self.searcher, self.max_depth or UNBOUNDED_DEPTH
+        policy = self.searcher
+        depth = self.max_depth or UNBOUNDED_DEPTH
         if isinstance(policy, Expectiminimax):
             return IterativeDeepening(policy, position, key, now, depth)
         return MCTSTimedSearch(policy, position, key, now, depth, before)
@@ -209,14 +216,16 @@ class TimedPlayer(ClockedPlayer):
 
     def prepare(self, slots: Int64Array, rng: np.random.Generator) -> None:
         """Draw what the moves need."""
-        new = [slot for slot in slots.tolist() if slot not in self._keys]
-        self._keys.update(zip(new, draw_keys(rng, len(new)), strict=True))
+        new_slots = [slot for slot in slots.tolist() if slot not in self._keys]
+        self._keys.update(zip(new_slots, draw_keys(rng, len(new_slots)), strict=True))
         self._u = dict(zip(slots.tolist(), rng.random(len(slots)).tolist(), strict=True))
 
     def move(self, position: Position, slot: int, left_s: float, start: float) -> int:
         """Search, and ponder if this is the only game: see :class:`ClockedPlayer`."""
-        policy, stones = self.policy, int(np.count_nonzero(position.cells))
-        search, key = self._stop_pondering(), splitmix64(self._keys[slot], stones)
+        policy = self.policy
+        stones = int(np.count_nonzero(position.cells))
+        search = self._stop_pondering()
+        key = splitmix64(self._keys[slot], stones)
         if search is not None:
             self.guesses += 1
             cells, mover = search.position

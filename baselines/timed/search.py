@@ -65,8 +65,11 @@ class TimedSearch(ABC):
     def __init__(
         self, position: Position, key: np.uint64, now: Now, min_work: int, max_depth: int
     ) -> None:
-        self.position, self.key, self.now = position, key, now
-        self._min_work, self.max_depth = min_work, max_depth
+        self.position = position
+        self.key = key
+        self.now = now
+        self._min_work = min_work
+        self.max_depth = max_depth
         self.depth = self.work = 0
         self._seconds = self._last_s = self._step_s = 0.0
         """seconds for all steps, for the last one, and for the unfinished one"""
@@ -89,21 +92,25 @@ class TimedSearch(ABC):
     def _run(self, work: int) -> bool:
         """Do some work; return whether the step is finished."""
 
-    def search_until(self, until: float) -> bool:
-        """Continue until one more step is finished or the clock shows ``until``; return whether it
-        is finished.
+    def search_until(self, end: float) -> bool:
+        """Continue until one more step is finished or the clock shows ``end``; return whether it is
+        finished.
         """
-        now, is_finished = self.now(), False
+        now = self.now()
+        is_finished = False
         while not is_finished and self.depth < self.max_depth:
             rate = self.work / self._seconds if self._seconds > 0 else 0.0
-            is_finished = self._run(max(self._min_work, int(rate * min(STEP_S, (until - now) / 2))))
-            before, now = now, self.now()
+            work = int(rate * min(STEP_S, (end - now) / 2))
+            is_finished = self._run(max(self._min_work, work))
+            before = now
+            now = self.now()
             self._seconds += now - before
             self._step_s += now - before
-            if now >= until:
+            if now >= end:
                 break
         if is_finished:
-            self._last_s, self._step_s = self._step_s, 0.0
+            self._last_s = self._step_s
+            self._step_s = 0.0
         return is_finished
 
     def run(self, start: float, soft_s: float, hard_s: float) -> None:
@@ -116,7 +123,8 @@ class TimedSearch(ABC):
         if self.depth == 0:
             self.search_until(math.inf)
         while self.can_change(soft_s - (self.now() - start)):
-            if self.now() - start + max(0.0, self.growth * self._last_s - self._step_s) > soft_s:
+            step_s = max(0.0, self.growth * self._last_s - self._step_s)
+            if self.now() - start + step_s > soft_s:
                 return
             if not self.search_until(start + hard_s):
                 return
@@ -139,7 +147,8 @@ class IterativeDeepening(TimedSearch):
         empty = int(np.count_nonzero(position.cells == 0))
         super().__init__(position, key, now, MIN_NODES, min(max_depth, empty))
         self._policy = policy
-        root, keys = Boards.from_positions([position]), np.full(1, key, np.uint64)
+        root = Boards.from_positions([position])
+        keys = np.full(1, key, np.uint64)
         self.search = policy.search(root, keys, every_move=False, max_mib=TABLE_MIB)
         if policy.leaf is not None:
             self.growth = empty
@@ -149,7 +158,8 @@ class IterativeDeepening(TimedSearch):
 
     def _run(self, work: int) -> bool:
         is_finished = self.search.run(self.depth + 1, work)
-        self.work, self._next_values = int(self.search.nodes[0]), self.search.move_values[0].copy()
+        self.work = int(self.search.nodes[0])
+        self._next_values = self.search.move_values[0].copy()
         if is_finished:
             self._values = self._next_values
             self.depth += 1
@@ -168,16 +178,15 @@ class IterativeDeepening(TimedSearch):
             return False
         if self._policy.game.skip_chance > 0 or self._policy.leaf is not None:
             return True
-        return (
-            abs(value) < 1 - VALUE_TOLERANCE and int(np.sum(self._values > VALUE_TOLERANCE - 1)) > 1
-        )
+        num_not_lost = int(np.sum(self._values > VALUE_TOLERANCE - 1))
+        return abs(value) < 1 - VALUE_TOLERANCE and num_not_lost > 1
 
     def best(self) -> Float64Array:
         """Return the best moves of the last depth, or of an unfinished one, see the class."""
-        counts = np.isfinite(self._next_values[np.nanargmax(self._values)])
-        return np.asarray(
-            best_shares((self._next_values if counts else self._values)[None], self._policy.tie)[0]
-        )
+        values = self._values
+        if np.isfinite(self._next_values[np.nanargmax(values)]):
+            values = self._next_values
+        return np.asarray(best_shares(values[None], self._policy.tie)[0])
 
     def reply(self, cell: int, next_position: Position, going: Callable[[], bool]) -> int | None:
         """Return the best reply, searched one ply less deeply."""
@@ -203,15 +212,14 @@ class MCTSTimedSearch(TimedSearch):
     ) -> None:
         self._policy = policy
         trees = [before.search.tree] if policy.reuse and isinstance(before, MCTSTimedSearch) else ()
-        boards, keys = Boards.from_positions([position]), np.array([key], np.uint64)
+        boards = Boards.from_positions([position])
+        keys = np.array([key], np.uint64)
         self.search: MCTSSearch = policy.search(boards, keys, trees)
         tree = self.search.tree
-        room = TREE_BYTES // Tree.num_bytes(1, tree.turns_per_move, tree.priors.shape[2]) - int(
-            tree.counts[0]
-        )
-        super().__init__(
-            position, key, now, MIN_SIMULATIONS, min(max_depth, max(MIN_SIMULATIONS, room))
-        )
+        edge_bytes = Tree.num_bytes(1, tree.turns_per_move, tree.priors.shape[2])
+        room = TREE_BYTES // edge_bytes - int(tree.counts[0])
+        max_depth = min(max_depth, max(MIN_SIMULATIONS, room))
+        super().__init__(position, key, now, MIN_SIMULATIONS, max_depth)
 
     # the calls of mcts
 
@@ -240,12 +248,13 @@ class MCTSTimedSearch(TimedSearch):
 
     def reply(self, cell: int, next_position: Position, going: Callable[[], bool]) -> int | None:
         """Return the most visited move after the given one, if it is the opponent's."""
-        line = self.search.variation(0)
-        return (
-            None
-            if len(line) < 2 or line[0][1] != cell or line[1][0] == self.position.mover
-            else line[1][1]
-        )
+        variation = self.search.variation(0)
+        if len(variation) < 2:
+            return None
+        (_, first_cell), (next_mover, next_cell) = variation[:2]
+        if first_cell != cell or next_mover == self.position.mover:
+            return None
+        return next_cell
 
 
 class Pondering:
@@ -288,21 +297,17 @@ class Pondering:
         self, game: Game, search: TimedSearch, cell: int, begin: Callable[[Position], TimedSearch]
     ) -> None:
         try:
-            cells, mover, end = (
-                search.position.cells.copy(),
-                search.position.mover,
-                time.monotonic() + MAX_PONDER_S,
-            )
+            cells = search.position.cells.copy()
+            mover = search.position.mover
+            end = time.monotonic() + MAX_PONDER_S
             stones = int(np.count_nonzero(cells))
             if place(cells, mover, cell, stones, game.parameters) != NOT_OVER:
                 return
-            reply = search.reply(
-                cell, Position(cells.copy(), 1 - mover), lambda: not self._stopped.is_set()
-            )
-            if (
-                reply is None
-                or place(cells, 1 - mover, reply, stones + 1, game.parameters) != NOT_OVER
-            ):
+            next_position = Position(cells.copy(), 1 - mover)
+            reply = search.reply(cell, next_position, lambda: not self._stopped.is_set())
+            if reply is None:
+                return
+            if place(cells, 1 - mover, reply, stones + 1, game.parameters) != NOT_OVER:
                 return
             self.expected = search = begin(Position(cells, mover))
             while (

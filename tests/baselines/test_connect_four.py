@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from baselines.connect_four import Board, Solver, is_solvable, mirror, winning_cells
+from baselines.connect_four import ColumnBoard, Solver, is_solvable, mirror, winning_cells
 from baselines.exact import Optimal, SearchedSolution, solve
 from ttt_envs import Boards, Game, Position
 from ttt_envs.game import rules
@@ -127,7 +127,7 @@ def test_interruptions_do_not_change_a_score(monkeypatch):
 )
 def test_lines_are_found_as_in_plain_reading(game, data):
     """In any filling of the columns from below."""
-    board, height = Board.from_game(game), game.rows + 1
+    board, height = ColumnBoard.from_game(game), game.rows + 1
     heights = data.draw(st.tuples(*[st.integers(0, game.rows)] * game.columns))
 
     def bit(row, column):
