@@ -4,8 +4,8 @@ docs/baselines/table.md).
 A table holds an evaluation function: for every board, by its base-3 key, the expected result for
 player_0, from -1 to 1, if both players continue in some way: at random, which is the paper's
 function, optimally, or as estimated by a policy with values. Unreachable boards and movers hold 0.
-With skips the board does not determine the mover, and a table has two halves, one for each player
-to move.
+With skips the board does not determine the mover, and a table has two sides, one for each player to
+move.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ MAX_STEADY_WEIGHT = 1e4
 # --------------------------------------------------------------------------------------------------
 # Making tables
 
-_alive: WeakValueDictionary[tuple[Game, str, str], Float64Array] = WeakValueDictionary()
+_tables_in_use: WeakValueDictionary[tuple[Game, str, str], Float64Array] = WeakValueDictionary()
 """tables in use, by game, source and terminal"""
-_recent: deque[Float64Array] = deque(maxlen=8)
+_small_tables: deque[Float64Array] = deque(maxlen=8)
 """the last small tables, which stay in use: policies of a game are made again and again"""
 
 
@@ -73,7 +73,7 @@ def random_play_values(game: Game, terminal: Terminal = "equation") -> Float64Ar
 
     Returns:
         float64[3**cells] by the key of the board; with skips float64[2, 3**cells], with the mover
-        as first index. Read-only. Finished boards hold the result in both halves, unreachable
+        as first index. Read-only. Finished boards hold the result on both sides, unreachable
         positions 0.
 
     Raises:
@@ -97,19 +97,19 @@ def learned_values(game: Game, policy: str | Policy) -> Float64Array:
         ValueError: the board is larger, or the policy has no values.
     """
     check_size(game, moves=True)
-    source = make_values("source", policy, game)
-    kinds, halves = reachable_boards(game), 2 if game.skip_chance > 0 else 1
-    out = np.zeros((halves, len(kinds), game.cells))
+    policy_values = make_values("source", policy, game)
+    statuses = reachable_boards(game)
+    num_sides = 2 if game.skip_chance > 0 else 1
+    out = np.zeros((num_sides, len(statuses), game.cells))
     for mover in (0, 1):
-        keys = np.flatnonzero(kinds & (1 << mover)).astype(np.uint64)
-        for start in range(0, len(keys), QUERY_SIZE):
-            some = keys[start : start + QUERY_SIZE]
-            boards = Boards(from_keys(some, game), np.full(len(some), mover, np.int8))
-            out[mover % halves, some] = (1 - 2 * mover) * np.nan_to_num(
-                source.action_values(boards)
-            )
+        board_keys = np.flatnonzero(statuses & (1 << mover)).astype(np.uint64)
+        for start in range(0, len(board_keys), QUERY_SIZE):
+            chunk = board_keys[start : start + QUERY_SIZE]
+            boards = Boards(from_keys(chunk, game), np.full(len(chunk), mover, np.int8))
+            values = np.nan_to_num(policy_values.action_values(boards))
+            out[mover % num_sides, chunk] = (1 - 2 * mover) * values
     out.flags.writeable = False
-    return out if halves == 2 else out[0]
+    return out if num_sides == 2 else out[0]
 
 
 def source_values(game: Game, source: str, terminal: Terminal = "equation") -> Float64Array:
@@ -123,13 +123,14 @@ def source_values(game: Game, source: str, terminal: Terminal = "equation") -> F
     if is_policy(source):
         return learned_values(game, source)
     key = game, source, terminal
-    table = _alive.get(key)
+    table = _tables_in_use.get(key)
     if table is None:
         content = {"format": FORMAT, "game": game.to_dict(), "source": source, "terminal": terminal}
         name = f"{source}-play-{game.slug}"
-        table = _alive[key] = load_or_compute(name, content, lambda: _fill(game, source, terminal))
+        table = load_or_compute(name, content, lambda: _fill(game, source, terminal))
+        _tables_in_use[key] = table
         if table.nbytes < MIN_CACHED_BYTES:
-            _recent.append(table)
+            _small_tables.append(table)
     return table
 
 
@@ -151,11 +152,11 @@ def check_source(game: Game, source: str, terminal: Terminal) -> None:
 
 def check_size(game: Game, *, moves: bool = False) -> None:
     """Raise ValueError for a board too large for a table, of positions or of moves."""
-    largest = MAX_CELLS_OF_MOVES if moves else MAX_SOLVER_CELLS
-    if game.cells > largest:
-        size = f"{game.rows} x {game.columns}"
+    limit = MAX_CELLS_OF_MOVES if moves else MAX_SOLVER_CELLS
+    if game.cells > limit:
+        kind = "table of moves" if moves else "table"
         raise Refusal(
-            f"{size} is too large for a table{' of moves' * moves}: choose up to {largest} cells"
+            f"{game.rows} x {game.columns} is too large for a {kind}: choose up to {limit} cells"
         )
 
 
@@ -163,19 +164,22 @@ def _fill(game: Game, source: str, terminal: Terminal) -> Float64Array:
     """Return the table: values of positions, layer by layer from the full board on, for all
     symmetric boards.
     """
-    numbering, kinds = Numbering(game), reachable_boards(game)
+    numbering = Numbering(game)
+    statuses = reachable_boards(game)
     out = np.zeros((2 if game.skip_chance > 0 else 1, 3**game.cells))
     if terminal == "equation":
-        out[:, kinds == WON], out[:, kinds == WON << 1] = 1.0, -1.0
-    average, above = source == "random", None
+        out[:, statuses == WON] = 1.0
+        out[:, statuses == WON << 1] = -1.0
+    average = source == "random"
+    next_values = None
     for stones in range(game.cells, -1, -1):
         values = np.empty(numbering.size(stones))
-        if above is not None:
-            numbering.compute(stones, above, values, average=average, of_positions=True)
-            _write_positions(game, *numbering.positions(stones), values, kinds, out)
-        numbering.compute(stones, above, values, average=average)
+        if next_values is not None:
+            numbering.compute(stones, next_values, values, average=average, of_positions=True)
+            _write_positions(game, *numbering.positions(stones), values, statuses, out)
+        numbering.compute(stones, next_values, values, average=average)
         values.flags.writeable = False
-        above = values
+        next_values = values
     return out if len(out) == 2 else out[0]
 
 
@@ -184,21 +188,23 @@ def _write_positions(
     other: Int64Array,
     own: Int64Array,
     values: Float64Array,
-    kinds: UInt8Array,
+    statuses: UInt8Array,
     out: Float64Array,
 ) -> None:
     """Write the values of positions, for the mover with the stones ``own``, for all symmetric and
     reachable ones.
     """
-    cells, powers = np.arange(game.cells), 3 ** np.arange(game.cells)
+    cells = np.arange(game.cells)
+    powers = 3**cells
+    own_stones = own[:, None] >> cells & 1
+    other_stones = other[:, None] >> cells & 1
     for symmetry in inverse(symmetries(game)):
-        own_keys, other_keys = (
-            (stones[:, None] >> cells & 1) @ powers[symmetry] for stones in (own, other)
-        )
+        own_keys = own_stones @ powers[symmetry]
+        other_keys = other_stones @ powers[symmetry]
         for mover in (0, 1):
             board_keys = (1 + mover) * own_keys + (2 - mover) * other_keys
-            reached = kinds[board_keys] >> mover & 1 == 1
-            out[mover % len(out), board_keys[reached]] = (1 - 2 * mover) * values[reached]
+            is_reached = statuses[board_keys] >> mover & 1 == 1
+            out[mover % len(out), board_keys[is_reached]] = (1 - 2 * mover) * values[is_reached]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -211,18 +217,18 @@ class Evaluation(ABC):
     Attributes:
         game: the game.
         of_moves: whether it has a value for every move of a board; else one for the board.
-        halves: 2 with skips, where the board does not determine the mover; else 1.
+        num_sides: 2 with skips, where the board does not determine the mover; else 1.
     """
 
     game: Game
     of_moves: bool
-    halves: int
+    num_sides: int
 
     @abstractmethod
     def read(
-        self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0
+        self, cells: Int8Array, actions: Int64Array | None = None, side: int = 0
     ) -> Float64Array:
-        """Return single entries of a half, float64[B], for player_0.
+        """Return single entries of a side, float64[B], for player_0.
 
         They are those of boards int8[B, cells], with actions int64[B] if ``of_moves``. For keys,
         get the boards from ``boards.from_keys(keys, game)``.
@@ -235,14 +241,15 @@ class Evaluation(ABC):
         With skips the value is (1 - p) f(the other moves) + p f(the same moves).
         """
         rows, moves = np.nonzero(boards.legal(self.game))
-        cells, mover = boards.cells.take(rows, axis=0), boards.mover.take(rows)
+        cells = boards.cells.take(rows, axis=0)
+        mover = boards.mover.take(rows)
         if not self.of_moves:
             cells[np.arange(len(rows)), moves] = mover + 1
-        entries = np.stack([self.read(cells, moves, half) for half in range(self.halves)])
-        own, other = (
-            np.where(player == 0, entries[0], entries[-1]) for player in (mover, 1 - mover)
-        )
-        after_moves = own if self.of_moves else values_over_skip(own, other, self.game.skip_chance)
+        entries = [self.read(cells, moves, side) for side in range(self.num_sides)]
+        after_moves = np.where(mover == 0, entries[0], entries[-1])
+        if not self.of_moves:
+            switch_values = np.where(mover == 1, entries[0], entries[-1])
+            after_moves = values_over_skip(after_moves, switch_values, self.game.skip_chance)
         out = np.full(boards.cells.shape, np.nan)
         out[rows, moves] = (1.0 - 2.0 * mover) * after_moves
         return out
@@ -253,10 +260,9 @@ class Evaluation(ABC):
         """
         if self.of_moves:
             return np.asarray(np.nanmax(self.action_values(boards), axis=1))
-        of_halves = [self.read(boards.cells, half=half) for half in range(self.halves)]
-        return np.asarray(
-            (1.0 - 2.0 * boards.mover) * np.where(boards.mover == 1, of_halves[-1], of_halves[0])
-        )
+        entries = [self.read(boards.cells, side=side) for side in range(self.num_sides)]
+        of_mover = np.where(boards.mover == 1, entries[-1], entries[0])
+        return np.asarray((1.0 - 2.0 * boards.mover) * of_mover)
 
 
 class Table(Evaluation):
@@ -269,20 +275,20 @@ class Table(Evaluation):
 
     def __init__(self, game: Game, values: Float64Array) -> None:
         self.game = game
-        self.of_moves, self.halves = table_shape(game, values)
-        self.entries = values.reshape(self.halves, 3**game.cells, -1)
-        """float64[halves, 3**cells, 1 or cells], read-only"""
+        self.of_moves, self.num_sides = table_shape(game, values)
+        self.entries = values.reshape(self.num_sides, 3**game.cells, -1)
+        """float64[num_sides, 3**cells, 1 or cells], read-only"""
         self.entries.flags.writeable = False
 
     def read(
-        self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0
+        self, cells: Int8Array, actions: Int64Array | None = None, side: int = 0
     ) -> Float64Array:
-        """Return single entries of a half, float64[B]."""
-        return np.asarray(self.entries[half, keys(cells), actions if self.of_moves else 0])
+        """Return single entries of a side, float64[B]."""
+        return np.asarray(self.entries[side, keys(cells), actions if self.of_moves else 0])
 
 
 def table_shape(game: Game, values: Float64Array) -> tuple[bool, int]:
-    """Return whether a table is one of moves, and its number of halves.
+    """Return whether a table is one of moves, and its number of sides.
 
     Raises:
         ValueError: the array is not a table of this game.
@@ -293,9 +299,8 @@ def table_shape(game: Game, values: Float64Array) -> tuple[bool, int]:
             return of_moves, 1 if values.shape == shape else 2
     raise Refusal(
         f"an array of shape {list(values.shape)} is no table of {game}: it must be [{size}], or "
-        f"[{size}, {game.cells}] "
-        "with a value for every move, and have a first axis of 2, the movers, where there are "
-        "skips"
+        f"[{size}, {game.cells}] with a value for every move, and have a first axis of 2, the "
+        "movers, where there are skips"
     )
 
 
@@ -344,8 +349,8 @@ def check_weight(w: float) -> None:
     )
 
 
-class NamedSoftmax(Named, Softmax):
-    """Base of named softmax policies: dataclasses of (game, ..., w, terminal, source) that make
+class EvaluationPolicy(Named, Softmax):
+    """Base of softmax policies by a spec: dataclasses of (game, ..., w, terminal, source) that make
     their evaluation.
 
     Copies have no evaluation, so that each process loads its own.
@@ -364,11 +369,12 @@ class NamedSoftmax(Named, Softmax):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the settings."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]  # subclasses are dataclasses
+        return {field.name: getattr(self, field.name) for field in fields}
 
 
 @dataclass(frozen=True)
-class TablePolicy(NamedSoftmax):
+class TablePolicy(EvaluationPolicy):
     """Softmax of a table: of random play (the paper's), of perfect play, or of a run's learned
     values.
 
@@ -391,20 +397,22 @@ class TablePolicy(NamedSoftmax):
         """Whether the policy is equivariant: the values are, and the weight is too small to reveal
         rounding.
         """
-        return self.w <= MAX_STEADY_WEIGHT and (
-            not is_policy(self.source) or self._source_policy.symmetric
-        )
+        return self._is_steady and (self._source is None or self._source.symmetric)
 
     @property
     def colour_blind(self) -> bool:  # type: ignore[override]  # computed
         """Whether the policy is colour-blind, by the same conditions."""
-        return self.w <= MAX_STEADY_WEIGHT and (
-            not is_policy(self.source) or self._source_policy.colour_blind
-        )
+        return self._is_steady and (self._source is None or self._source.colour_blind)
+
+    @property
+    def _is_steady(self) -> bool:
+        """Whether rounding of values changes no probability visibly."""
+        return self.w <= MAX_STEADY_WEIGHT
 
     @cached_property
-    def _source_policy(self) -> Policy:
-        return make_policy(self.source, self.game)
+    def _source(self) -> Policy | None:
+        """The policy that is the source; None for a table of all boards."""
+        return make_policy(self.source, self.game) if is_policy(self.source) else None
 
     @cached_property
     def evaluation(self) -> Evaluation:  # type: ignore[override]  # made when it is first used

@@ -16,7 +16,7 @@ one axis per group. Its entries are approximated by
 
 All methods begin by projecting the tensor onto the singular vectors of some axes, the leading ones
 first, which is lossless if all are kept. So one decomposition serves all ranks. Entries are
-computed from the factors, without reconstructing the table. With skips, each mover's half is
+computed from the factors, without reconstructing the table. With skips, each mover's side is
 decomposed separately, at the same rank.
 """
 

@@ -15,7 +15,12 @@ from baselines.compression import singular_vectors
 from baselines.compression.factors import Factors, Train, Tucker
 from baselines.compression.grouping import Grouping, Method, make_grouping, tensor_grouping
 from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_rank, largest_rank
-from baselines.compression.singular_vectors import iterate_hooi, leading_vectors, project
+from baselines.compression.singular_vectors import (
+    Projection,
+    iterate_hooi,
+    leading_vectors,
+    project,
+)
 from baselines.tables import (
     Evaluation,
     Table,
@@ -45,7 +50,7 @@ class Compressed(Evaluation):
 
     Attributes:
         method: the method; grouping: the groups of cells; rank: the rank of the approximation.
-        factors: of each half.
+        factors: of each side.
         relative_error: Frobenius norm of the difference to the table, relative to the table (Eq.
             16); 0 for all zeros.
     """
@@ -58,39 +63,45 @@ class Compressed(Evaluation):
         factors: Sequence[Factors],
         relative_error: float,
     ) -> None:
-        self.method, self.grouping, self.rank = method, grouping, rank
-        self.factors, self.relative_error = list(factors), relative_error
-        self.game, self.of_moves, self.halves = grouping.game, grouping.of_moves, len(factors)
+        self.method = method
+        self.grouping = grouping
+        self.rank = rank
+        self.factors = list(factors)
+        self.relative_error = relative_error
+        self.game = grouping.game
+        self.of_moves = grouping.of_moves
+        self.num_sides = len(factors)
         self._tensor_grouping = tensor_grouping(method, grouping)
 
     @property
     def stored_numbers(self) -> int:
-        """Number of values in all factors of all halves."""
+        """Number of values in all factors of all sides."""
         return sum(array.size for factors in self.factors for array in factors.arrays)
 
     @property
     def compression_ratio(self) -> float:
         """Ratio to the number of values in the table (Eq. 13); it may be above 1."""
-        return self.stored_numbers / (self.halves * math.prod(self.grouping.sizes))
+        return self.stored_numbers / (self.num_sides * math.prod(self.grouping.sizes))
 
     def table(self) -> Float64Array:
         """Return the approximated table, in the shape of the table."""
-        halves = np.stack(
+        sides = np.stack(
             [self._tensor_grouping.entries(factors.tensor()) for factors in self.factors]
         )
-        shape = (3**self.game.cells, self.game.cells) if self.of_moves else (3**self.game.cells,)
-        return halves.reshape((2, *shape) if self.halves == 2 else shape)
+        shape = [3**self.game.cells]
+        if self.of_moves:
+            shape.append(self.game.cells)
+        return sides.reshape([2, *shape] if self.num_sides == 2 else shape)
 
     def read(
-        self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0
+        self, cells: Int8Array, actions: Int64Array | None = None, side: int = 0
     ) -> Float64Array:
-        """Return single entries of a half, float64[B]."""
+        """Return single entries of a side, float64[B]."""
         places = self._tensor_grouping.places
-        moves = 0 if actions is None or not self.of_moves else actions[:, None] * places[-1]
-        index, factors = (
-            cells.astype(np.int64) @ places[: self.game.cells] + moves,
-            self.factors[half],
-        )
+        index = cells.astype(np.int64) @ places[: self.game.cells]
+        if self.of_moves and actions is not None:
+            index += actions[:, None] * places[-1]
+        factors = self.factors[side]
         chunk = max(1, MAX_WORK // factors.work)
         parts = [
             factors.entries(index[start : start + chunk]) for start in range(0, len(index), chunk)
@@ -124,12 +135,16 @@ class Decomposition:
     def __init__(
         self, method: Method, grouping: Grouping, max_vectors: int, parts: Float64Array
     ) -> None:
-        self.method, self.grouping = method, grouping
+        self.method = method
+        self.grouping = grouping
         self.largest = largest_rank(method, grouping, max_vectors)
         *_, shapes = _shapes(method, grouping, max_vectors)
         borders = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
-        self._parts = [list(map(np.reshape, np.split(half, borders), shapes)) for half in parts]
-        """for each half the results of :func:`project`"""
+        self._projections = [
+            Projection.from_arrays(map(np.reshape, np.split(numbers, borders), shapes))
+            for numbers in parts
+        ]
+        """of each side"""
 
     def at(self, rank: int) -> Compressed:
         """Return the table at a rank, one number for all axes; a smaller axis is kept whole.
@@ -141,35 +156,49 @@ class Decomposition:
             ValueError: the rank is not in 0 to ``largest``.
         """
         check_rank(self.method, self.grouping, rank, self.largest)
-        factors, missed = zip(
-            *(_truncate(self.method, part, rank) for part in self._parts), strict=True
-        )
-        total = sum(float(part[-1][0]) for part in self._parts)
-        error = math.sqrt(sum(missed) / total) if total > 0 else 0.0
-        return Compressed(self.method, self.grouping, rank, factors, error)
+        factors = []
+        error = 0.0
+        total = 0.0
+        for projection in self._projections:
+            side_factors, side_error = _truncate(self.method, projection, rank)
+            factors.append(side_factors)
+            error += side_error
+            total += float(projection.errors[0])
+        relative_error = math.sqrt(error / total) if total > 0 else 0.0
+        return Compressed(self.method, self.grouping, rank, factors, relative_error)
 
 
-def _truncate(method: Method, part: list[Float64Array], rank: int) -> tuple[Factors, float]:
-    """Return the factors of a half at a rank, and their squared error."""
-    *bases, core, missed = part
-    leading = [basis[:, :rank] for basis in bases]
-    lost = float(missed[min(rank, len(missed) - 1)])
-    if method in ("svd", "tt"):  # SVDs from the left, of which the first is given
-        cores, rest = [leading[0][None]], core[:rank]
-        for size in core.shape[1:-1]:
-            matrix = rest.reshape(rest.shape[0] * size, math.prod(rest.shape[1:]) // size)
-            vectors, more = leading_vectors(matrix, rank)
-            cores.append(vectors.reshape(rest.shape[0], size, vectors.shape[1]))
-            lost += more
-            rest = vectors.T @ matrix
-        return Train([*cores, rest[:, :, None]]), lost
+def _truncate(method: Method, projection: Projection, rank: int) -> tuple[Factors, float]:
+    """Return the factors of a side at a rank, and their squared error."""
+    core = projection.core
+    bases = [basis[:, :rank] for basis in projection.bases]
+    error = float(projection.errors[min(rank, len(projection.errors) - 1)])
+    if method in ("svd", "tt"):
+        return _make_train(bases[0], core[:rank], rank, error)
     if method == "hosvd2":
-        return Train([leading[0][None], core[:rank, :, :rank], leading[1].T[:, :, None]]), lost
+        return Train([bases[0][None], core[:rank, :, :rank], bases[1].T[:, :, None]]), error
     if method == "hooi" and 0 < rank < max(core.shape):
-        matrices, core, lost = iterate_hooi(core, rank)
-        leading = [basis @ matrix for basis, matrix in zip(bases, matrices, strict=True)]
-        lost += float(missed[-1])
-    return Tucker(core[(slice(rank),) * core.ndim], leading), lost
+        matrices, core, error = iterate_hooi(core, rank)
+        bases = [basis @ matrix for basis, matrix in zip(projection.bases, matrices, strict=True)]
+        error += float(projection.errors[-1])
+    return Tucker(core[(slice(rank),) * core.ndim], bases), error
+
+
+def _make_train(
+    basis: Float64Array, core: Float64Array, rank: int, error: float
+) -> tuple[Train, float]:
+    """Return a tensor train by SVDs from the left, and its squared error.
+
+    The first SVD has the singular vectors ``basis``, the remainder ``core`` and this ``error``.
+    """
+    cores = [basis[None]]
+    for size in core.shape[1:-1]:
+        matrix = core.reshape(core.shape[0] * size, math.prod(core.shape[1:]) // size)
+        vectors, more_error = leading_vectors(matrix, rank)
+        cores.append(vectors.reshape(core.shape[0], size, vectors.shape[1]))
+        error += more_error
+        core = vectors.T @ matrix
+    return Train([*cores, core[:, :, None]]), error
 
 
 def _shapes(
@@ -196,19 +225,17 @@ def _shapes(
 def _project(
     method: Method, grouping: Grouping, max_vectors: int, values: Float64Array
 ) -> Float64Array:
-    """Return the results of :func:`project` for the halves of a table, float64[halves, numbers]."""
-    of_moves, halves = table_shape(grouping.game, values)
+    """Return the results of :func:`project` for the sides of a table, float64[sides, numbers]."""
+    of_moves, num_sides = table_shape(grouping.game, values)
     if of_moves != grouping.of_moves:
         what = "a value for every move" if of_moves else "one value for every board"
         raise Refusal(f"the table has {what}, and the grouping {grouping} is for the other kind")
     grouping, axes, shapes = _shapes(method, grouping, max_vectors)
-    out = np.empty((halves, sum(map(math.prod, shapes))))
-    for half, entries in zip(out, values.reshape(halves, -1), strict=True):
-        counts = [shape[1] for shape in shapes[: len(axes)]]
-        np.concatenate(
-            [array.reshape(-1) for array in project(grouping.tensor(entries), axes, counts)],
-            out=half,
-        )
+    counts = [columns for _, columns in shapes[: len(axes)]]
+    out = np.empty((num_sides, sum(map(math.prod, shapes))))
+    for row, entries in zip(out, values.reshape(num_sides, -1), strict=True):
+        arrays = project(grouping.tensor(entries), axes, counts).arrays
+        np.concatenate([array.reshape(-1) for array in arrays], out=row)
     return out
 
 
@@ -234,12 +261,10 @@ def decompose(
     check_range(
         "max_vectors", max_vectors, 1, MAX_TRUNCATED_RANK, "singular vectors cannot be computed"
     )
-    make_grouping(
-        grouping.game, method, str(grouping), of_moves=grouping.of_moves
-    )  # checks the number of groups
-    return Decomposition(
-        method, grouping, max_vectors, _project(method, grouping, max_vectors, values)
-    )
+    # checks the number of groups
+    make_grouping(grouping.game, method, str(grouping), of_moves=grouping.of_moves)
+    parts = _project(method, grouping, max_vectors, values)
+    return Decomposition(method, grouping, max_vectors, parts)
 
 
 def decomposition(
@@ -270,9 +295,8 @@ def decomposition(
     check_source(game, source, terminal)
     grouping = make_grouping(game, method, split, of_moves=is_policy(source))
     if is_policy(source):  # not cached, because its files may change
-        return decompose(
-            method, source_values(game, source, terminal), grouping, max_vectors=max_vectors
-        )
+        values = source_values(game, source, terminal)
+        return decompose(method, values, grouping, max_vectors=max_vectors)
     tensor_groups, axes, _ = _shapes(method, grouping, max_vectors)
     content = {"format": FORMAT, "game": game.to_dict(), "source": source, "terminal": terminal}
     content |= {"groups": str(tensor_groups), "axes": axes, "most": max_vectors}
@@ -302,12 +326,12 @@ def split_errors(
         ValueError: the table is of moves or of another game, the size of the group is invalid, or
             the matrix is too large for so many SVDs.
     """
-    of_moves, halves = table_shape(game, values)
+    of_moves, num_sides = table_shape(game, values)
     size = game.cells
     if of_moves or not 1 <= first < size or 3**size > singular_vectors.EXACT:
+        kind = "moves of " if of_moves else ""
         raise Refusal(
-            f"all splits into {first} and {size - first} cells cannot be tried on "
-            f"{'moves of ' * of_moves}{game}: "
+            f"all splits into {first} and {size - first} cells cannot be tried on {kind}{game}: "
             f"take a table of positions of up to 12 cells, and 1 to {size - 1} cells in the first "
             "group"
         )
@@ -316,11 +340,14 @@ def split_errors(
         for group in itertools.combinations(range(size), first)
         if 2 * first != size or 0 in group
     ]
-    groupings, squares = [], []
+    groupings = []
+    squares = []
     for group in groups:
-        grouping = Grouping(game, (group, tuple(cell for cell in range(size) if cell not in group)))
-        matrices = np.stack([grouping.tensor(half) for half in values.reshape(halves, -1)])
+        others = tuple(cell for cell in range(size) if cell not in group)
+        grouping = Grouping(game, (group, others))
+        matrices = np.stack([grouping.tensor(side) for side in values.reshape(num_sides, -1)])
         squares.append(np.square(np.linalg.svd(matrices, compute_uv=False)).sum(axis=0))
         groupings.append(grouping)
-    missed = np.pad(np.cumsum(np.array(squares)[:, ::-1], axis=1)[:, ::-1], ((0, 0), (0, 1)))
-    return groupings, np.sqrt(missed / np.maximum(missed[:, :1], np.finfo(float).tiny))
+    sums_from_last = np.cumsum(np.array(squares)[:, ::-1], axis=1)[:, ::-1]
+    errors = np.pad(sums_from_last, ((0, 0), (0, 1)))
+    return groupings, np.sqrt(errors / np.maximum(errors[:, :1], np.finfo(float).tiny))

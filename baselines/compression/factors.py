@@ -1,4 +1,4 @@
-"""Factors of one half of a table: a tensor train, or a core with matrices."""
+"""Factors of one side of a table: a tensor train, or a core with matrices."""
 
 from __future__ import annotations
 

@@ -68,11 +68,14 @@ class Grouping:
         named = {"rows": board, "columns": board.T, "cells": board.reshape(-1, 1)}
         if split in named:
             groups = [tuple(map(int, group)) for group in named[split]]
-            return cls(game, (*groups, (size,)) if of_moves else tuple(groups), of_moves)
+            if of_moves:
+                groups.append((size,))
+            return cls(game, tuple(groups), of_moves)
         if split.isdecimal() and 1 <= int(split) < size + of_moves:
             axes = tuple(range(size + of_moves))
             return cls(game, (axes[: int(split)], axes[int(split) :]), of_moves)
-        letters, parts = LETTERS[:size] + MOVE * of_moves, split.split("/")
+        letters = LETTERS[:size] + (MOVE if of_moves else "")
+        parts = split.split("/")
         if len(parts) < 2 or not all(parts) or set(split) - {*letters, "/"}:
             raise Refusal(f"split={split!r} is no grouping: {describe_groupings(game, of_moves)}")
         return cls(game, tuple(tuple(map(letters.index, part)) for part in parts), of_moves)
@@ -94,7 +97,7 @@ class Grouping:
         return out
 
     def tensor(self, entries: Float64Array) -> Float64Array:
-        """Return a half of a table, by keys (and moves), as a tensor with one axis for each
+        """Return a side of a table, by keys (and moves), as a tensor with one axis for each
         group.
         """
         return np.ascontiguousarray(
@@ -106,16 +109,16 @@ class Grouping:
         :meth:`tensor`.
         """
         shape = [self._shape[axis] for axis in self._order]
-        return (
-            tensor.reshape(shape).transpose(np.argsort(self._order)).reshape(3**self.game.cells, -1)
-        )
+        by_cells = tensor.reshape(shape).transpose(np.argsort(self._order))
+        return by_cells.reshape(3**self.game.cells, -1)
 
     @property
     def _shape(self) -> tuple[int, ...]:
-        """Shape of a half with one axis per cell, the first, least significant cell last, then the
+        """Shape of a side with one axis per cell, the first, least significant cell last, then the
         move.
         """
-        return (3,) * self.game.cells + (self.game.cells,) * self.of_moves
+        cells = (3,) * self.game.cells
+        return (*cells, self.game.cells) if self.of_moves else cells
 
     @property
     def _order(self) -> list[int]:
@@ -123,29 +126,25 @@ class Grouping:
         least significant.
         """
         size = self.game.cells
-        return [
-            size - 1 - axis if axis < size else size
-            for group in self.groups
-            for axis in reversed(group)
-        ]
+        axes = [axis for group in self.groups for axis in reversed(group)]
+        return [size - 1 - axis if axis < size else size for axis in axes]
 
     def __str__(self) -> str:
-        letters = LETTERS[: self.game.cells] + MOVE
-        return "/".join(
-            "".join(letters[axis] if axis in range(len(letters)) else f"({axis})" for axis in group)
-            for group in self.groups
-        )
+        letters = dict(enumerate(LETTERS[: self.game.cells] + MOVE))
+        names = [[letters.get(axis, f"({axis})") for axis in group] for group in self.groups]
+        return "/".join(map("".join, names))
 
 
 def describe_groupings(game: Game, of_moves: bool) -> str:
     """Return the end of the error message for an invalid grouping."""
-    cells, half = LETTERS[: game.cells], max(1, game.cells // 2)
-    example = f"{cells[:half]}/{cells[half:]}{MOVE * of_moves}"
+    cells = LETTERS[: game.cells]
+    count = max(1, game.cells // 2)
+    example = f"{cells[:count]}/{cells[count:]}{MOVE if of_moves else ''}"
+    move = " and the move m" if of_moves else ""
     return (
-        f"write groups that name each of the cells {cells[0]} to "
-        f"{cells[-1]}{' and the move m' * of_moves} once, as in "
-        f"split={example}, or the number of cells in the first group, as in split={half}, or rows, "
-        "columns or cells"
+        f"write groups that name each of the cells {cells[0]} to {cells[-1]}{move} once, as in "
+        f"split={example}, or the number of cells in the first group, as in split={count}, or "
+        "rows, columns or cells"
     )
 
 
@@ -164,8 +163,7 @@ def make_grouping(
     """
     check_choice("method", method, get_args(Method))
     if split is None:
-        halves = str(game.cells if of_moves else max(1, game.cells // 2))
-        split = halves if method == "svd" else "rows" if game.rows > 1 else "cells"
+        split = _default_split(game, method, of_moves)
     if game.cells + of_moves < 2:
         raise Refusal(f"{method} needs two groups of cells, and a board of 1 x 1 has one cell")
     grouping = Grouping.parse(game, split, of_moves=of_moves)
@@ -176,6 +174,12 @@ def make_grouping(
             f"{describe_groupings(game, of_moves)}"
         )
     return grouping
+
+
+def _default_split(game: Game, method: Method, of_moves: bool) -> str:
+    if method == "svd":
+        return str(game.cells if of_moves else max(1, game.cells // 2))
+    return "rows" if game.rows > 1 else "cells"
 
 
 def tensor_grouping(method: Method, grouping: Grouping) -> Grouping:

@@ -15,12 +15,12 @@ from baselines.compression.ranks import (
     default_rank,
     largest_rank,
 )
-from baselines.tables import NamedSoftmax, Terminal, is_policy
+from baselines.tables import EvaluationPolicy, Terminal, is_policy
 from ttt_envs.game.game import Game
 
 
 @dataclass(frozen=True)
-class CompressedPolicy(NamedSoftmax):
+class CompressedPolicy(EvaluationPolicy):
     """Base of the named policies, which differ in their method only.
 
     Raises:

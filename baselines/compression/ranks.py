@@ -9,33 +9,35 @@ from baselines.compression import singular_vectors
 from baselines.compression.grouping import Grouping, Method, tensor_grouping
 from ttt_envs.core.checks import check_range
 
-TRUNCATED, MAX_TRUNCATED_RANK = 128, 1024
-"""Default and maximum number of singular vectors of a truncated decomposition."""
-KEPT_SHARE, MAX_DEFAULT_RANK = 0.3, 32
-"""Share of the numbers kept at the default rank, as by the paper's svd of rank 18; and maximum
-default rank.
-"""
+TRUNCATED = 128
+"""Default number of singular vectors of a truncated decomposition."""
+MAX_TRUNCATED_RANK = 1024
+"""Maximum number of singular vectors of a truncated decomposition."""
+KEPT_SHARE = 0.3
+"""Share of the numbers kept at the default rank, as by the paper's svd of rank 18."""
+MAX_DEFAULT_RANK = 32
+"""Maximum default rank."""
 
 
 def _unfoldings(method: Method, sizes: Sequence[int]) -> list[tuple[int, int]]:
     """Return rows and columns of the matrices whose ranks a method truncates."""
-    every = math.prod(sizes)
+    num_entries = math.prod(sizes)
     if method in ("svd", "tt"):
         return [(math.prod(sizes[:cut]), math.prod(sizes[cut:])) for cut in range(1, len(sizes))]
     cut_sizes = (sizes[0], sizes[-1]) if method == "hosvd2" else sizes
-    return [(size, every // size) for size in cut_sizes]
+    return [(size, num_entries // size) for size in cut_sizes]
 
 
 def largest_rank(method: Method, grouping: Grouping, max_rank: int = MAX_TRUNCATED_RANK) -> int:
     """Return the largest rank that truncates anything; ``max_rank`` for groups with more than 3**7
     contents.
     """
-    smaller = [min(unfolding) for unfolding in _unfoldings(method, grouping.sizes)]
-    return max(size if size <= singular_vectors.GRAM else max_rank for size in smaller)
+    sizes = [min(unfolding) for unfolding in _unfoldings(method, grouping.sizes)]
+    return max(size if size <= singular_vectors.GRAM else max_rank for size in sizes)
 
 
 def stored_numbers(method: Method, grouping: Grouping, rank: int) -> int:
-    """Return the number of values in all factors of one half.
+    """Return the number of values in all factors of one side.
 
     With groups of d contents: r (d_1 + d_2) for ``svd`` (Eq. 13), the sum of r d_k and the product
     of the r for ``hosvd`` and ``hooi`` (Eq. 15), r (d_first + r d_between + d_last) for ``hosvd2``

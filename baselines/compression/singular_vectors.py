@@ -7,8 +7,8 @@ approximations are equally good, gives the same approximation with every linear 
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,25 +43,25 @@ def leading_vectors(matrix: Float64Array, max_vectors: int) -> tuple[Float64Arra
         float64[rows, up to max_vectors], normalised to a fixed choice; and the squared norm of the
         remainder.
     """
-    smaller = min(matrix.shape)
-    if min(smaller, max_vectors) == 0:
+    size = min(matrix.shape)
+    if min(size, max_vectors) == 0:
         return np.zeros((len(matrix), 0)), float(np.vdot(matrix, matrix))
     if matrix.size <= EXACT:
         u, s, _ = np.linalg.svd(matrix, full_matrices=False)
-    elif smaller <= GRAM:
+    elif size <= GRAM:
         by_rows = matrix.shape[0] <= matrix.shape[1]
         squares, vectors = np.linalg.eigh(matrix @ matrix.T if by_rows else matrix.T @ matrix)
-        s, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
+        s = np.sqrt(np.maximum(squares[::-1], 0))
+        vectors = vectors[:, ::-1]
         u = vectors if by_rows else np.linalg.qr(matrix @ vectors)[0]
     else:
-        u, s = _lanczos(matrix, min(max_vectors + SPARE, smaller - 1))
+        u, s = _lanczos(matrix, min(max_vectors + SPARE, size - 1))
     u = _fix_rotation(u, s)[:, :max_vectors]
-    missed = (
-        np.square(s[max_vectors:]).sum()
-        if len(s) == smaller
-        else float(np.vdot(matrix, matrix)) - np.square(s[:max_vectors]).sum()
-    )
-    return np.ascontiguousarray(u), max(0.0, float(missed))
+    if len(s) == size:
+        error = np.square(s[max_vectors:]).sum()
+    else:
+        error = float(np.vdot(matrix, matrix)) - np.square(s[:max_vectors]).sum()
+    return np.ascontiguousarray(u), max(0.0, float(error))
 
 
 def _lanczos(matrix: Float64Array, count: int) -> tuple[Float64Array, Float64Array]:
@@ -87,12 +87,12 @@ def _fix_rotation(u: Float64Array, s: Float64Array) -> Float64Array:
     """
     borders = [0, *(np.flatnonzero(s[:-1] - s[1:] > TIE_TOLERANCE * s[0]) + 1).tolist(), len(s)]
     widths = np.diff(borders)
-    fixed = np.random.default_rng(0).standard_normal((int(widths.max()), len(u)))
-    u = u * np.where(fixed[0] @ u < 0, -1.0, 1.0)
-    for at in np.flatnonzero(widths > 1):
-        same = u[:, borders[at] : borders[at + 1]]
-        q, r = np.linalg.qr((fixed[: widths[at]] @ same).T)
-        u[:, borders[at] : borders[at + 1]] = same @ (q * np.where(np.diag(r) < 0, -1.0, 1.0))
+    directions = np.random.default_rng(0).standard_normal((int(widths.max()), len(u)))
+    u = u * np.where(directions[0] @ u < 0, -1.0, 1.0)
+    for index in np.flatnonzero(widths > 1):
+        columns = slice(borders[index], borders[index + 1])
+        q, r = np.linalg.qr((directions[: widths[index]] @ u[:, columns]).T)
+        u[:, columns] = u[:, columns] @ (q * np.where(np.diag(r) < 0, -1.0, 1.0))
     return u
 
 
@@ -106,7 +106,31 @@ def _multiply_axis(tensor: Float64Array, matrix: Float64Array, axis: int) -> Flo
     return np.moveaxis(np.tensordot(tensor, matrix, (axis, 0)), -1, axis)
 
 
-def project(tensor: Float64Array, axes: Sequence[int], counts: Sequence[int]) -> list[Float64Array]:
+class Projection(NamedTuple):
+    """A tensor, projected onto the singular vectors of its unfoldings along some axes."""
+
+    bases: list[Float64Array]
+    """float64[d, k] for each of the axes: its singular vectors"""
+    core: Float64Array
+    """the tensor multiplied by them"""
+    errors: Float64Array
+    """float64[n + 1], n the largest k: the squared error if only the leading 0, 1, ..., n of each
+    are kept
+    """
+
+    @property
+    def arrays(self) -> list[Float64Array]:
+        """All arrays in order."""
+        return [*self.bases, self.core, self.errors]
+
+    @classmethod
+    def from_arrays(cls, arrays: Iterable[Float64Array]) -> Projection:
+        """Return the projection with these :attr:`arrays`."""
+        *bases, core, errors = arrays
+        return cls(bases, core, errors)
+
+
+def project(tensor: Float64Array, axes: Sequence[int], counts: Sequence[int]) -> Projection:
     """Project a tensor onto the singular vectors of its unfoldings along some axes: the first step
     of all methods.
 
@@ -114,39 +138,40 @@ def project(tensor: Float64Array, axes: Sequence[int], counts: Sequence[int]) ->
         tensor: the tensor.
         axes: axes to unfold along.
         counts: maximum number of singular vectors of each.
-
-    Returns:
-        The singular vectors, float64[d, k] for each of ``axes``. Then the core: the tensor
-        multiplied by them. Last, with n the largest k, float64[n + 1]: the squared error if only
-        the leading 0, 1, ..., n of each are kept.
     """
     bases = [
         leading_vectors(_unfolded(tensor, axis), count)[0]
         for axis, count in zip(axes, counts, strict=True)
     ]
     core = tensor
-    for axis in range(
-        tensor.ndim
-    ):  # each step moves the first axis to the end, so the final order is the original
-        core = (
-            np.tensordot(core, bases[axes.index(axis)], (0, 0))
-            if axis in axes
-            else np.moveaxis(core, 0, -1)
-        )
+    # each step moves the first axis to the end, so the final order is the original
+    for axis in range(tensor.ndim):
+        if axis in axes:
+            core = np.tensordot(core, bases[axes.index(axis)], (0, 0))
+        else:
+            core = np.moveaxis(core, 0, -1)
     core = np.ascontiguousarray(core)
-    shells = np.zeros(max(core.shape[axis] for axis in axes))
-    for rank, (number, axis) in itertools.product(range(len(shells)), enumerate(axes)):
-        box = [
-            slice(None)
-        ] * core.ndim  # the entries that rank + 1 adds to rank: of them those last on this axis
-        for other_number, other in enumerate(axes):
-            box[other] = slice(rank if other_number < number else rank + 1)
-        box[axis] = slice(rank, rank + 1)
-        shells[rank] += np.square(core[tuple(box)]).sum()
+    shells = _shell_norms(core, axes)
     complete = all(basis.shape[1] == min(len(basis), tensor.size // len(basis)) for basis in bases)
-    beyond = 0.0 if complete else max(0.0, float(np.vdot(tensor, tensor)) - float(shells.sum()))
-    missed = beyond + np.append(np.cumsum(shells[::-1])[::-1], 0.0)
-    return [*bases, core, missed]
+    beyond = 0.0
+    if not complete:
+        beyond = max(0.0, float(np.vdot(tensor, tensor)) - float(shells.sum()))
+    errors = beyond + np.append(np.cumsum(shells[::-1])[::-1], 0.0)
+    return Projection(bases, core, errors)
+
+
+def _shell_norms(core: Float64Array, axes: Sequence[int]) -> Float64Array:
+    """Return the squared norms of the entries that each rank adds to the one before, float64[n]."""
+    shells = np.zeros(max(core.shape[axis] for axis in axes))
+    for rank in range(len(shells)):
+        for number, axis in enumerate(axes):
+            # of the entries that rank + 1 adds to rank, those that are the last on this axis
+            box = [slice(None)] * core.ndim
+            for other_number, other_axis in enumerate(axes):
+                box[other_axis] = slice(rank if other_number < number else rank + 1)
+            box[axis] = slice(rank, rank + 1)
+            shells[rank] += np.square(core[tuple(box)]).sum()
+    return shells
 
 
 def iterate_hooi(core: Float64Array, rank: int) -> tuple[list[Float64Array], Float64Array, float]:
@@ -158,26 +183,26 @@ def iterate_hooi(core: Float64Array, rank: int) -> tuple[list[Float64Array], Flo
     """
     ranks = [min(rank, size) for size in core.shape]
     matrices = [np.eye(size, r) for size, r in zip(core.shape, ranks, strict=True)]
-    total, before = float(np.vdot(core, core)), -1.0
+    total = float(np.vdot(core, core))
+    previous = -1.0
     for _ in range(MAX_ITERATIONS):
-        captured = 0.0
+        explained = 0.0
         for axis, r in enumerate(ranks):
             projected = core
-            for other, matrix in enumerate(matrices):
-                if other != axis:
-                    projected = _multiply_axis(projected, matrix, other)
-            matrices[axis], missed = leading_vectors(_unfolded(projected, axis), r)
-            captured = float(np.vdot(projected, projected)) - missed
-        if captured - before <= CONVERGENCE_TOLERANCE * total:
+            for other_axis, matrix in enumerate(matrices):
+                if other_axis != axis:
+                    projected = _multiply_axis(projected, matrix, other_axis)
+            matrices[axis], error = leading_vectors(_unfolded(projected, axis), r)
+            explained = float(np.vdot(projected, projected)) - error
+        if explained - previous <= CONVERGENCE_TOLERANCE * total:
             break
-        before = captured
-    missed = 0.0
-    for axis, r in enumerate(
-        ranks
-    ):  # sum up the truncated parts: a difference of norms would lose precision
-        turned = np.linalg.qr(matrices[axis], mode="complete")[0]
-        projected = np.moveaxis(_multiply_axis(core, turned, axis), axis, 0)
-        missed += float(np.vdot(projected[r:], projected[r:]))
+        previous = explained
+    error = 0.0
+    # sum up the truncated parts: a difference of norms would lose precision
+    for axis, r in enumerate(ranks):
+        rotation = np.linalg.qr(matrices[axis], mode="complete")[0]
+        projected = np.moveaxis(_multiply_axis(core, rotation, axis), axis, 0)
+        error += float(np.vdot(projected[r:], projected[r:]))
         core = np.moveaxis(projected[:r], 0, axis)
-        matrices[axis] = turned[:, :r]
-    return matrices, core, missed
+        matrices[axis] = rotation[:, :r]
+    return matrices, core, error

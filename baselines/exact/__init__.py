@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from baselines.exact.layers import MAX_SOLVER_CELLS as MAX_SOLVER_CELLS
 from baselines.exact.layers import build, estimate, open_layers
+from baselines.exact.optimal import Optimal, solve
 from baselines.exact.solution import LayeredSolution as LayeredSolution
 from baselines.exact.solution import SearchedSolution as SearchedSolution
 from baselines.exact.solution import Solution
-from baselines.exact.solve import Optimal, solve
 from baselines.exact.tablebase import Tablebase
 from ttt_envs.core.work import Work
 

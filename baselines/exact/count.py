@@ -8,16 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.jit import Int8Array, Int64Array, int64, kernel
+from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import NOT_OVER, is_legal, terminal_outcome
 from ttt_envs.graph.numbering import (
-    Layer,
+    CarryTables,
+    NumberedLayer,
     Numbering,
     Values,
     carry,
+    carry_pattern,
     expand,
     find_entry,
     find_set,
@@ -35,6 +37,10 @@ one
 """
 BY_FIRST, BY_SECOND = 1, 2
 """bits of a board that player_0, or player_1, can have made with the last stone"""
+ONGOING, LINE_OF_FIRST, LINE_OF_SECOND, FULL, CLASSES, GAMES = range(6)
+"""columns of totals: boards in progress, with a line of player_0, of player_1, full without one;
+classes of boards; games that have ended
+"""
 
 
 class Counts(NamedTuple):
@@ -74,103 +80,179 @@ def count_positions(game: Game) -> Counts:
     """
     if game.cells > MAX_COUNTED_CELLS:
         raise Refusal(
-            f"the positions of {game} are not counted: choose a board of up to {MAX_COUNTED_CELLS} "
-            "cells"
+            f"the positions of {game} are not counted: choose a board of up to "
+            f"{MAX_COUNTED_CELLS} cells"
         )
-    numbering, skips = Numbering(game), game.skip_chance > 0
+    numbering = Numbering(game)
+    has_skips = game.skip_chance > 0
     # player_0 moves first and is never skipped, as if player_1 had made the empty board
-    states = np.array([BY_SECOND], np.int8) if skips else np.ones(1, np.int64)
+    states = np.array([BY_SECOND], np.int8) if has_skips else np.ones(1, np.int64)
     totals: Int64Array = np.zeros((game.cells + 1, 6), np.int64)
-    totals[0] = 1, 0, 0, 0, 1, 0
+    totals[0, [ONGOING, CLASSES]] = 1
     for stones in range(1, game.cells + 1):
-        before, layer = numbering.layer(stones - 1), numbering.layer(stones)
-        later = np.zeros(layer.size, states.dtype)
-        _count_layer(before, layer, stones == game.cells, states, later, totals[stones])
-        states = later
-    going, first, second, drawn, classes, games = totals.sum(axis=0).tolist()
-    positions = 2 * going - 1 if skips else going  # the empty board has one mover
-    by_lines = (second, first) if game.misere else (first, second)
-    by_stones = tuple(totals[:, :4].sum(axis=1).tolist())
-    is_counted = not skips and game.cells <= MAX_CELLS_OF_GAMES
-    over = first + second + drawn
+        layer = numbering.layer(stones)
+        next_states = np.zeros(layer.size, states.dtype)
+        previous_layer = numbering.layer(stones - 1)
+        is_full = stones == game.cells
+        _count_layer(previous_layer, layer, is_full, states, next_states, totals[stones])
+        states = next_states
+    ongoing, first, second, drawn, classes, games = totals.sum(axis=0).tolist()
+    is_counted = not has_skips and game.cells <= MAX_CELLS_OF_GAMES
     return Counts(
-        positions, going, over, *by_lines, drawn, by_stones, classes, games if is_counted else None
+        positions_not_over=2 * ongoing - 1 if has_skips else ongoing,  # the empty board has 1 mover
+        boards_not_over=ongoing,
+        boards_over=first + second + drawn,
+        won_by_player_0=second if game.misere else first,
+        won_by_player_1=first if game.misere else second,
+        drawn=drawn,
+        by_stones=tuple(totals[:, : FULL + 1].sum(axis=1).tolist()),
+        classes=classes,
+        games=games if is_counted else None,
     )
+
+
+@inlined
+def _exchange_makers(makers: int) -> int:
+    """Return the bits of both players exchanged."""
+    return makers >> 1 | (makers & 1) << 1
+
+
+@inlined
+def _add_games(
+    stones: int,
+    k: int,
+    start: int,
+    words: Int64Array,
+    carried: CarryTables,
+    states: Values,
+    out: Values,
+) -> None:
+    """Add the games that lead to the patterns of a set by its stone ``k``, without skips.
+
+    Args:
+        stones: number of stones of the set.
+        k: the stone.
+        start, words: of the set without the stone, in the layer before.
+        carried: the tables that carry patterns there.
+        states: of the layer before: the number of games that lead to a position.
+        out: [2**stones], by the pattern of the last mover.
+    """
+    full = (int64(1) << stones) - 1
+    for own in range(1 << stones):
+        if own >> k & 1 == 1 and count_bits(own) == (stones + 1) // 2:
+            entry = find_entry(start, carry_pattern(full ^ own, stones, carried), words)
+            if entry >= 0:
+                out[own] += states[entry]
+
+
+@inlined
+def _add_makers(
+    stones: int,
+    k: int,
+    start: int,
+    words: Int64Array,
+    carried: CarryTables,
+    states: Values,
+    out: Values,
+) -> None:
+    """Add the players who can have put stone ``k`` of the patterns of a set, with skips.
+
+    Arguments are those of :func:`_add_games`; states have bits ``BY_FIRST`` and ``BY_SECOND``, out
+    those of the owner of the pattern and of the other player.
+    """
+    full = (int64(1) << stones) - 1
+    for own in range(1 << stones):
+        if own >> k & 1 == 0:
+            continue
+        entry = find_entry(start, carry_pattern(full ^ own, stones, carried), words)
+        if entry >= 0:
+            out[own] |= _exchange_makers(states[entry])
+        if stones > 1:
+            entry = find_entry(start, carry_pattern(own ^ (1 << k), stones, carried), words)
+            if entry >= 0:
+                out[own] |= states[entry]
+
+
+@inlined
+def _column(entry: int, is_full: bool, by_first: bool) -> int:
+    """Return the column of totals of a board; ``entry`` is -1 if it has a line, and ``by_first``
+    whether player_0 has put the last stone.
+    """
+    if entry < 0:
+        return LINE_OF_FIRST if by_first else LINE_OF_SECOND
+    return FULL if is_full else ONGOING
 
 
 @kernel(nogil=True, allocates=True)
 def _count_layer(
-    before: Layer, layer: Layer, is_full: bool, states: Values, later: Values, totals: Int64Array
+    previous_layer: NumberedLayer,
+    layer: NumberedLayer,
+    is_full: bool,
+    states: Values,
+    next_states: Values,
+    totals: Int64Array,
 ) -> None:
     """Find the reachable positions of a layer from those of the layer before, and add up boards.
 
     Args:
-        before, layer: the layers.
+        previous_layer, layer: the layers.
         is_full: whether the board is full.
         states: of the layer before. Without skips, int64: the number of games that lead to a
             position. With skips, int8: bits ``BY_FIRST`` and ``BY_SECOND``, the player who can have
             put the last stone.
-        later: of the layer, written, of zeros.
-        totals: int64[6]: boards in progress, with a line of player_0, of player_1, full; classes;
-            games.
+        next_states: of the layer, written, of zeros.
+        totals: int64[6], by ``ONGOING`` to ``GAMES``.
     """
-    stones, tables, alternates = layer.stones, layer.tables, states.itemsize == 8
-    row, row_before = words_per_set(stones), words_per_set(stones - 1)
-    half, full = (stones + 1) // 2, (int64(1) << stones) - 1
-    mask, num_symmetries = (int64(1) << half) - 1, len(tables.low_images)
-    bits, low = np.empty(stones, np.int64), np.empty(1 << half, np.int32)
-    high, made = np.empty(1 << (stones - half), np.int32), np.empty(1 << stones, states.dtype)
+    stones = layer.stones
+    tables = layer.tables
+    alternates = states.itemsize == 8
+    num_symmetries = len(tables.low_images)
+    low_bits = (stones + 1) // 2
+    carried = CarryTables(
+        np.empty(1 << low_bits, np.int32),
+        np.empty(1 << (stones - low_bits), np.int32),
+        np.empty(stones, np.int64),
+    )
+    set_states = np.empty(1 << stones, states.dtype)
     for i in range(len(layer.sets)):
-        taken, same = layer.sets[i], 0
-        made[:] = 0
+        cell_set = layer.sets[i]
+        set_states[:] = 0
         for k in range(stones):
-            j, symmetry = find_set(taken ^ expand(int64(1) << k, taken), before)
+            j, symmetry = find_set(cell_set ^ expand(int64(1) << k, cell_set), previous_layer)
             if j < 0:  # with gravity, another stone lies on it
                 continue
-            carry(taken, before.sets[j], symmetry, tables, bits, low, high)
-            for own in range(1 << stones):
-                if own >> k & 1 == 0 or (alternates and count_bits(own) != half):
-                    continue
-                other, rest = full ^ own, own ^ (1 << k)
-                entry = find_entry(
-                    j * row_before, int64(low[other & mask] | high[other >> half]), before.words
-                )
-                if entry >= 0:
-                    state = states[entry]
-                    made[own] = (
-                        made[own] + state
-                        if alternates
-                        else made[own] | state >> 1 | (state & 1) << 1
-                    )
-                if stones > 1 and not alternates:
-                    entry = find_entry(
-                        j * row_before, int64(low[rest & mask] | high[rest >> half]), before.words
-                    )
-                    made[own] |= states[entry] if entry >= 0 else 0
+            carry(cell_set, previous_layer.sets[j], symmetry, tables, carried)
+            start = j * words_per_set(stones - 1)
+            words = previous_layer.words
+            if alternates:
+                _add_games(stones, k, start, words, carried, states, set_states)
+            else:
+                _add_makers(stones, k, start, words, carried, states, set_states)
         num_fixing = 0  # symmetries that map the set to itself
         for symmetry in range(num_symmetries):
-            num_fixing += move_set(taken, symmetry, tables) == taken
+            num_fixing += move_set(cell_set, symmetry, tables) == cell_set
         weight = num_symmetries // num_fixing
+        num_fixed = 0  # boards of the set, by each symmetry that maps it to itself
         for own in range(1 << stones):  # of player_0
-            entry, last = (
-                find_entry(i * row, own, layer.words),
-                own if stones % 2 == 1 else full ^ own,
-            )
+            other = ((int64(1) << stones) - 1) ^ own
+            entry = find_entry(i * words_per_set(stones), own, layer.words)
             if entry >= 0:
-                later[entry] = made[own]
+                next_states[entry] = set_states[own]
+            by_first = stones % 2 == 1 if alternates else set_states[own] & BY_FIRST != 0
+            reached = set_states[own] if by_first else set_states[other]
             if not alternates:
-                last = own if made[own] & BY_FIRST else full ^ own
-            reached = (
-                made[last] if alternates else made[last] & (BY_FIRST if last == own else BY_SECOND)
-            )
-            if reached:
-                totals[(1 if last == own else 2) if entry < 0 else 3 if is_full else 0] += weight
-                totals[5] += weight * int64(reached) if entry < 0 or is_full else 0
-                board = expand(own, taken)
-                for symmetry in range(num_symmetries):
-                    fixed = move_set(board, symmetry, tables) == board
-                    same += fixed and move_set(taken, symmetry, tables) == taken
-        totals[4] += same // num_fixing  # Burnside's lemma
+                reached &= BY_FIRST if by_first else BY_SECOND
+            if not reached:
+                continue
+            column = _column(entry, is_full, by_first)
+            totals[column] += weight
+            if column != ONGOING:
+                totals[GAMES] += weight * int64(reached)
+            board = expand(own, cell_set)
+            for symmetry in range(num_symmetries):
+                if move_set(cell_set, symmetry, tables) == cell_set:
+                    num_fixed += move_set(board, symmetry, tables) == board
+        totals[CLASSES] += num_fixed // num_fixing  # Burnside's lemma
 
 
 def reachable_boards(game: Game) -> NDArray[np.uint8]:
@@ -184,36 +266,43 @@ def reachable_boards(game: Game) -> NDArray[np.uint8]:
     return statuses
 
 
+@inlined
+def _mark_successors(
+    board: int, cells: Int8Array, parameters: Parameters, statuses: NDArray[np.uint8]
+) -> None:
+    """Mark the boards to which a move of a possible mover leads, as made by this player."""
+    for mover in range(2):
+        step = mover + 1
+        for cell in range(len(cells)):
+            if statuses[board] >> mover & 1 and is_legal(cells, cell, parameters):
+                statuses[board + step] |= 1 << mover
+            step *= 3
+
+
 @kernel(interpreted=False)
-def _mark_reachable(cells: Int8Array, parameters: Parameters, made: NDArray[np.uint8]) -> None:
+def _mark_reachable(cells: Int8Array, parameters: Parameters, statuses: NDArray[np.uint8]) -> None:
     """Visit every reachable board, lowest key first, and mark its successors.
 
     Args:
         cells: int8[cells], the empty board, written.
         parameters: ``Game.parameters``.
-        made: uint8[3**cells] of zeros: bit m is set if player m may have made the board, until it
-            is visited; then it holds the code of :func:`reachable_boards`.
+        statuses: uint8[3**cells] of zeros: bit m is set if player m may have made the board, until
+            it is visited; then it holds the code of :func:`reachable_boards`.
     """
-    made[0] = BY_SECOND
-    for board in range(len(made)):
-        makers, rest = made[board], board
+    statuses[0] = BY_SECOND
+    for board in range(len(statuses)):
+        makers = statuses[board]
         if makers == 0:
             continue
+        digits = board
         for cell in range(len(cells)):
-            cells[cell] = rest % 3
-            rest //= 3
+            cells[cell] = digits % 3
+            digits //= 3
         outcome = terminal_outcome(cells, parameters)
-        again = makers if parameters.skip_chance > 0 and board > 0 else 0
-        made[board] = (
-            makers >> 1 | (makers & 1) << 1 | again if outcome == NOT_OVER else WON << outcome
-        )
-        for mover in range(2):
-            step = mover + 1
-            for cell in range(len(cells)):
-                if (
-                    outcome == NOT_OVER
-                    and made[board] >> mover & 1
-                    and is_legal(cells, cell, parameters)
-                ):
-                    made[board + step] |= 1 << mover
-                step *= 3
+        if outcome != NOT_OVER:
+            statuses[board] = WON << outcome
+            continue
+        statuses[board] = _exchange_makers(makers)
+        if parameters.skip_chance > 0 and board > 0:
+            statuses[board] |= makers
+        _mark_successors(board, cells, parameters, statuses)

@@ -54,7 +54,9 @@ class Folder:
     """
 
     def __init__(self, path: Path, game: Game, stones: int) -> None:
-        self.path, self.game, self.stones = path, game, stones
+        self.path = path
+        self.game = game
+        self.stones = stones
         self.dtype = dtype_of(game, stored=True)
         self._read_manifest()
 
@@ -65,17 +67,15 @@ class Folder:
             "byteorder": sys.byteorder,
             "dtype": self.dtype.name,
         }
-        self._manifest = _load_manifest(self.path) or {
-            **header,
-            "stones": self.stones,
-            "layers": {},
-        }
+        manifest = _load_manifest(self.path)
+        if manifest is None:
+            manifest = {**header, "stones": self.stones, "layers": {}}
+        self._manifest = manifest
         is_other = any(self._manifest.get(name) != value for name, value in header.items())
         if is_other or not 0 <= self._manifest["stones"] <= self.game.cells:
             raise Refusal(
                 f"{self.path} holds a table of another game than {self.game}, or in another "
-                "format: choose another "
-                f"folder, or remove this one"
+                "format: choose another folder, or remove this one"
             )
         self._manifest["stones"] = min(self.stones, self._manifest["stones"])
         self._hashes: dict[str, str] = self._manifest["layers"]
@@ -113,6 +113,7 @@ class Folder:
         """
         files = [self.file(n) for n in self.layers]
         hashes = [self._hashes.get(file.name) for file in files]
+        content = json.dumps([self.game.to_dict(), FORMAT, hashes])
         size = sum(max(0, file.stat().st_size - HEADER_BYTES) for file in files if file.exists())
         return {
             "game": self.game.to_dict(),
@@ -120,9 +121,7 @@ class Folder:
             "entries": size // self.dtype.itemsize,
             "bytes": size,
             "complete": not self.missing(),
-            "sha256": hashlib.sha256(
-                json.dumps([self.game.to_dict(), FORMAT, hashes]).encode()
-            ).hexdigest(),
+            "sha256": hashlib.sha256(content.encode()).hexdigest(),
         }
 
     @contextmanager
@@ -136,9 +135,8 @@ class Folder:
         self.path.mkdir(parents=True, exist_ok=True)
         with locked(self.path):
             self._read_manifest()  # another process may have written to it meanwhile
-            delete_temporary_files(
-                self.path, [MANIFEST, *(self.file(n).name for n in range(self.game.cells + 1))]
-            )
+            layers = [self.file(n).name for n in range(self.game.cells + 1)]
+            delete_temporary_files(self.path, [MANIFEST, *layers])
             write_json(self.path / MANIFEST, self._manifest)
             yield
 
@@ -148,8 +146,8 @@ class Folder:
         """
         file = self.file(stones)
         try:
-            with open_to_read(file, HEADER_BYTES + size * self.dtype.itemsize) as opened:
-                if hashlib.file_digest(opened, "sha256").hexdigest() != self._hashes[file.name]:
+            with open_to_read(file, HEADER_BYTES + size * self.dtype.itemsize) as stream:
+                if hashlib.file_digest(stream, "sha256").hexdigest() != self._hashes[file.name]:
                     return None
             values = self.mapped(stones)
         except Exception:  # a malformed header can raise many exceptions
@@ -164,10 +162,10 @@ class Folder:
         """Write a layer, then its hash; raise OSError if the disk is full."""
         file = self.file(stones)
         write_atomically(
-            file, lambda opened: np.lib.format.write_array(opened, values, allow_pickle=False)
+            file, lambda stream: np.lib.format.write_array(stream, values, allow_pickle=False)
         )
-        with file.open("rb") as written:
-            self._hashes[file.name] = hashlib.file_digest(written, "sha256").hexdigest()
+        with file.open("rb") as stream:
+            self._hashes[file.name] = hashlib.file_digest(stream, "sha256").hexdigest()
         write_json(self.path / MANIFEST, self._manifest)
 
 
@@ -184,8 +182,8 @@ def _load_manifest(path: Path) -> dict[str, Any] | None:
     except OSError as problem:
         raise Refusal(f"{path} cannot be read: {problem.strerror}: choose another folder") from None
     types = {"format": int, "game": dict, "stones": int, "layers": dict}
-    if not isinstance(data, dict) or any(
-        type(data.get(name)) is not kind for name, kind in types.items()
+    if not isinstance(data, dict) or not all(
+        type(data.get(name)) is kind for name, kind in types.items()
     ):
         raise Refusal(
             f"{path / MANIFEST} is no manifest of a table in layers: choose another folder"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import cache
@@ -55,7 +54,8 @@ class Estimate(NamedTuple):
 
 def bound_colourings(game: Game, stones: int = 0) -> float:
     """Return a bound on the number of positions with gravity and with ``stones`` stones or more."""
-    column, by_stones = 2.0 ** np.arange(game.rows + 1), np.ones(1)
+    column = 2.0 ** np.arange(game.rows + 1)
+    by_stones = np.ones(1)
     for _ in range(game.columns):
         by_stones = np.convolve(by_stones, column)
     return float(by_stones[max(stones, 0) :].sum()) / 2
@@ -64,10 +64,8 @@ def bound_colourings(game: Game, stones: int = 0) -> float:
 def is_layered(game: Game, stones: int = 0) -> bool:
     """Return whether the layers of a game from ``stones`` stones on can be built."""
     if game.gravity:
-        return (
-            game.cells <= MAX_CELLS_WITH_GRAVITY
-            and bound_colourings(game, stones) <= MAX_COLOURINGS
-        )
+        has_few_colourings = bound_colourings(game, stones) <= MAX_COLOURINGS
+        return game.cells <= MAX_CELLS_WITH_GRAVITY and has_few_colourings
     return game.cells <= (MAX_CELLS_LAST_LAYERS if stones else MAX_LAYERED_CELLS)
 
 
@@ -79,10 +77,9 @@ def check_size(game: Game, stones: int = 0) -> None:
     if not is_layered(game, stones):
         raise Refusal(
             f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose up "
-            "to "
-            f"{MAX_LAYERED_CELLS} cells, with gravity up to 6 x 5, or the last layers of "
-            f"{MAX_CELLS_LAST_LAYERS} cells."
-            f" Without skips, evaluate.py solve may find the winner on a larger board"
+            f"to {MAX_LAYERED_CELLS} cells, with gravity up to 6 x 5, or the last layers of "
+            f"{MAX_CELLS_LAST_LAYERS} cells. Without skips, evaluate.py solve may find the winner "
+            "on a larger board"
         )
 
 
@@ -102,30 +99,39 @@ def estimate(game: Game, *, stones: int = 0, folder: bool = True) -> Estimate:
 
 
 def _estimate(numbering: Numbering, stones: int, dtype: np.dtype) -> Estimate:
-    order = range(numbering.game.cells + 1)
-    by_stones, index = zip(
-        *(numbering.estimate(n) if n >= stones else (0, 0) for n in order), strict=True
-    )
+    by_stones = []
+    index_sizes = []
+    for number in range(numbering.game.cells + 1):
+        count, index_size = numbering.estimate(number) if number >= stones else (0, 0)
+        by_stones.append(count)
+        index_sizes.append(index_size)
     disk = dtype.itemsize * sum(by_stones)
-    sizes = [dtype.itemsize * count + size for count, size in zip(by_stones, index, strict=True)]
-    memory = max(a + b for a, b in pairwise(sizes))
-    alone = max(a + b for a, b in pairwise(index)) + max(index) + disk
-    return Estimate(by_stones, disk, memory, alone, sum(by_stones) * NS_PER_VALUE / 1e9)
+    sizes = [
+        dtype.itemsize * count + index_size
+        for count, index_size in zip(by_stones, index_sizes, strict=True)
+    ]
+    indexes = max(a + b for a, b in pairwise(index_sizes)) + max(index_sizes)
+    return Estimate(
+        by_stones=tuple(by_stones),
+        disk=disk,
+        memory=max(a + b for a, b in pairwise(sizes)),
+        memory_alone=indexes + disk,
+        seconds=sum(by_stones) * NS_PER_VALUE / 1e9,
+    )
 
 
 def check_memory(
-    needed: Estimate, game: Game, *, folder: bool = True, memory: int | None = None
+    estimated: Estimate, game: Game, *, folder: bool = True, memory: int | None = None
 ) -> None:
     """Raise MemoryError if :func:`build` needs more memory than ``memory`` bytes, or than is
     free.
     """
-    size = needed.memory if folder else needed.memory_alone
-    free = int(psutil.virtual_memory().available) if memory is None else memory
-    if size > free:
+    size = estimated.memory if folder else estimated.memory_alone
+    limit = int(psutil.virtual_memory().available) if memory is None else memory
+    if size > limit:
         raise MemoryError(
-            f"solving {game} by layers takes {size:,} bytes of memory, and {free:,} may be used: "
-            "allow more with "
-            f"memory={'' if folder else ', or give it a folder'}"
+            f"solving {game} by layers takes {size:,} bytes of memory, and {limit:,} may be used: "
+            f"allow more with memory={'' if folder else ', or give it a folder'}"
         )
 
 
@@ -153,21 +159,24 @@ def build(
         OSError: the disk is full; no finished layer is lost.
     """
     check_size(game, stones)
-    numbering, dtype = Numbering(game), dtype_of(game, stored=folder is not None)
+    numbering = Numbering(game)
+    dtype = dtype_of(game, stored=folder is not None)
     store = None if folder is None else Folder(folder, game, stones)
-    done = {} if store is None or store.missing() else _read_all(store, numbering)
-    needed = _estimate(numbering, stones, dtype)
+    layers: dict[int, Values] = {}
+    if store is not None and not store.missing():
+        layers = _read_all(store, numbering)
+    estimated = _estimate(numbering, stones, dtype)
     with ExitStack() as stack:
-        if len(done) < game.cells + 1 - stones:
-            check_memory(needed, game, folder=store is not None, memory=work.memory)
+        if len(layers) < game.cells + 1 - stones:
+            check_memory(estimated, game, folder=store is not None, memory=work.memory)
             if store is not None:
                 stack.enter_context(store.writing())
-                done = _read_all(store, numbering)
-        for number, values in _sweep(numbering, needed, stones, done, dtype, work):
-            if store is not None and number not in done:
+                layers = _read_all(store, numbering)
+        for number, values in _sweep(numbering, estimated, stones, layers, dtype, work):
+            if store is not None and number not in layers:
                 store.write_layer(number, values)
-            done[number] = values if store is None else store.mapped(number)
-    return LayeredSolution(numbering, stones, dtype, done.__getitem__)
+            layers[number] = values if store is None else store.mapped(number)
+    return LayeredSolution(numbering, stones, dtype, layers.__getitem__)
 
 
 def _read_all(store: Folder, numbering: Numbering) -> dict[int, Values]:
@@ -179,27 +188,30 @@ def _read_all(store: Folder, numbering: Numbering) -> dict[int, Values]:
 
 def _sweep(
     numbering: Numbering,
-    needed: Estimate,
+    estimated: Estimate,
     stones: int,
-    done: Mapping[int, Values],
+    layers: Mapping[int, Values],
     dtype: np.dtype,
     work: Work,
 ) -> Iterator[tuple[int, Values]]:
-    """Yield the layers from the last one to that of ``stones``: those of ``done``, others from the
-    one before.
+    """Yield the layers from the last one to that of ``stones``: those of ``layers``, others from
+    the one before.
     """
-    above, finished, total = None, 0, max(1, sum(needed.by_stones))
-    threads, progress = count_threads(work.threads), work.progress or (lambda share: None)
+    next_values = None
+    num_values = 0
+    total = max(1, sum(estimated.by_stones))
+    threads = count_threads(work.threads)
     for number in range(numbering.game.cells, stones - 1, -1):
-        share, values = needed.by_stones[number], done.get(number)
+        values = layers.get(number)
         if values is None:
             values = np.empty(numbering.size(number), dtype)
-            numbering.compute(number, above, values, threads=threads)
+            numbering.compute(number, next_values, values, threads=threads)
             values.flags.writeable = False
-        finished += share
-        progress(finished / total)
+        num_values += estimated.by_stones[number]
+        if work.progress is not None:
+            work.progress(num_values / total)
         yield number, values
-        above = values
+        next_values = values
 
 
 def start_value(game: Game, *, work: Work = DEFAULT_WORK) -> float:
@@ -216,12 +228,12 @@ def start_value(game: Game, *, work: Work = DEFAULT_WORK) -> float:
         ValueError: the board is larger.
     """
     check_size(game)
-    numbering, dtype = Numbering(game), np.dtype(np.int8 if game.skip_chance == 0 else np.float64)
-    needed = _estimate(numbering, 1, dtype)
-    check_memory(needed, game, memory=work.memory)
-    ((_, first_moves),) = deque(
-        _sweep(numbering, needed, 1, {}, dtype, work), maxlen=1
-    )  # keeps no other layer
+    numbering = Numbering(game)
+    dtype = np.dtype(np.int8 if game.skip_chance == 0 else np.float64)
+    estimated = _estimate(numbering, 1, dtype)
+    check_memory(estimated, game, memory=work.memory)
+    for _, values in _sweep(numbering, estimated, 1, {}, dtype, work):
+        first_moves = values  # no other layer is kept
     return LayeredSolution(numbering, 1, dtype, lambda _: first_moves).value
 
 
@@ -242,11 +254,11 @@ def open_layers(game: Game | None, folder: Path) -> LayeredSolution:
             f"{folder} holds the layers of {store.game}, not of {game}: choose another folder"
         )
     check_size(store.game, store.stones)
-    if missing := store.missing():
+    missing = ", ".join(map(str, store.missing()))
+    if missing:
         raise Refusal(
-            f"{folder} has no finished table of {store.game}: its layers of "
-            f"{', '.join(map(str, missing))} stones are "
-            f"missing. Build it there again: finished layers are reused"
+            f"{folder} has no finished table of {store.game}: its layers of {missing} stones are "
+            "missing. Build it there again: finished layers are reused"
         )
     numbering = Numbering(store.game)
 

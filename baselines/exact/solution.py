@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from threading import Lock
-from typing import Any, Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -30,11 +30,18 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.lines import has_line
 from ttt_envs.game.parameters import Parameters, line_sign
 from ttt_envs.game.rules import DRAW, NOT_OVER, legal_bits, outcome_of_bits
-from ttt_envs.graph.numbering import WON, Layer, Numbering, SetTables, Values, rank, sign
+from ttt_envs.graph.numbering import (
+    WON,
+    NumberedLayer,
+    Numbering,
+    SetTables,
+    Values,
+    after_ply,
+    plies_of,
+    rank,
+)
 
-Fields = tuple[Any, ...]
-"""fields of a named tuple"""
-Table = tuple[Layer, Values]
+Table = tuple[NumberedLayer, Values]
 """a layer and its values"""
 
 
@@ -118,16 +125,16 @@ class LayeredSolution(Solution):
     def __init__(
         self, numbering: Numbering, stones: int, dtype: np.dtype, layer: Callable[[int], Values]
     ) -> None:
-        self.game, self.numbering, self.stones, self.dtype = (
-            numbering.game,
-            numbering,
-            stones,
-            dtype,
-        )
+        self.game = numbering.game
+        self.numbering = numbering
+        self.stones = stones
+        self.dtype = dtype
+        self.layer = layer
         self.error = (self.game.cells + 1) * 2.0**-25 if dtype == np.float32 else 0.0
         """maximum difference of a value from the exact one, apart from float64 rounding"""
         self.tie = VALUE_TOLERANCE + 2 * self.error
-        self.layer, self._rules = layer, tuple(self.game.parameters)
+        # a kernel call pays more for a named tuple than for a tuple
+        self._parameters = cast(Parameters, tuple(self.game.parameters))
 
     def values(self, boards: Boards) -> Float64Array:
         """See :meth:`Solution.values`; with a stone less than the first layer, too."""
@@ -158,32 +165,31 @@ class LayeredSolution(Solution):
                 f"distance is a number of plies only without skips: solve {self.game} with "
                 "skip_chance=0"
             )
-        plies = np.where(
-            values == 0, (boards.cells == 0).sum(axis=1, keepdims=True), WON + 1 - np.abs(values)
-        )
+        num_empty = (boards.cells == 0).sum(axis=1, keepdims=True)
+        plies = np.where(values == 0, num_empty, plies_of(values))
         return np.where(np.isnan(values), -1, plies).astype(np.int64)
 
     def _look_up(self, boards: Boards, *, of_moves: bool = True) -> Float64Array:
         """Return the values of moves and then of positions in the units of the layers, see
         :func:`_look_up`.
         """
-        cells, game = np.ascontiguousarray(boards.cells), self.game
-        out, counts = np.empty((len(cells), game.cells + 1)), _stone_counts(cells)
-        for stones in [count for count in range(game.cells + 1) if counts >> count & 1]:
+        game = self.game
+        cells = np.ascontiguousarray(boards.cells)
+        out = np.empty((len(cells), game.cells + 1))
+        stone_counts = _stone_counts(cells)
+        for stones in [count for count in range(game.cells + 1) if stone_counts >> count & 1]:
             # without skips, a position has the negative value of its last player's
             is_own = not of_moves and game.skip_chance == 0 and stones >= self.stones
             number = min(max(stones + (not is_own), self.stones), game.cells)
-            # a kernel call pays more for a named tuple than for a tuple
-            sets, words, tables = self.numbering.layer(number)[1:]
-            layer = number, sets, words, tuple(tables), self.layer(number)
-            row = _look_up(cells, boards.mover, stones, self._rules, layer, out)
+            layer = self.numbering.layer(number)
+            fields = layer.stones, layer.sets, layer.words, tuple(layer.tables)
+            table = cast(Table, (fields, self.layer(number)))
+            row = _look_up(cells, boards.mover, stones, self._parameters, table, out)
             if row >= 0:
                 raise Refusal(
                     f"{to_text(boards.position(row), game)!r} is not in {self}, which begins at "
-                    f"{self.stones} stones: "
-                    "choose a position of a game by these rules, build the layers from fewer "
-                    "stones, or solve the "
-                    f"game with a skip chance, such as 0.25"
+                    f"{self.stones} stones: choose a position of a game by these rules, build the "
+                    "layers from fewer stones, or solve the game with a skip chance, such as 0.25"
                 )
         return out
 
@@ -203,7 +209,7 @@ def entry_value(own: int, other: int, table: Table, parameters: Parameters) -> f
 
 @inlined
 def best_move_value(
-    own: int, other: int, above: Table, parameters: Parameters, out: Float64Array | None
+    own: int, other: int, next_table: Table, parameters: Parameters, out: Float64Array | None
 ) -> float:
     """Return V(own, other) in the units of the next layer; NaN if a move has no value.
 
@@ -214,7 +220,7 @@ def best_move_value(
     while moves:
         stone = moves & -moves
         moves ^= stone
-        value = entry_value(own | stone, other, above, parameters) + 0.0  # no -0.0
+        value = entry_value(own | stone, other, next_table, parameters) + 0.0  # no -0.0
         best = value if value > best or value != value else best  # NaN stays
         if out is not None:
             out[count_bits(stone - 1)] = value
@@ -238,8 +244,8 @@ def _look_up(
     cells: Int8Array,
     mover: Int8Array,
     stones: int,
-    rules: Fields,
-    fields: Fields,
+    rules: Parameters,
+    fields: Table,
     out: Float64Array,
 ) -> int:
     """Look up the positions with so many stones, in the next layer or their own.
@@ -247,8 +253,8 @@ def _look_up(
     Args:
         cells, mover: of the boards.
         stones: number of stones.
-        rules: the fields of ``Parameters``.
-        fields: of a ``Layer``, and its values.
+        rules: the fields of ``Game.parameters``, as a tuple.
+        fields: those of the layer, as a tuple, and its values.
         out: float64[B, cells + 1], written: values of the moves, NaN where illegal or not looked
             up, and of the position. They are in the units of the layer; a board that is over has
             its result, in bytes one above a win in one ply.
@@ -256,23 +262,26 @@ def _look_up(
     Returns:
         The first position in progress without a value; -1 for none.
     """
-    number, sets, words, tables, values = fields
-    parameters, table = Parameters(*rules), (Layer(number, sets, words, SetTables(*tables)), values)
-    over, size = WON + 1 if values.itemsize == 1 else 1, cells.shape[1]
+    (number, sets, words, tables), values = fields
+    parameters = Parameters(*rules)
+    table = NumberedLayer(number, sets, words, SetTables(*tables)), values
+    win = float(WON + 1) if values.itemsize == 1 else 1.0
+    size = cells.shape[1]
     for b in range(len(cells)):
-        first, second = to_bits(cells[b], int8(1)), to_bits(cells[b], int8(2))
-        own, other = (first, second) if mover[b] == 0 else (second, first)
-        if count_bits(own | other) != stones:
+        first = to_bits(cells[b], int8(1))
+        second = to_bits(cells[b], int8(2))
+        if count_bits(first | second) != stones:
             continue
+        own = first if mover[b] == 0 else second
+        other = second if mover[b] == 0 else first
         out[b] = np.nan
         outcome = outcome_of_bits(first, second, parameters)
-        if outcome != NOT_OVER:
-            out[b, size] = (
-                0.0 if outcome == DRAW else float(over) if outcome == mover[b] else -float(over)
-            )
+        if outcome == DRAW:
+            out[b, size] = 0.0
+        elif outcome != NOT_OVER:
+            out[b, size] = win if outcome == mover[b] else -win
         elif number == stones:
-            value = entry_value(other, own, table, parameters)  # a ply later
-            out[b, size] = 0.0 - value - sign(value)
+            out[b, size] = after_ply(entry_value(other, own, table, parameters))
         elif number == stones + 1:
             out[b, size] = best_move_value(own, other, table, parameters, out[b])
         if np.isnan(out[b, size]):
@@ -310,11 +319,10 @@ class SearchedSolution(Solution):
     def action_values(self, boards: Boards) -> Float64Array:
         """See :meth:`Solution.action_values`; positions must not be over."""
         out = np.full(boards.cells.shape, np.nan)
-        for row, (own, mask) in enumerate(
-            zip(*to_column_bits(self.solver.board, boards), strict=True)
-        ):
+        own, mask = to_column_bits(self.solver.board, boards)
+        for row in range(len(out)):
             with self._lock:
-                values = self.solver.values(int(own), int(mask))
+                values = self.solver.values(int(own[row]), int(mask[row]))
             out[row, list(values)] = list(values.values())
         return out
 

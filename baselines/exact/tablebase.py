@@ -18,7 +18,7 @@ from ttt_envs.game.bits import bits_by_player
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
-from ttt_envs.graph.numbering import WON, Layer, Values, sign
+from ttt_envs.graph.numbering import WON, NumberedLayer, Values, plies_to_end, sign
 
 
 class Probe(NamedTuple):
@@ -26,7 +26,7 @@ class Probe(NamedTuple):
 
     stones: int
     """number of stones at which a search reads it"""
-    layer: Layer
+    layer: NumberedLayer
     values: Values
     """float32[N], without skips int8[N]: see :mod:`ttt_envs.graph.numbering`"""
     parameters: Parameters
@@ -68,8 +68,12 @@ class Tablebase:
             ValueError: the layer's file is damaged.
         """
         number = min(stones + of_moves, self.solution.game.cells)
-        solution, parameters = self.solution, self.solution.game.parameters
-        return Probe(stones, solution.numbering.layer(number), solution.layer(number), parameters)
+        return Probe(
+            stones,
+            self.solution.numbering.layer(number),
+            self.solution.layer(number),
+            self.solution.game.parameters,
+        )
 
 
 @kernel(interpreted=False, nogil=True)
@@ -107,6 +111,8 @@ def afterstate_score(cells: Int8Array, mover: int, depth: int, probe: Probe | No
     value = entry_value(own, other, (probe.layer, probe.values), probe.parameters)
     if probe.parameters.skip_chance > 0 or value == 0.0:
         return value
-    plies = WON + 1 - abs(value) - 1.0  # one ply is already played
-    score = depth - plies + 1.0 if plies <= depth else 1.0 - plies / (WON + 1)
+    plies = plies_to_end(value) - 1.0  # one ply is already played
+    score = 1.0 - plies / (WON + 1)
+    if plies <= depth:
+        score = depth - plies + 1.0
     return score if value > 0 else -score

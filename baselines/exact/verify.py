@@ -22,7 +22,7 @@ from ttt_envs.game.game import Game, Position
 from ttt_envs.game.lines import has_line
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import value_over_skip
-from ttt_envs.graph.numbering import Numbering, rank, sign, unrank
+from ttt_envs.graph.numbering import Numbering, before_ply, rank, unrank
 
 
 def check_entries(folder: Path, stones: int, entries: range | Int64Array) -> tuple[float, int]:
@@ -43,9 +43,12 @@ def check_entries(folder: Path, stones: int, entries: range | Int64Array) -> tup
         ValueError: there is no database, or a file cannot be read.
     """
     store = Folder.open(folder)
-    numbering, next_stones = _numbering(store.game), min(stones + 1, store.game.cells)
-    table, above = ((numbering.layer(n), store.mapped(n)) for n in (stones, next_stones))
-    return _check_entries(np.asarray(entries, np.int64), table, above, store.game.parameters)
+    numbering = _numbering(store.game)
+    next_stones = min(stones + 1, store.game.cells)
+    table = numbering.layer(stones), store.mapped(stones)
+    next_table = numbering.layer(next_stones), store.mapped(next_stones)
+    rows = np.asarray(entries, np.int64)
+    return _check_entries(rows, table, next_table, store.game.parameters)
 
 
 @lru_cache(maxsize=1)
@@ -58,36 +61,40 @@ def describe_entry(game: Game, stones: int, entry: int) -> str:
     player to move.
     """
     own, other = unrank(entry, _numbering(game).layer(stones))
-    cells = [2 if own >> cell & 1 else 1 if other >> cell & 1 else 0 for cell in range(game.cells)]
-    return to_text(Position(np.array(cells, np.int8), 0), game)
+    cells = np.arange(game.cells)
+    board = 2 * (own >> cells & 1) + (other >> cells & 1)
+    return to_text(Position(board.astype(np.int8), 0), game)
 
 
 @kernel(interpreted=False, nogil=True)
 def _check_entries(
-    entries: Int64Array, table: Table, above: Table, parameters: Parameters
+    entries: Int64Array, table: Table, next_table: Table, parameters: Parameters
 ) -> tuple[float, int]:
     """Return the maximum difference, infinite if an entry is not in its place, and the first wrong
     entry or -1.
     """
     layer, values = table
-    largest, wrong, skip = 0.0, -1, parameters.skip_chance
-    tolerance = (
-        0.0 if values.itemsize == 1 else 2.0**-24 if values.itemsize == 4 else 2.0**-50
-    )  # by rounding
+    skip = parameters.skip_chance
+    tolerance = 0.0  # by rounding
+    if values.itemsize == 4:
+        tolerance = 2.0**-24
+    elif values.itemsize == 8:
+        tolerance = 2.0**-50
+    max_difference = 0.0
+    wrong_entry = -1
     for entry in entries:
         own, other = unrank(entry, layer)
-        value = -best_move_value(other, own, above, parameters, None)
+        switch_value = best_move_value(other, own, next_table, parameters, None)
         if skip > 0:
-            value = value_over_skip(
-                best_move_value(own, other, above, parameters, None), value, skip
-            )
+            stay_value = best_move_value(own, other, next_table, parameters, None)
+            value = value_over_skip(stay_value, -switch_value, skip)
         else:
-            value -= sign(value)
+            value = before_ply(switch_value)
         difference = abs(value - float(values[entry]))
-        lines = has_line(own, parameters) or has_line(other, parameters)
-        if lines or rank(own, other, layer) != entry or np.isnan(difference):
+        has_lines = has_line(own, parameters) or has_line(other, parameters)
+        if has_lines or rank(own, other, layer) != entry or np.isnan(difference):
             difference = np.inf
-        largest = max(largest, difference)
-        if difference > tolerance and wrong < 0:
-            wrong = entry
-    return largest, wrong
+        max_difference = max(max_difference, difference)
+        if difference > tolerance and wrong_entry < 0:
+            wrong_entry = entry
+    return max_difference, wrong_entry

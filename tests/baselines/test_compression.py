@@ -169,15 +169,17 @@ def test_read_equals_the_reconstructed_table(method, data):
     assert compressed.relative_error == pytest.approx(
         error(compressed, values), rel=1e-9, abs=1e-12
     )
-    assert compressed.stored_numbers == compressed.halves * stored_numbers(method, grouping, rank)
+    assert compressed.stored_numbers == compressed.num_sides * stored_numbers(
+        method, grouping, rank
+    )
     assert compressed.compression_ratio == pytest.approx(
         compressed.stored_numbers / values.size, rel=1e-15
     )
     cells = from_keys(np.arange(3**game.cells, dtype=np.uint64), game)
-    for half, entries in enumerate(table.reshape(compressed.halves, 3**game.cells, -1)):
+    for side, entries in enumerate(table.reshape(compressed.num_sides, 3**game.cells, -1)):
         for action, column in enumerate(entries.T):
             actions = np.full(len(cells), action)
-            assert_allclose(compressed.read(cells, actions, half=half), column, rtol=0, atol=1e-12)
+            assert_allclose(compressed.read(cells, actions, side=side), column, rtol=0, atol=1e-12)
     boards = plain.positions_of_random_play(game, 16, rank)
     rebuilt = Table(game, table)
     for of_small_boards in (0, 9):  # by the factors, and by the whole table

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from baselines.exact import solve
 from baselines.exact.count import DRAWN, WON, reachable_boards
 from baselines.exact.layers import start_value
-from baselines.exact.solve import MAX_KEPT
+from baselines.exact.optimal import MAX_SOLUTIONS
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import DRAW
@@ -60,7 +60,7 @@ def solved(game):
 
 
 def test_solutions_used_last_are_kept():
-    games = [Game(1, 1, 1, skip / 100) for skip in range(MAX_KEPT + 1)]
+    games = [Game(1, 1, 1, skip / 100) for skip in range(MAX_SOLUTIONS + 1)]
     first = solve(games[0])
     for game in games:
         solve(game)

@@ -13,7 +13,7 @@ from baselines.connect_four import Solver
 from baselines.exact import MAX_SOLVER_CELLS, Work, solve
 from baselines.exact.count import MAX_COUNTED_CELLS
 from baselines.exact.layers import check_size, estimate, is_layered
-from baselines.exact.solve import is_searched, is_stored
+from baselines.exact.optimal import is_searched, is_stored
 from baselines.proof_number import check_provable, prove
 from ttt_apps.cli import options as cli
 from ttt_apps.cli.board import parse_position, values_json, values_text

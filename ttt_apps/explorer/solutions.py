@@ -29,7 +29,7 @@ from baselines.exact.layers import (
     bound_colourings,
     is_finished,
 )
-from baselines.exact.solve import is_stored
+from baselines.exact.optimal import is_stored
 from ttt_apps.explorer.policies import MAX_TABLE_CELLS
 from ttt_envs.core.checks import Refusal
 from ttt_envs.game.game import Game

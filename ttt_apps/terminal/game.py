@@ -15,7 +15,7 @@ from rich.status import Status
 from rich.text import Text
 
 from baselines.exact import MAX_SOLVER_CELLS, Optimal, SearchedSolution, Solution, solve
-from baselines.exact.solve import is_searched
+from baselines.exact.optimal import is_searched
 from baselines.mcts import MCTS
 from ttt_apps.cli.board import ONLY, LiveGame, board_text
 from ttt_apps.cli.help import installed_names
@@ -30,7 +30,7 @@ from ttt_envs.game.actions import action_to_cell, cells_to_actions, legal_action
 from ttt_envs.game.boards import COLUMNS, MOVERS, Boards, cell_at, coordinate, winning_line_cells
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import legal
-from ttt_eval.exact.strength import Choice, choice_in
+from ttt_eval.exact.strength import PolicyChoice, choice_in
 from ttt_eval.matches.account import describe_account, make_account
 from ttt_eval.matches.games import HUMAN, Move, PlayedGame, Ply, append_games
 from ttt_eval.matches.luck import EXACT, MAX_CELLS_BY_DEFAULT, make_correction
@@ -487,7 +487,7 @@ COMMANDS: dict[str, Callable[[TerminalGame], None]] = {
 """Commands; their docstrings are their help."""
 
 
-def _move_row(game: Game, choice: Choice, cell: int) -> dict[str, str | None]:
+def _move_row(game: Game, choice: PolicyChoice, cell: int) -> dict[str, str | None]:
     """Return the cells of a move in the table of ``explain``."""
     star = "*" if cell in choice.best else ""
     return {

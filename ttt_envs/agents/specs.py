@@ -37,7 +37,7 @@ from ttt_envs.game.phantom import AnyGame, visible
 POLICIES: dict[str, str] = {
     "random": "ttt_envs.agents.simple:Random",
     "win-or-block": "ttt_envs.agents.simple:WinOrBlock",
-    "optimal": "baselines.exact.solve:Optimal",
+    "optimal": "baselines.exact.optimal:Optimal",
     "expectiminimax": "baselines.expectiminimax:Expectiminimax",
     "table": "baselines.tables:TablePolicy",
     "svd": "baselines.compression:SVD",

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from ttt_envs.core.checks import Refusal
 from ttt_envs.game.game import Game
 
+__all__ = ["DRAW", "State", "has_line", "legal_cells", "play"]
+
 DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
 """steps of rows and columns along a row, a column and both diagonals"""
 DRAW = 2

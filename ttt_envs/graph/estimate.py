@@ -15,9 +15,10 @@ from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 
-MAX_CELLS, MAX_PHANTOM_CELLS = 31, 9
-"""Maximum numbers of cells: both players' stones are parts of one key of 64 bits; with hidden ones,
-ten cells lead to millions of boards."""
+MAX_CELLS = 31
+"""Maximum number of cells: both players' stones are parts of one key of 64 bits."""
+MAX_PHANTOM_CELLS = 9
+"""The same with hidden stones: ten cells lead to millions of boards."""
 MIN_BOARDS = 1 << 17
 """Number of boards from which a traversal is checked: fewer take seconds and some hundred MiB."""
 MAX_BOARDS_AT_ONCE = 20_000
@@ -26,18 +27,18 @@ skips.
 """
 MAX_BOARDS_WITHOUT_ESTIMATE = 1 << 21
 """Total number of boards up to which exact results take seconds."""
-BYTES_PER_BOARD, KEPT_BYTES_PER_BOARD = 176, 10
-"""Size of a board in the layers that are computed, and in those that are kept for the backward
-pass.
-"""
+BYTES_PER_BOARD = 176
+"""Size of a board in the layers that are computed."""
+KEPT_BYTES_PER_BOARD = 10
+"""Size of a board in the layers that are kept for the backward pass."""
 KEPT_BYTES = 1 << 29
 """Size of the edges of a traversal in bytes beyond which those of further nodes are dropped, and
 made again.
 """
-POSITION_SECONDS, AFFORDABLE_SECONDS = 5e-6, 5.0
-"""Assumed cost of a position of a trained policy, and the maximum cost of strength that is computed
-unasked.
-"""
+POSITION_SECONDS = 5e-6
+"""Assumed cost of a position of a trained policy."""
+AFFORDABLE_SECONDS = 5.0
+"""Maximum cost of strength that is computed unasked."""
 
 
 class Monitor:
@@ -143,10 +144,8 @@ def boards_by_stones(game: AnyGame) -> list[int]:
     if game.gravity:
         counts = [1]
         for _ in range(game.columns):  # a column has 0 to all rows
-            counts = [
-                sum(counts[max(0, end - game.rows) : end + 1])
-                for end in range(len(counts) + game.rows)
-            ]
+            ends = range(len(counts) + game.rows)
+            counts = [sum(counts[max(0, end - game.rows) : end + 1]) for end in ends]
     return [
         count * (2**stones if game.skip_chance > 0 else math.comb(stones, stones // 2))
         for stones, count in enumerate(counts[:-1])

@@ -113,6 +113,12 @@ class Nodes(NamedTuple):
     """float64[K]: probability of the move; empty for a best responder"""
 
     @property
+    def num_bytes(self) -> int:
+        """Size of the arrays in bytes."""
+        edges = self.child.nbytes + self.action.nbytes + self.share.nbytes
+        return self.rows.nbytes + self.ends.nbytes + edges
+
+    @property
     def has_edges(self) -> bool:
         """Whether the edges were not dropped."""
         return len(self.ends) == len(self.rows)
@@ -236,7 +242,7 @@ class Traversal:
         """Return the player who wins by a line of the mover."""
         return 1 - mover if self._misere else mover
 
-    def keep_layers(self) -> None:
+    def make_layers(self) -> None:
         """Walk all layers and keep them, for backward passes."""
         for _ in self.walk(keep=True):
             pass
@@ -267,7 +273,7 @@ class Traversal:
                 yield layer, next_layer, nodes
                 self.monitor.report(layer.depth)
                 if keep:
-                    num_bytes += sum(array.nbytes for array in nodes[1:])
+                    num_bytes += nodes.num_bytes
                     layer.nodes.append(nodes if num_bytes <= KEPT_BYTES else nodes.without_edges())
             layer.pack()
             layer = next_layer

@@ -20,13 +20,13 @@ per move carry them to the next layer, and symmetries are found per set and not 
 from __future__ import annotations
 
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.jit import Int32Array, Int64Array, inlined, int64, kernel
+from ttt_envs.core.jit import Float64Array, Int32Array, Int64Array, inlined, int64, kernel
 from ttt_envs.core.work import map_threads
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import Game
@@ -34,6 +34,7 @@ from ttt_envs.game.lines import line_masks
 from ttt_envs.game.rules import legal_bits
 from ttt_envs.game.symmetry import inverse, symmetries
 
+Number = TypeVar("Number", float, Float64Array)
 Values = NDArray[Any]
 """float64, float32 or int8[N]: entries of a layer"""
 
@@ -57,8 +58,10 @@ MAX_SAMPLED_WORDS = 1 << 18
 """Number of words of a layer up to which its size is counted, and beyond which it is estimated by a
 sample.
 """
-BLOCKS_PER_THREAD, MIN_BLOCK_SETS = 64, 8
-"""Number of blocks of a layer for each thread, and minimum number of sets in a block."""
+BLOCKS_PER_THREAD = 64
+"""Number of blocks of a layer for each thread."""
+MIN_BLOCK_SETS = 8
+"""Minimum number of sets in a block."""
 
 
 class SetTables(NamedTuple):
@@ -75,7 +78,7 @@ class SetTables(NamedTuple):
     ``MAX_CODED_CELLS``"""
 
 
-class Layer(NamedTuple):
+class NumberedLayer(NamedTuple):
     """The numbering of the positions with n stones in which nobody has a line.
 
     A bit set over (canonical set, pattern of the last mover's stones) marks them; the rank of a bit
@@ -113,17 +116,19 @@ class Numbering:
         self.game = game
         self.alternates = game.skip_chance == 0 and game.cells > MAX_UNPAIRED_CELLS
         self._lines = np.array(line_masks(game.lines).T, order="C")
-        targets, low = inverse(symmetries(game)), (game.cells + 1) // 2
-        images = (
+        targets = inverse(symmetries(game))
+        low = (game.cells + 1) // 2
+        self._tables = SetTables(
+            low,
             spread_all(targets[:, :low]).astype(np.int64),
             spread_all(targets[:, low:]).astype(np.int64),
+            np.zeros(0, np.int32),
         )
-        self._tables = SetTables(low, *images, np.zeros(0, np.int32))
-        self._canonical_sets = (
-            self._number_sets() if game.gravity or game.cells <= MAX_CODED_CELLS else None
-        )
+        self._canonical_sets: Int64Array | None = None
+        if game.gravity or game.cells <= MAX_CODED_CELLS:
+            self._canonical_sets = self._number_sets()
         self._lock = Lock()  # so that two threads do not number one layer
-        self._layers: dict[int, Layer] = {}  # those numbered last
+        self._layers: dict[int, NumberedLayer] = {}  # those numbered last
         self._sizes: dict[int, int] = {}
 
     def sets(self, stones: int) -> Int64Array:
@@ -136,14 +141,15 @@ class Numbering:
         return np.asarray(sets[self._canonical(sets)[1] == 0])
 
     def _canonical(self, sets: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Return the least symmetric set of each, and the first symmetry that leads to it."""
+        """Return the smallest symmetric set of each, and the first symmetry that leads to it."""
         low, low_images, high_images, _ = self._tables
-        least, by = sets.copy(), np.zeros(len(sets), np.int64)
+        smallest = sets.copy()
+        symmetry_of_set = np.zeros(len(sets), np.int64)
         for symmetry in range(1, len(low_images)):
             image = low_images[symmetry, sets & (1 << low) - 1] | high_images[symmetry, sets >> low]
-            by[image < least] = symmetry
-            np.minimum(least, image, out=least)
-        return least, by
+            symmetry_of_set[image < smallest] = symmetry
+            np.minimum(smallest, image, out=smallest)
+        return smallest, symmetry_of_set
 
     def _number_sets(self) -> Int64Array:
         """Return the canonical sets of all sizes, ascending; fill the table of all sets of cells of
@@ -151,56 +157,60 @@ class Numbering:
         """
         sets = _sets_of_columns(self.game) if self.game.gravity else np.arange(1 << self.game.cells)
         parts = np.array_split(sets, 1 + len(sets) // 2**15)  # which the processor's cache holds
-        least, by = (
-            np.concatenate(part) for part in zip(*map(self._canonical, parts), strict=True)
-        )
-        canonical: Int64Array = sets[by == 0]
+        results = [self._canonical(part) for part in parts]
+        smallest = np.concatenate([result[0] for result in results])
+        symmetry = np.concatenate([result[1] for result in results])
+        canonical: Int64Array = sets[symmetry == 0]
         if self.game.cells > MAX_CODED_CELLS:
             return canonical
         sizes = count_bits(canonical)
-        index = np.argsort(np.argsort(sizes, kind="stable")) - np.searchsorted(
-            np.sort(sizes), sizes
-        )
+        index = np.empty(len(canonical), np.int64)  # of a set among those of its size
+        for size in range(self.game.cells + 1):
+            rows = np.flatnonzero(sizes == size)
+            index[rows] = np.arange(len(rows))
         codes = np.full(1 << self.game.cells, -1, np.int32)
-        codes[sets] = index[np.searchsorted(canonical, least)] * len(self._tables.low_images) + by
+        num_symmetries = len(self._tables.low_images)
+        codes[sets] = index[np.searchsorted(canonical, smallest)] * num_symmetries + symmetry
         self._tables = self._tables._replace(codes=codes)
         return canonical
 
-    def layer(self, stones: int) -> Layer:
+    def layer(self, stones: int) -> NumberedLayer:
         """Return a layer, numbered now or kept.
 
         Raises:
             ValueError: the layer has more than 2**32 entries.
         """
-        if (kept_layer := self._layers.get(stones)) is not None:
-            return kept_layer
+        layer = self._layers.get(stones)
+        if layer is not None:
+            return layer
         with self._lock:
             if stones not in self._layers:
-                layer = self._layers[stones] = self._make_layer(stones)
+                layer = self._make_layer(stones)
+                self._layers[stones] = layer
                 self._sizes[stones] = layer.size
-                bytes_kept = sum(each.words.nbytes for each in self._layers.values())
-                while len(self._layers) > 2 and bytes_kept > MAX_INDEX_BYTES:
-                    bytes_kept -= self._layers.pop(next(iter(self._layers))).words.nbytes
+                num_bytes = sum(layer.words.nbytes for layer in self._layers.values())
+                while len(self._layers) > 2 and num_bytes > MAX_INDEX_BYTES:
+                    num_bytes -= self._layers.pop(next(iter(self._layers))).words.nbytes
             return self._layers[stones]
 
-    def _make_layer(self, stones: int) -> Layer:
+    def _make_layer(self, stones: int) -> NumberedLayer:
         sets = self.sets(stones)
-        index = self._mark(sets, stones)
-        counts = count_bits(index)
+        marks = self._mark(sets, stones)
+        counts = count_bits(marks)
         ends = np.cumsum(counts)
         if len(ends) and ends[-1] >= MAX_ENTRIES:
             raise Refusal(
                 f"{self.game} has {ends[-1]:,} positions of {stones} stones, and {MAX_ENTRIES:,} "
-                "are numbered: "
-                f"choose a smaller board"
+                "are numbered: choose a smaller board"
             )
-        return Layer(stones, sets, index | (ends - counts) << 32, self._tables)
+        return NumberedLayer(stones, sets, marks | (ends - counts) << 32, self._tables)
 
     def _mark(self, sets: Int64Array, stones: int) -> Int64Array:
-        index = np.empty(len(sets) * words_per_set(stones), np.int64)
+        """Return words in which the open patterns of sets are marked, int64[L * words_per_set]."""
+        words = np.empty(len(sets) * words_per_set(stones), np.int64)
         last_mover = stones - stones // 2 if self.alternates else -1
-        _mark_open(sets, stones, last_mover, self._lines, *_words_of_patterns(), index)
-        return index
+        _mark_open(sets, stones, last_mover, self._lines, _words_of_patterns(), words)
+        return words
 
     def size(self, stones: int) -> int:
         """Return the number of entries of a layer."""
@@ -213,7 +223,8 @@ class Numbering:
 
         Entries are counted in a small layer, else estimated by a sample of its sets.
         """
-        sets, size = self.sets(stones), self._sizes.get(stones)
+        sets = self.sets(stones)
+        size = self._sizes.get(stones)
         words = len(sets) * words_per_set(stones)
         if size is None:
             sample = sets[:: max(1, words // MAX_SAMPLED_WORDS)]
@@ -225,8 +236,8 @@ class Numbering:
         """Return the cells where a stone may be put beside each of the layer's sets, as bits:
         int64[L].
         """
-        taken = self.layer(stones).sets
-        return legal_bits(taken, taken, self.game.parameters)
+        sets = self.layer(stones).sets
+        return legal_bits(sets, sets, self.game.parameters)
 
     def positions(self, stones: int) -> tuple[Int64Array, Int64Array]:
         """Return the stones of the last mover and of the other player in every position of a layer:
@@ -235,18 +246,19 @@ class Numbering:
         layer = self.layer(stones)
         marks = (layer.words[:, None] >> np.arange(32)).astype(np.int8) & 1
         rows, patterns = np.divmod(np.flatnonzero(marks), 32 * words_per_set(stones))
-        taken, own = layer.sets[rows], np.zeros(len(rows), np.int64)
-        rest = taken.copy()
-        for stone in range(stones):
-            least = rest & -rest
-            own |= least * (patterns >> stone & 1)
-            rest ^= least
-        return own, taken ^ own
+        sets = layer.sets[rows]
+        own = np.zeros(len(rows), np.int64)
+        remaining = sets.copy()
+        for index in range(stones):
+            stone = remaining & -remaining
+            own |= stone * (patterns >> index & 1)
+            remaining ^= stone
+        return own, sets ^ own
 
     def compute(
         self,
         stones: int,
-        above: Values | None,
+        next_values: Values | None,
         out: Values,
         *,
         threads: int = 1,
@@ -257,7 +269,7 @@ class Numbering:
 
         Args:
             stones: the layer.
-            above: values of the next layer, read-only, of the same type as ``out``; None on a full
+            next_values: of the next layer, read-only, of the same type as ``out``; None on a full
                 board.
             out: written: float64 or float32[N], or in a game without skips int8[N] with distances,
                 see ``WON``.
@@ -265,30 +277,33 @@ class Numbering:
             average: whether the players move at random; else they play optimally.
             of_positions: write V(B, A) in place of W(A, B).
         """
-        layer, game = self.layer(stones), self.game
-        next_layer = (
-            layer if above is None else self.layer(stones + 1)
-        )  # no cell is empty on a full board
-        if above is None:
-            above = np.empty(0, out.dtype)
-            above.flags.writeable = (
-                False  # as all others, so that the kernel is compiled once per type
-            )
-        legal, line_value = self.legal_cells(stones), -1.0 if game.misere else 1.0
+        if not len(out):
+            return
+        game = self.game
+        layer = self.layer(stones)
+        if next_values is None:  # no cell is empty on a full board
+            next_layer = layer
+            next_values = np.empty(0, out.dtype)
+            next_values.flags.writeable = False  # as all others: one type, compiled once
+        else:
+            next_layer = self.layer(stones + 1)
+        begins = layer.words[:: words_per_set(stones)] >> 32 & 0xFFFFFFFF
+        task = SweepTask(
+            legal=self.legal_cells(stones),
+            max_entries=int(np.diff(begins, append=layer.size).max(initial=0)),
+            skip=game.skip_chance,
+            line_value=-1.0 if game.misere else 1.0,
+            average=average,
+            of_positions=of_positions,
+        )
         count = max(1, min(len(layer.sets) // MIN_BLOCK_SETS, BLOCKS_PER_THREAD * threads))
         edges = np.linspace(0, len(layer.sets), count + 1).astype(int).tolist()
-        begins = layer.words[:: words_per_set(stones)] >> 32 & 0xFFFFFFFF
-        largest = int(np.diff(begins, append=layer.size).max(initial=0))
 
         def compute_block(block: int) -> None:
-            sweep(
-                edges[block], edges[block + 1], layer, next_layer, legal, largest, game.skip_chance,
-                line_value,
-                average, of_positions, above, out,
-            )  # fmt: skip
+            first, last = edges[block : block + 2]
+            sweep(first, last, layer, next_layer, task, next_values, out)
 
-        if len(out):
-            map_threads(compute_block, range(count), threads)
+        map_threads(compute_block, range(count), threads)
 
 
 @inlined
@@ -299,10 +314,29 @@ def words_per_set(stones: int) -> int:
 
 @inlined
 def sign(value: float) -> int:
-    """Return 1, 0 or -1. The byte value W of a stone is ``sign(V) - V``, V that of the next mover:
-    see ``WON``.
-    """
+    """Return 1, 0 or -1."""
     return int64(value > 0) - int64(value < 0)
+
+
+@inlined
+def before_ply(value: float) -> float:
+    """Return the byte value W of a stone, given that of the next mover, V: see ``WON``."""
+    return sign(value) - value
+
+
+@inlined
+def after_ply(value: float) -> float:
+    """Return the byte value V of the next mover, given that of the last stone, W."""
+    return 0.0 - value - sign(value)
+
+
+def plies_of(value: Number) -> Number:
+    """Return the number of plies to the end by byte values that are not 0."""
+    return WON + 1 - abs(value)
+
+
+plies_to_end = inlined(plies_of)
+"""in kernels: :func:`plies_of` of a number"""
 
 
 def spread_all(targets: Int64Array) -> NDArray[np.uint32]:
@@ -335,14 +369,24 @@ def _sets_of_columns(game: Game) -> Int64Array:
     return np.sort(sets)
 
 
-def _words_of_patterns() -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Return sets of patterns of 5 bits as words: int64[32] those that contain x, that avoid x; [6]
-    those of x bits.
-    """
-    patterns, x = np.arange(32), np.arange(32)[:, None]
-    kinds = patterns & x == x, patterns & x == 0, count_bits(patterns) == x[:6]
-    contain, avoid, of_size = ((kind << patterns).sum(axis=1) for kind in kinds)
-    return contain, avoid, of_size
+class PatternWords(NamedTuple):
+    """Sets of patterns of 5 bits, as words of 32 marks."""
+
+    contain: Int64Array
+    """int64[32]: the patterns that contain x"""
+    avoid: Int64Array
+    """int64[32]: those that have no bit of x"""
+    of_size: Int64Array
+    """int64[6]: those of x bits"""
+
+
+def _words_of_patterns() -> PatternWords:
+    patterns = np.arange(32)
+    x = patterns[:, None]
+    contain = patterns & x == x
+    avoid = patterns & x == 0
+    of_size = count_bits(patterns) == x[:6]
+    return PatternWords(*((marks << patterns).sum(axis=1) for marks in (contain, avoid, of_size)))
 
 
 @kernel(nogil=True, allocates=True)
@@ -351,37 +395,44 @@ def _mark_open(
     stones: int,
     last_mover: int,
     lines: Int64Array,
-    contain: Int64Array,
-    avoid: Int64Array,
-    of_size: Int64Array,
+    patterns: PatternWords,
     words: Int64Array,
 ) -> None:
-    """Mark the patterns in which nobody has a line, 32 at a time; ``last_mover`` is the number of
-    ones, -1 for any.
+    """Mark the patterns in which nobody has a line, 32 at a time.
+
+    Args:
+        sets: int64[L]: the sets.
+        stones: number of stones of each.
+        last_mover: number of ones of the patterns, -1 for any.
+        lines: int64[N, 2]: of :func:`ttt_envs.game.lines.line_masks`.
+        patterns: the sets of patterns of 5 bits.
+        words: int64[L * words_per_set], written.
     """
     row = words_per_set(stones)
     all_marks = (int64(1) << min(32, 1 << stones)) - 1
-    runs, ends = np.empty(len(lines), np.int64), np.empty(len(lines), np.int64)
+    runs = np.empty(len(lines), np.int64)
+    ends = np.empty(len(lines), np.int64)
     for i in range(len(sets)):
-        taken, count = sets[i], 0
+        cell_set = sets[i]
+        count = 0
         for line in range(len(lines)):
-            if lines[line, 0] & ~taken == 0:
-                runs[count], ends[count] = (
-                    squeeze(lines[line, 0], taken),
-                    squeeze(lines[line, 1] & taken, taken),
-                )
+            if lines[line, 0] & ~cell_set == 0:
+                runs[count] = squeeze(lines[line, 0], cell_set)
+                ends[count] = squeeze(lines[line, 1] & cell_set, cell_set)
                 count += 1
         for word in range(row):
-            high, marks = int64(word) << 5, all_marks
+            high = int64(word) << 5
+            marks = all_marks
             if last_mover >= 0:
                 ones = last_mover - count_bits(high)
-                marks &= of_size[ones] if 0 <= ones <= 5 else int64(0)
+                marks &= patterns.of_size[ones] if 0 <= ones <= 5 else int64(0)
             for j in range(count):
-                run, end = runs[j], ends[j]
+                run = runs[j]
+                end = ends[j]
                 if run & ~high < 32 and end & high == 0:  # the high bits of the line are all ones
-                    marks &= ~(contain[run & 31] & avoid[end & 31])
+                    marks &= ~(patterns.contain[run & 31] & patterns.avoid[end & 31])
                 if run & high == 0 and end & ~high < 32:  # and all zeros, the other player's
-                    marks &= ~(avoid[run & 31] & contain[end & 31])
+                    marks &= ~(patterns.avoid[run & 31] & patterns.contain[end & 31])
             words[i * row + word] = marks
 
 
@@ -390,23 +441,23 @@ def _mark_open(
 
 
 @inlined
-def squeeze(bits: int, taken: int) -> int:
-    """Return a subset of ``taken`` as a pattern: bit k for the k-th cell of ``taken``."""
+def squeeze(bits: int, cell_set: int) -> int:
+    """Return a subset of ``cell_set`` as a pattern: bit k for the k-th cell of ``cell_set``."""
     pattern = int64(0)
     while bits:
         stone = bits & -bits
         bits ^= stone
-        pattern |= int64(1) << count_bits(taken & (stone - 1))
+        pattern |= int64(1) << count_bits(cell_set & (stone - 1))
     return pattern
 
 
 @inlined
-def expand(pattern: int, taken: int) -> int:
+def expand(pattern: int, cell_set: int) -> int:
     """Return the cells of a pattern, the inverse of :func:`squeeze`."""
     own = int64(0)
-    while taken:
-        stone = taken & -taken
-        taken ^= stone
+    while cell_set:
+        stone = cell_set & -cell_set
+        cell_set ^= stone
         own |= stone * (pattern & 1)
         pattern >>= 1
     return own
@@ -420,30 +471,33 @@ def move_set(bits: int, symmetry: int, tables: SetTables) -> int:
 
 
 @inlined
-def find_set(taken: int, layer: Layer) -> tuple[int, int]:
+def find_set(cell_set: int, layer: NumberedLayer) -> tuple[int, int]:
     """Return the index of a set's canonical set in its layer, -1 for none, and the symmetry that
     leads to it.
     """
     tables = layer.tables
     if len(tables.codes):
-        code = int64(tables.codes[taken])
+        code = int64(tables.codes[cell_set])
         count = len(tables.low_images)
         return (code // count, code % count) if code >= 0 else (int64(-1), int64(0))
-    least, by = taken, int64(0)
+    smallest = cell_set
+    symmetry_to_smallest = int64(0)
     for symmetry in range(1, len(tables.low_images)):
-        image = move_set(taken, symmetry, tables)
-        by = int64(symmetry) if image < least else by
-        least = image if image < least else least
-    first, last = int64(0), int64(len(layer.sets))
+        image = move_set(cell_set, symmetry, tables)
+        if image < smallest:
+            smallest = image
+            symmetry_to_smallest = int64(symmetry)
+    first = int64(0)
+    last = int64(len(layer.sets))
     while first < last:
         middle = (first + last) // 2
-        if layer.sets[middle] < least:
+        if layer.sets[middle] < smallest:
             first = middle + 1
         else:
             last = middle
-    return (
-        (first, by) if first < len(layer.sets) and layer.sets[first] == least else (int64(-1), by)
-    )
+    if first == len(layer.sets) or layer.sets[first] != smallest:
+        return int64(-1), symmetry_to_smallest
+    return first, symmetry_to_smallest
 
 
 @inlined
@@ -453,11 +507,13 @@ def find_entry(row: int, pattern: int, index: Int64Array) -> int:
     """
     word = index[row + (pattern >> 5)]
     bit = int64(1) << (pattern & 31)
-    return (word >> 32 & 0xFFFFFFFF) + count_bits(word & (bit - 1)) if word & bit else int64(-1)
+    if word & bit == 0:
+        return int64(-1)
+    return int64((word >> 32 & 0xFFFFFFFF) + count_bits(word & (bit - 1)))
 
 
 @kernel(forceinline=True)
-def rank(own: int, other: int, layer: Layer) -> int:
+def rank(own: int, other: int, layer: NumberedLayer) -> int:
     """Return the entry of W(own, other) in the layer of their number of stones; -1 if it is not
     numbered.
     """
@@ -469,9 +525,10 @@ def rank(own: int, other: int, layer: Layer) -> int:
 
 
 @kernel(forceinline=True)
-def unrank(entry: int, layer: Layer) -> tuple[int, int]:
+def unrank(entry: int, layer: NumberedLayer) -> tuple[int, int]:
     """Return the stones of the last mover and of the other player in an entry's position."""
-    first, last = int64(0), int64(len(layer.words)) - 1
+    first = int64(0)
+    last = int64(len(layer.words)) - 1
     while first < last:  # the last word with at most so many marks before it
         middle = (first + last + 1) // 2
         if layer.words[middle] >> 32 & 0xFFFFFFFF <= entry:
@@ -483,13 +540,24 @@ def unrank(entry: int, layer: Layer) -> tuple[int, int]:
         marks &= marks - 1
     row = words_per_set(layer.stones)
     pattern = (first % row << 5) + count_bits((marks & -marks) - 1)
-    taken = layer.sets[first // row]
-    own = expand(pattern, taken)
-    return own, taken ^ own
+    cell_set = layer.sets[first // row]
+    own = expand(pattern, cell_set)
+    return own, cell_set ^ own
 
 
 # --------------------------------------------------------------------------------------------------
 # The sweep
+
+
+class CarryTables(NamedTuple):
+    """Two tables that carry the patterns of a set of n cells to the next layer: one of their lower
+    ``(n + 1) // 2`` bits, one of the rest.
+    """
+
+    low: Int32Array
+    high: Int32Array
+    bits: Int64Array
+    """int64[n], scratch"""
 
 
 @inlined
@@ -499,34 +567,37 @@ def _spread(bits: Int64Array, start: int, stop: int, out: Int32Array) -> None:
     """
     out[0] = 0
     for k in range(stop - start):
-        for rest in range(1 << k):
-            out[(1 << k) + rest] = out[rest] | bits[start + k]
+        for lower in range(1 << k):
+            out[(1 << k) + lower] = out[lower] | bits[start + k]
 
 
 @inlined
 def carry(
-    taken: int,
-    target: int,
-    symmetry: int,
-    tables: SetTables,
-    bits: Int64Array,
-    low: Int32Array,
-    high: Int32Array,
+    cell_set: int, target: int, symmetry: int, tables: SetTables, carried: CarryTables
 ) -> None:
-    """Write the tables that carry patterns of ``taken`` to the set ``target``, which it reaches by
-    a symmetry.
+    """Write the tables that carry patterns of a set to the set ``target``, which it reaches by a
+    symmetry.
 
-    Bits of stones that ``target`` lacks must not be used. A pattern of n bits is split after
-    ``(n + 1) // 2`` bits.
+    Bits of stones that ``target`` lacks must not be used.
     """
-    rest, count = taken, 0
-    while rest:
-        bits[count] = squeeze(move_set(rest & -rest, symmetry, tables) & target, target)
-        rest &= rest - 1
+    remaining = cell_set
+    count = 0
+    while remaining:
+        stone = remaining & -remaining
+        carried.bits[count] = squeeze(move_set(stone, symmetry, tables) & target, target)
+        remaining ^= stone
         count += 1
-    half = (count + 1) // 2
-    _spread(bits, 0, half, low)
-    _spread(bits, half, count, high)
+    low_bits = (count + 1) // 2
+    _spread(carried.bits, 0, low_bits, carried.low)
+    _spread(carried.bits, low_bits, count, carried.high)
+
+
+@inlined
+def carry_pattern(pattern: int, stones: int, carried: CarryTables) -> int:
+    """Return a pattern of a set of ``stones`` cells, carried."""
+    low_bits = (stones + 1) // 2
+    low = carried.low[pattern & ((int64(1) << low_bits) - 1)]
+    return int64(low | carried.high[pattern >> low_bits])
 
 
 @inlined
@@ -544,65 +615,74 @@ def list_patterns(words: Int64Array, start: int, stop: int, out: Int32Array) -> 
     return count
 
 
+class SweepTask(NamedTuple):
+    """What the values of a layer are computed by, see :meth:`Numbering.compute`."""
+
+    legal: Int64Array
+    """int64[L]: the cells where a stone may be put beside each set, as bits"""
+    max_entries: int
+    """maximum number of entries of a set"""
+    skip: float
+    """the skip chance"""
+    line_value: float
+    """result of a player who completes a line"""
+    average: bool
+    of_positions: bool
+
+
 @kernel(nogil=True, allocates=True)
 def sweep(
     first: int,
     last: int,
-    layer: Layer,
-    next_layer: Layer,
-    legal: Int64Array,
-    largest: int,
-    skip: float,
-    line_value: float,
-    average: bool,
-    of_positions: bool,
-    above: Values,
+    layer: NumberedLayer,
+    next_layer: NumberedLayer,
+    task: SweepTask,
+    next_values: Values,
     out: Values,
 ) -> None:
-    """Compute the values of a layer's sets ``first`` to ``last - 1``, see
-    :meth:`Numbering.compute`.
-
-    ``largest`` is the maximum number of entries of a set.
-    """
-    stones, index, next_index = layer.stones, layer.words, next_layer.words
-    row, next_row = words_per_set(stones), words_per_set(stones + 1)
-    half, full = (stones + 1) // 2, (int64(1) << stones) - 1
-    bits, low = np.empty(stones, np.int64), np.empty(1 << half, np.int32)
-    high = np.empty(1 << (stones - half), np.int32)
-    patterns, values = np.empty(largest, np.int32), np.empty(largest, out.dtype)
-    won, mask = WON if out.itemsize == 1 else 1, (int64(1) << half) - 1
-    by_line = np.full(1, line_value * won).astype(out.dtype)[0]  # of a move that completes a line
+    """Compute the values of a layer's sets ``first`` to ``last - 1``."""
+    stones = layer.stones
+    row = words_per_set(stones)
+    full = (int64(1) << stones) - 1
+    won = WON if out.itemsize == 1 else 1
+    by_line = np.full(1, task.line_value * won).astype(out.dtype)[0]  # of a move that makes a line
+    low_bits = (stones + 1) // 2
+    carried = CarryTables(
+        np.empty(1 << low_bits, np.int32),
+        np.empty(1 << (stones - low_bits), np.int32),
+        np.empty(stones, np.int64),
+    )
+    patterns = np.empty(task.max_entries, np.int32)
+    values = np.empty(task.max_entries, out.dtype)
     for i in range(first, last):
-        taken, count, moves = layer.sets[i], 0, legal[i]
-        size = list_patterns(index, i * row, (i + 1) * row, patterns)
-        values[:size] = 0 if average or moves == 0 else -won
+        moves = task.legal[i]
+        size = list_patterns(layer.words, i * row, (i + 1) * row, patterns)
+        values[:size] = 0 if task.average or moves == 0 else -won
+        count = 0
         while moves and size:
             stone = moves & -moves
             moves ^= stone
             count += 1
-            j, symmetry = find_set(taken | stone, next_layer)
+            j, symmetry = find_set(layer.sets[i] | stone, next_layer)
             target = next_layer.sets[j]
-            carry(taken, target, symmetry, layer.tables, bits, low, high)
-            new = squeeze(move_set(stone, symmetry, layer.tables), target)
-            start = j * next_row
+            carry(layer.sets[i], target, symmetry, layer.tables, carried)
+            new_bit = squeeze(move_set(stone, symmetry, layer.tables), target)
+            start = j * words_per_set(stones + 1)
             for k in range(size):
-                mover = full ^ int64(patterns[k])
-                entry = find_entry(
-                    start, int64(low[mover & mask] | high[mover >> half]) | new, next_index
-                )
-                value = above[entry] if entry >= 0 else by_line
-                values[k] = values[k] + value if average else max(values[k], value)
-        begin = index[i * row] >> 32 & 0xFFFFFFFF
+                mover = carry_pattern(full ^ int64(patterns[k]), stones, carried)
+                entry = find_entry(start, mover | new_bit, next_layer.words)
+                value = next_values[entry] if entry >= 0 else by_line
+                values[k] = values[k] + value if task.average else max(values[k], value)
+        begin = layer.words[i * row] >> 32 & 0xFFFFFFFF
         for k in range(size):
-            turned, again = (
-                values[k],
-                values[size - 1 - k],
-            )  # of the complement; without skips not read
-            if average:
-                turned, again = turned / max(count, 1), again / max(count, 1)
-            if of_positions:
-                out[begin + k] = turned
+            switch_value = values[k]
+            stay_value = values[size - 1 - k]  # of the complement; without skips not read
+            if task.average:
+                switch_value = switch_value / max(count, 1)
+                stay_value = stay_value / max(count, 1)
+            if task.of_positions:
+                out[begin + k] = switch_value
             elif out.itemsize == 1:
-                out[begin + k] = sign(turned) - turned
+                out[begin + k] = before_ply(switch_value)
             else:
-                out[begin + k] = skip * again - (1.0 - skip) * turned
+                out[begin + k] = task.skip * stay_value - (1.0 - task.skip) * switch_value

@@ -62,7 +62,7 @@ class BestResponseValues:
             work=self._work,
             passes=2,
         )
-        traversal.keep_layers()
+        traversal.make_layers()
         keys = []
         values = []
         chances_by_depth = {layer.depth: chances for layer, _, chances, _ in backward(traversal)}

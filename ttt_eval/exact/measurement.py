@@ -229,7 +229,7 @@ def start_chances(traversal: Traversal) -> Float64Array:
     """Return the chances that player_0 and player_1 win on the empty board, float64[2, 2] by the
     player to move.
     """
-    traversal.keep_layers()
+    traversal.make_layers()
     for _, _, values, _ in backward(traversal):
         chances = values[0]
     return np.asarray(chances)

@@ -13,7 +13,6 @@ bound: Land and Doig, 1960). The result is exact.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +30,7 @@ it moves again.
 """
 
 
-class Flat(NamedTuple):
+class FlatGraph(NamedTuple):
     """The N nodes of a game, and their K edges in order of nodes and cells."""
 
     mover: Int64Array
@@ -40,9 +39,9 @@ class Flat(NamedTuple):
     """int64[N + 1]: first edge"""
     action: UInt8Array
     """uint8[K]: as of :class:`ttt_envs.graph.layers.Nodes`"""
-    other: Int64Array
+    switch_node: Int64Array
     """int64[K]: node if the other player moves next; ``LINE`` or ``FULL``"""
-    again: Int64Array
+    stay_node: Int64Array
     """int64[K]: node if the mover goes on"""
     share: Float64Array
     """float64[K]: the policy"""
@@ -51,6 +50,26 @@ class Flat(NamedTuple):
     skip: float
     line_value: int
     """result of a player who completes a line"""
+
+
+class NodeColumns(NamedTuple):
+    """The columns of some nodes and their edges; see :class:`FlatGraph`."""
+
+    mover: Int64Array
+    num_edges: Int64Array
+    action: UInt8Array
+    switch_node: Int64Array
+    stay_node: Int64Array
+    share: Float64Array
+
+
+class Belief(NamedTuple):
+    """The place of an information set's nodes in the lists of :class:`Beliefs`."""
+
+    begin: int
+    end: int
+    top: int
+    """end of the used part of the lists"""
 
 
 class Beliefs(NamedTuple):
@@ -92,56 +111,65 @@ def best_response(game: PhantomGame, policy: Policy, responder: int) -> OutcomeP
     """
     players: Players = (None, policy) if responder == 0 else (policy, None)
     traversal = Traversal(game, players, complete=(responder == 0, responder == 1))
-    deque(traversal.walk(keep=True), maxlen=0)
-    flat = _flatten(game, traversal.layers, [gains for _, _, _, gains in backward(traversal)][::-1])
-    size, depth = len(flat.mover), game.cells + 2
-    lists = (
-        np.empty(3 * size, np.int64),
-        np.empty(3 * size),
-        np.empty((2, size), np.int64),
-        np.empty((2, size)),
+    traversal.make_layers()
+    bounds = [gains for _, _, _, gains in backward(traversal)]
+    flat = _flatten(game, traversal.layers, np.concatenate(bounds[::-1]))
+    size = len(flat.mover)
+    beliefs = Beliefs(
+        nodes=np.empty(3 * size, np.int64),
+        weights=np.empty(3 * size),
+        frontier=np.empty((2, size), np.int64),
+        frontier_weights=np.empty((2, size)),
+        slots=np.zeros((2, size), np.int64),
     )
+    depth = game.cells + 2
     levels = Levels(
-        np.zeros((depth, 4), np.int64), np.zeros((depth, game.cells)), np.zeros((depth, 3))
+        limits=np.zeros((depth, 4), np.int64),
+        bounds=np.zeros((depth, game.cells)),
+        possible=np.zeros((depth, 3)),
     )
-    value, wins = _start(flat, Beliefs(*lists, np.zeros((2, size), np.int64)), levels, responder)
-    win, loss = float(wins), float(wins - value)
+    value, wins = _start(flat, beliefs, levels, responder)
+    win = float(wins)
+    loss = float(wins - value)
     return OutcomeProbabilities(win, 1.0 - win - loss, loss)
 
 
-def _flatten(game: PhantomGame, layers: list[Layer], bounds: list[Float64Array]) -> Flat:
+def _flatten(game: PhantomGame, layers: list[Layer], bounds: Float64Array) -> FlatGraph:
     """Return all nodes and edges; a responder's shares are 0."""
-    numbers, count = [], 0
+    numbers = []
+    num_nodes = 0
     for layer in layers:
-        numbers.append(np.full((layer.index.size, 2), -1))
+        layer_numbers = np.full((layer.index.size, 2), -1)
         for nodes in layer.nodes:
-            numbers[-1][nodes.rows, nodes.mover] = count + np.arange(len(nodes.rows))
-            count += len(nodes.rows)
+            layer_numbers[nodes.rows, nodes.mover] = num_nodes + np.arange(len(nodes.rows))
+            num_nodes += len(nodes.rows)
+        numbers.append(layer_numbers)
+    numbers.append(np.zeros((1, 2), np.int64))
     parts = []
-    for layer, following in zip(layers, [*numbers[1:], np.zeros((1, 2), np.int64)], strict=True):
+    for layer, next_numbers in zip(layers, numbers[1:], strict=True):
         for nodes in layer.nodes:
             child = np.maximum(nodes.child, 0)
-            other = np.where(nodes.child >= 0, following[child, 1 - nodes.mover], nodes.child)
-            lengths = np.diff(nodes.ends, prepend=0)
-            share = nodes.share if len(nodes.share) else np.zeros(len(child))
-            movers = np.full(len(nodes.rows), nodes.mover)
-            parts.append(
-                (movers, lengths, nodes.action, other, following[child, nodes.mover], share)
+            switch_node = next_numbers[child, 1 - nodes.mover]
+            columns = NodeColumns(
+                mover=np.full(len(nodes.rows), nodes.mover),
+                num_edges=np.diff(nodes.ends, prepend=0),
+                action=nodes.action,
+                switch_node=np.where(nodes.child >= 0, switch_node, nodes.child),
+                stay_node=next_numbers[child, nodes.mover],
+                share=nodes.share if len(nodes.share) else np.zeros(len(child)),
             )
-    mover, lengths, action, other, again, share = (
-        np.concatenate(column) for column in zip(*parts, strict=True)
-    )
-    begin, line_value = np.concatenate([[0], np.cumsum(lengths)]), -1 if game.game.misere else 1
-    return Flat(
-        mover,
-        begin,
-        action,
-        other,
-        again,
-        share,
-        np.concatenate(bounds),
-        game.skip_chance,
-        line_value,
+            parts.append(columns)
+    merged = NodeColumns(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return FlatGraph(
+        mover=merged.mover,
+        begin=np.concatenate([[0], np.cumsum(merged.num_edges)]),
+        action=merged.action,
+        switch_node=merged.switch_node,
+        stay_node=merged.stay_node,
+        share=merged.share,
+        bounds=bounds,
+        skip=game.skip_chance,
+        line_value=-1 if game.game.misere else 1,
     )
 
 
@@ -160,36 +188,40 @@ def _add(
     slots: Int64Array,
 ) -> int:
     """Add a weighted node to the list from ``begin`` to ``end``, once each; return the new end."""
-    at = slots[node]
-    if begin <= at and at < end and nodes[at] == node:
-        weights[at] += weight
+    index = slots[node]
+    if begin <= index and index < end and nodes[index] == node:
+        weights[index] += weight
         return end
-    slots[node], nodes[end], weights[end] = end, node, weight
+    slots[node] = end
+    nodes[end] = node
+    weights[end] = weight
     return end + 1
 
 
 @inlined
-def _is_over(k: int, flat: Flat) -> bool:
+def _is_over(k: int, flat: FlatGraph) -> bool:
     """Return whether a move ends the game."""
-    return bool(flat.other[k] < 0 and flat.action[k] < AGAIN)
+    return bool(flat.switch_node[k] < 0 and flat.action[k] < AGAIN)
 
 
 @inlined
-def _line_value(k: int, flat: Flat) -> int:
+def _line_value(k: int, flat: FlatGraph) -> int:
     """Return the mover's result of a move that ends the game."""
-    return flat.line_value if flat.other[k] == LINE else 0
+    return flat.line_value if flat.switch_node[k] == LINE else 0
 
 
 @kernel(interpreted=False, nogil=True)
 def _reply(
-    count: int, begin: int, end: int, flat: Flat, beliefs: Beliefs
+    count: int, begin: int, end: int, flat: FlatGraph, beliefs: Beliefs
 ) -> tuple[float, float, int]:
     """Follow the policy from the first ``count`` nodes of the frontier until the responder moves.
 
     Returns:
         Value and wins of games that end, and the end of the belief from ``begin`` to ``end``.
     """
-    value, wins, row = 0.0, 0.0, int64(0)
+    value = 0.0
+    wins = 0.0
+    row = int64(0)
     nodes, weights, frontier, frontier_weights, slots = beliefs
     while count > 0:
         size = int64(0)
@@ -205,131 +237,182 @@ def _reply(
                     continue
                 stay = stay_chance(flat.action[k], flat.skip)
                 if stay > 0.0:
-                    lists = frontier[1 - row], frontier_weights[1 - row], slots[1]
-                    size = _add(flat.again[k], weight * stay, 0, size, *lists)
+                    size = _add(
+                        flat.stay_node[k],
+                        weight * stay,
+                        0,
+                        size,
+                        frontier[1 - row],
+                        frontier_weights[1 - row],
+                        slots[1],
+                    )
                 if stay < 1.0:
                     end = _add(
-                        flat.other[k], weight * (1.0 - stay), begin, end, nodes, weights, slots[0]
+                        flat.switch_node[k],
+                        weight * (1.0 - stay),
+                        begin,
+                        end,
+                        nodes,
+                        weights,
+                        slots[0],
                     )
-        row, count = 1 - row, size
+        row = 1 - row
+        count = size
     return value, wins, end
 
 
 @kernel(interpreted=False, nogil=True)
 def _attempt(
-    j: int, begin: int, stop: int, top: int, limits: Int64Array, flat: Flat, beliefs: Beliefs
+    j: int, belief: Belief, limits: Int64Array, flat: FlatGraph, beliefs: Beliefs
 ) -> tuple[float, float]:
-    """Write the beliefs after attempt ``j`` from ``top`` on; return value and wins of games that
-    end.
+    """Write the beliefs after attempt ``j`` from the top of the lists on; return value and wins of
+    games that end.
     """
-    value, wins, end = 0.0, 0.0, top
+    value = 0.0
+    wins = 0.0
+    end = belief.top
     nodes, weights, frontier, frontier_weights, slots = beliefs
-    for told in range(3):
-        limits[told], count = end, int64(0)
-        for i in range(begin, stop):
+    for result in range(3):
+        limits[result] = end
+        count = int64(0)
+        for i in range(belief.begin, belief.end):
             k = flat.begin[nodes[i]] + j
-            weight, action, over = weights[i], flat.action[k], _is_over(k, flat)
-            if over and told == FAILED:
-                value += weight * _line_value(k, flat)
-                wins += weight * (_line_value(k, flat) > 0)
-            elif (action >= OVER and told == FAILED) or (
-                action < AGAIN and told == SUCCEEDED and not over
-            ):
-                part = weight if action >= OVER else weight * (1.0 - flat.skip)
+            if _is_over(k, flat):
+                if result == FAILED:  # counted once
+                    value += weights[i] * _line_value(k, flat)
+                    wins += weights[i] * (_line_value(k, flat) > 0)
+                continue
+            finds_stone = flat.action[k] >= AGAIN
+            if finds_stone != (result == FAILED):
+                continue
+            weight = weights[i]
+            goes_on = flat.action[k] < OVER
+            if not finds_stone:
+                goes_on = result == SKIPPED
+                weight *= flat.skip if goes_on else 1.0 - flat.skip
+            if goes_on and (finds_stone or flat.skip > 0):
+                end = _add(flat.stay_node[k], weight, limits[result], end, nodes, weights, slots[0])
+            elif not goes_on:
                 count = _add(
-                    flat.other[k], part, 0, count, frontier[0], frontier_weights[0], slots[1]
+                    flat.switch_node[k],
+                    weight,
+                    0,
+                    count,
+                    frontier[0],
+                    frontier_weights[0],
+                    slots[1],
                 )
-            elif (action >= AGAIN and action < OVER and told == FAILED) or (
-                action < AGAIN and told == SKIPPED and not over and flat.skip > 0
-            ):
-                part = weight if action >= AGAIN else weight * flat.skip
-                end = _add(flat.again[k], part, limits[told], end, nodes, weights, slots[0])
-        more, more_wins, end = _reply(count, limits[told], end, flat, beliefs)
-        value += more
+        more_value, more_wins, end = _reply(count, limits[result], end, flat, beliefs)
+        value += more_value
         wins += more_wins
     limits[3] = end
     return value, wins
 
 
 @inlined
-def _write_bounds(begin: int, end: int, flat: Flat, beliefs: Beliefs, out: Float64Array) -> float:
+def _write_bounds(
+    begin: int, end: int, flat: FlatGraph, beliefs: Beliefs, out: Float64Array
+) -> float:
     """Write upper bounds of the values of all attempts in a belief to float64[cells]; return their
     maximum.
     """
     node = beliefs.nodes[begin]
     size = flat.begin[node + 1] - flat.begin[node]
     out[:] = -np.inf
-    top = -np.inf
+    best = -np.inf
     for j in range(size):
         bound = 0.0
         for i in range(begin, end):
             bound += beliefs.weights[i] * flat.bounds[flat.begin[beliefs.nodes[i]] + j]
         out[j] = bound
-        top = max(top, bound)
-    return top
+        best = max(best, bound)
+    return best
+
+
+@inlined
+def _write_possible(
+    limits: Int64Array,
+    flat: FlatGraph,
+    beliefs: Beliefs,
+    scratch: Float64Array,
+    possible: Float64Array,
+) -> float:
+    """Write upper bounds of the values after what the responder is told to float64[3]; return their
+    sum.
+    """
+    total = 0.0
+    for result in range(3):
+        possible[result] = 0.0
+        if limits[result + 1] > limits[result]:
+            possible[result] = _write_bounds(
+                limits[result], limits[result + 1], flat, beliefs, scratch
+            )
+        total += possible[result]
+    return total
 
 
 @kernel(interpreted=False, nogil=True)
 def _search(
     depth: int,
-    belief: tuple[int, int, int],
+    belief: Belief,
     need: float,
-    flat: Flat,
+    flat: FlatGraph,
     beliefs: Beliefs,
     levels: Levels,
 ) -> tuple[float, float]:
     """Return value and wins of the best attempt in a belief; a value up to ``need`` may be too
     small.
-
-    ``belief`` has its begin and end on the stack, and the end of the used stack.
     """
-    best, best_wins = -np.inf, 0.0
-    begin, end, top = belief
-    limits, bounds, possible = levels.limits[depth], levels.bounds[depth], levels.possible[depth]
-    _write_bounds(begin, end, flat, beliefs, bounds)
+    best = -np.inf
+    best_wins = 0.0
+    limits = levels.limits[depth]
+    bounds = levels.bounds[depth]
+    possible = levels.possible[depth]
+    _write_bounds(belief.begin, belief.end, flat, beliefs, bounds)
     while True:
         j = int64(0)
-        for other in range(1, len(bounds)):
-            j = other if bounds[other] > bounds[j] else j
-        enough = max(best, need)
-        if bounds[j] <= enough:
+        for candidate in range(1, len(bounds)):
+            j = candidate if bounds[candidate] > bounds[j] else j
+        threshold = max(best, need)
+        if bounds[j] <= threshold:
             return best, best_wins
         bounds[j] = -np.inf
-        value, wins = _attempt(j, begin, end, top, limits, flat, beliefs)
-        rest = 0.0
-        for told in range(3):
-            possible[told] = 0.0
-            if limits[told + 1] > limits[told]:
-                scratch = levels.bounds[depth + 1]
-                possible[told] = _write_bounds(
-                    limits[told], limits[told + 1], flat, beliefs, scratch
-                )
-            rest += possible[told]
-        for told in range(3):
-            if value + rest <= enough:
+        value, wins = _attempt(j, belief, limits, flat, beliefs)
+        open_bound = _write_possible(limits, flat, beliefs, levels.bounds[depth + 1], possible)
+        for result in range(3):
+            if value + open_bound <= threshold:
                 value = -np.inf
                 break
-            rest -= possible[told]
-            if limits[told + 1] > limits[told]:
-                later = (limits[told], limits[told + 1], limits[3])
-                more, more_wins = _search(
-                    depth + 1, later, enough - value - rest, flat, beliefs, levels
+            open_bound -= possible[result]
+            if limits[result + 1] > limits[result]:
+                next_belief = Belief(limits[result], limits[result + 1], limits[3])
+                next_need = threshold - value - open_bound
+                more_value, more_wins = _search(
+                    depth + 1, next_belief, next_need, flat, beliefs, levels
                 )
-                value += more
+                value += more_value
                 wins += more_wins
         if value > best:
-            best, best_wins = value, wins
+            best = value
+            best_wins = wins
 
 
 @kernel(interpreted=False, nogil=True)
-def _start(flat: Flat, beliefs: Beliefs, levels: Levels, responder: int) -> tuple[float, float]:
+def _start(
+    flat: FlatGraph, beliefs: Beliefs, levels: Levels, responder: int
+) -> tuple[float, float]:
     """Return value and wins of the best response from the first node."""
-    value, wins, end = 0.0, 0.0, int64(1)
-    beliefs.nodes[0], beliefs.weights[0] = 0, 1.0
+    value = 0.0
+    wins = 0.0
+    end = int64(1)
+    beliefs.nodes[0] = 0
+    beliefs.weights[0] = 1.0
     if flat.mover[0] != responder:
-        beliefs.frontier[0, 0], beliefs.frontier_weights[0, 0] = 0, 1.0
+        beliefs.frontier[0, 0] = 0
+        beliefs.frontier_weights[0, 0] = 1.0
         value, wins, end = _reply(int64(1), int64(0), int64(0), flat, beliefs)
     if end == 0:
         return value, wins
-    best, best_wins = _search(int64(0), (int64(0), end, end), -np.inf, flat, beliefs, levels)
+    belief = Belief(int64(0), end, end)
+    best, best_wins = _search(int64(0), belief, -np.inf, flat, beliefs, levels)
     return value + best, wins + best_wins

@@ -20,7 +20,7 @@ from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
 from ttt_envs.graph.layers import query_policy
 from ttt_eval.store.policy_identity import policy_identity
 
-Made = TypeVar("Made")
+Product = TypeVar("Product")
 
 MAX_CACHE_BYTES = 1 << 28
 """Maximum size of the cached answers of a policy in bytes; beyond it the policy is queried again.
@@ -42,8 +42,10 @@ class CachedPolicy(Policy):
     """
 
     def __init__(self, policy: Policy, game: AnyGame) -> None:
-        self.policy, self.game = policy, game
-        self.symmetric, self.colour_blind = policy.symmetric, policy.colour_blind
+        self.policy = policy
+        self.game = game
+        self.symmetric = policy.symmetric
+        self.colour_blind = policy.colour_blind
         self.num_queries = 0
         self._permutations = symmetries(game, "all" if self.symmetric else "none")
         self._inverses = inverse(self._permutations)
@@ -54,32 +56,32 @@ class CachedPolicy(Policy):
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return move probabilities float64[B, cells]."""
         cells = boards.own_first() if self.colour_blind else boards.cells
-        least, same = canonical_keys(cells, self._permutations)
-        by, mover = same.argmax(axis=1), np.where(self.colour_blind, 0, boards.mover)
-        keys = np.concatenate([least, mover[:, None].astype(np.uint64)], axis=1)
+        class_keys, is_canonical = canonical_keys(cells, self._permutations)
+        symmetry = is_canonical.argmax(axis=1)
+        mover = np.where(self.colour_blind, 0, boards.mover)
+        keys = np.concatenate([class_keys, mover[:, None].astype(np.uint64)], axis=1)
         rows = self._index.find(keys)
         out = self._answers[rows] if len(self._answers) else np.empty(cells.shape)
-        new = np.flatnonzero(rows < 0)
-        if len(new):
-            first, place = distinct_rows(keys[new])
-            chosen = new[first]
-            turned = np.take_along_axis(
-                boards.cells[chosen], self._permutations[by[chosen]], axis=1
-            )
-            answers = query_policy(self.policy, Boards(turned, boards.mover[chosen]))
-            self.num_queries += len(chosen)
-            out[new] = answers[place]
-            self._store(keys[chosen], answers)
-        return np.take_along_axis(out, self._inverses[by], axis=1)
+        missing = np.flatnonzero(rows < 0)
+        if len(missing):
+            first, answer_of_missing = distinct_rows(keys[missing])
+            queries = missing[first]
+            permutations = self._permutations[symmetry[queries]]
+            canonical_cells = np.take_along_axis(boards.cells[queries], permutations, axis=1)
+            answers = query_policy(self.policy, Boards(canonical_cells, boards.mover[queries]))
+            self.num_queries += len(queries)
+            out[missing] = answers[answer_of_missing]
+            self._store(keys[queries], answers)
+        return np.take_along_axis(out, self._inverses[symmetry], axis=1)
 
     def _store(self, keys: UInt64Array, answers: Float64Array) -> None:
         """Add answers to the cache as long as there is room."""
-        room = MAX_CACHE_BYTES // (self.game.cells * 8) - self._index.size
-        keys, answers = keys[: max(0, room)], answers[: max(0, room)]
-        rows = self._index.rows(keys)
+        capacity = MAX_CACHE_BYTES // (self.game.cells * 8)
+        count = max(0, capacity - self._index.size)
+        rows = self._index.rows(keys[:count])
         if len(self._answers) < len(self._index.keys):
             self._answers = extend_rows(self._answers, len(self._index.keys))
-        self._answers[rows] = answers
+        self._answers[rows] = answers[:count]
 
     def __str__(self) -> str:
         return str(self.policy)
@@ -100,14 +102,12 @@ def make_policy_once(game: AnyGame, policy: str | Policy) -> Policy:
     Raises:
         ValueError: an unknown policy.
     """
-    return (
-        make_policy(policy, game)
-        if not isinstance(policy, str)
-        else make_once(make_policy, policy, game)
-    )
+    if not isinstance(policy, str):
+        return make_policy(policy, game)
+    return make_once(make_policy, policy, game)
 
 
-def make_once(make: Callable[[str, Any], Made], spec: str, game: AnyGame) -> Made:
+def make_once(make: Callable[[str, Any], Product], spec: str, game: AnyGame) -> Product:
     """Return ``make(spec, game)``, made once per process as long as the files on which the policy
     depends stay.
 
@@ -121,7 +121,7 @@ def make_once(make: Callable[[str, Any], Made], spec: str, game: AnyGame) -> Mad
     """
     if "__main__:" in spec:  # a notebook may define its class again
         return make(spec, game)
-    return cast("Made", _make_once(make, spec, game, trusted(), policy_identity(spec)))
+    return cast("Product", _make_once(make, spec, game, trusted(), policy_identity(spec)))
 
 
 @lru_cache(maxsize=32, typed=True)  # a FromFile is another spec than an equal string

@@ -220,7 +220,7 @@ def evaluate_pure_policy(
         results += seat_results
     rows = parts[0]
     if len(parts) > 1:
-        rows = EvaluationRows(*map(np.concatenate, zip(*parts, strict=True)))
+        rows = EvaluationRows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     for column in rows.columns:
         column.flags.writeable = False
     return PolicyEvaluation(

@@ -35,16 +35,15 @@ SEARCH_DEPTH = 5
 """Depth in plies of the search for short wins and losses."""
 QUERY_SIZE = 100
 """Number of positions per query of a policy; the moves of impure policies depend on it."""
-SETS: Mapping[str, Game] = {
-    game.slug: game
-    for game in (
-        Game(5, 5, 4),
-        Game(5, 6, 4),
-        Game(6, 6, 5),
-        Game(7, 7, 5),
-        Game(6, 7, 4, gravity=True),
-    )
-}
+GAMES = (
+    Game(5, 5, 4),
+    Game(5, 6, 4),
+    Game(6, 6, 5),
+    Game(7, 7, 5),
+    Game(6, 7, 4, gravity=True),
+)
+"""Games of the built-in sets."""
+SETS: Mapping[str, Game] = {game.slug: game for game in GAMES}
 """Games of the built-in sets, by name."""
 
 
@@ -153,7 +152,8 @@ def keep_probabilities(
     Raises:
         ValueError: an unknown policy.
     """
-    boards, keeps = positions.boards, positions.keeps
+    boards = positions.boards
+    keeps = positions.keeps
     make_policy_once(game, policy)  # reports errors before the workers start
     starts = range(0, len(keeps), QUERY_SIZE)
     parts = (np.arange(start, min(start + QUERY_SIZE, len(keeps))) for start in starts)
@@ -166,7 +166,8 @@ def keep_probabilities(
 def _block_probabilities(
     game: Game, spec: str, boards: Boards, keeps: BoolArray, seed: list[int]
 ) -> Float64Array:
-    policy, rng = make_policy_once(game, spec), np.random.default_rng(seed)
+    policy = make_policy_once(game, spec)
+    rng = np.random.default_rng(seed)
     if policy.pure:
         shares: Float64Array = np.where(keeps, policy.probabilities(boards), 0).sum(axis=1)
         return shares
@@ -186,8 +187,9 @@ def summarize(positions: Positions, shares: Float64Array) -> dict[str, dict[str,
     stones: Int64Array = np.array([position.stones for position in proven])
     plies: Int64Array = np.array([position.plies for position in proven])
     result = np.array([position.result for position in proven])
-    low, high = int(stones.min()), int(stones.max())
-    edges = [low + (high + 1 - low) * i // 3 for i in range(4)]
+    min_stones = int(stones.min())
+    num_counts = int(stones.max()) + 1 - min_stones
+    edges = [min_stones + num_counts * i // 3 for i in range(4)]
     groups: dict[str, dict[str, BoolArray]] = {
         "all": {"all": np.ones(len(proven), np.bool_)},
         "result": {words: result == letter for letter, words in RESULTS.items()},

@@ -48,9 +48,8 @@ class Exploitation(NamedTuple):
         """(value as first + value as second) / 2, which is NashConv / 2: the value of the game
         cancels.
         """
-        return max(
-            0.0, (self.first.value + self.second.value) / 2
-        )  # rounding may give -1e-17 for perfect play
+        # rounding may give -1e-17 for perfect play
+        return max(0.0, (self.first.value + self.second.value) / 2)
 
     @property
     def gains(self) -> tuple[float, float] | None:

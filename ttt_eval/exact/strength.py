@@ -11,15 +11,16 @@ from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_moves
 from ttt_envs.agents.specs import make_policy, make_pure
 from ttt_envs.core.checks import check_range
+from ttt_envs.core.hash_index import distinct_rows
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
-from ttt_envs.game.boards import Boards, from_keys, keys, to_text
+from ttt_envs.game.boards import Boards, from_keys, position_words, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_envs.graph.estimate import is_measured_at_once
 from ttt_eval.exact.measurement import Measurement, expected_losses, has_regret, visits
-from ttt_eval.exact.results import OutcomeProbabilities
+from ttt_eval.exact.results import OutcomeProbabilities, in_seats
 from ttt_eval.store.metrics import LOSSES, RATES
 
 __all__ = ["Strength", "strength", "training_callback", "worst_positions"]
@@ -61,7 +62,7 @@ class Strength(NamedTuple):
         return self.exploitability <= VALUE_TOLERANCE
 
 
-class Choice(NamedTuple):
+class PolicyChoice(NamedTuple):
     """A policy's move probabilities and values in one position, with the exact values."""
 
     position: Position
@@ -109,7 +110,7 @@ class Choice(NamedTuple):
 class Mistake(NamedTuple):
     """A position in which a policy loses value."""
 
-    choice: Choice
+    choice: PolicyChoice
     loss: float
     """expected loss of value by its move there"""
     likely: float
@@ -124,8 +125,8 @@ class Mistake(NamedTuple):
 class Difference(NamedTuple):
     """A position in which two policies play differently."""
 
-    a: Choice
-    b: Choice
+    a: PolicyChoice
+    b: PolicyChoice
     difference: float
     """total variation distance: half the sum over moves of the differences of their probabilities
     """
@@ -139,10 +140,18 @@ class Difference(NamedTuple):
 
     def to_dict(self, game: AnyGame) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        a, b = self.a.to_dict(game), self.b.to_dict(game)
-        shared = {name: a[name] for name in ("position", "best")}
-        by_player = {"a": a["moves"], "b": b["moves"], "loss_a": a["loss"], "loss_b": b["loss"]}
-        return {**shared, "difference": self.difference, "likely": self.likely, **by_player}
+        a = self.a.to_dict(game)
+        b = self.b.to_dict(game)
+        return {
+            "position": a["position"],
+            "best": a["best"],
+            "difference": self.difference,
+            "likely": self.likely,
+            "a": a["moves"],
+            "b": b["moves"],
+            "loss_a": a["loss"],
+            "loss_b": b["loss"],
+        }
 
 
 def strength(
@@ -216,13 +225,13 @@ def training_callback(
     """
     check_range("every", every, 1, problem="is no number of games between two measurements")
     other = None if opponent is None else make_pure(opponent, game)
-    due = start // every * every + every
+    next_mark = start // every * every + every
 
-    def measure_if_due(done: int, learner: Policy) -> dict[str, float]:
-        nonlocal due
-        if done < min(due, games):
+    def measure_if_due(num_games: int, learner: Policy) -> dict[str, float]:
+        nonlocal next_mark
+        if num_games < min(next_mark, games):
             return {}
-        due = done // every * every + every
+        next_mark = num_games // every * every + every
         return measure(game, learner, other, seat)
 
     return measure_if_due
@@ -230,7 +239,7 @@ def training_callback(
 
 def choice_in(
     policy: Policy, boards: Boards, row: int = 0, *, solution: Solution | None, seed: int = 0
-) -> Choice:
+) -> PolicyChoice:
     """Return a policy's choice in the position in ``row``.
 
     Args:
@@ -242,12 +251,15 @@ def choice_in(
     """
     board = boards.take(np.array([row]))
     rng = None if policy.pure else np.random.default_rng(seed)
-    own = None if policy.action_values is None else policy.action_values(board)[0]
-    exact = None if solution is None else solution.action_values(board)[0]
-    return Choice(board.position(0), np.asarray(policy.probabilities(board, rng)[0]), own, exact)
+    return PolicyChoice(
+        position=board.position(0),
+        probabilities=np.asarray(policy.probabilities(board, rng)[0]),
+        own=None if policy.action_values is None else policy.action_values(board)[0],
+        exact=None if solution is None else solution.action_values(board)[0],
+    )
 
 
-def first_choice(game: AnyGame, policy: Policy, *, solution: Solution | None) -> Choice:
+def first_choice(game: AnyGame, policy: Policy, *, solution: Solution | None) -> PolicyChoice:
     """Return a policy's choice on the empty board; see :func:`choice_in`."""
     return choice_in(policy, Boards.start(game), solution=solution)
 
@@ -279,47 +291,57 @@ def worst_positions(
             play by the rules.
         MemoryError: too many reachable positions.
     """
-    solution, own = solve(game), make_pure(policy, game)
+    solution = solve(game)
+    own = make_pure(policy, game)
     games: list[tuple[tuple[Policy, Policy], int | None, float]] = [((own, own), None, 1.0)]
     if opponent is not None:
         other = make_pure(opponent, game)
         games = [((own, other), 0, 0.5), ((other, own), 1, 0.5)]
     limit = count * len(symmetries(game))  # enough that `count` remain even if they are symmetric
-    worst: list[Any] = [
-        *Boards.start(game, 0),
-        np.zeros(0),
-        np.zeros(0),
-    ]  # the costliest first, stable for equal costs
+    worst = _Losses(*Boards.start(game, 0), np.zeros(0), np.zeros(0))
     for players, seat, weight in games:
-        for _, boards, probabilities, mass in visits(game, *players, work=work):
-            if seat is None or boards.mover[0] == seat:
-                loss = expected_losses(solution.action_values(boards), probabilities)
-                rows = np.flatnonzero((loss > VALUE_TOLERANCE) & (mass > 0))
-                parts: list[Any] = [
-                    boards.cells[rows],
-                    boards.mover[rows],
-                    loss[rows],
-                    weight * mass[rows],
-                ]
-                worst = [np.concatenate(pair) for pair in zip(worst, parts, strict=True)]
-                order = np.argsort(-worst[2] * worst[3], kind="stable")[:limit]
-                worst = [column[order] for column in worst]
-    cells, mover, losses, likely = worst
-    boards = Boards(cells, mover)
+        for visit in visits(game, *players, work=work):
+            if seat is None or visit.boards.mover[0] == seat:
+                action_values = solution.action_values(visit.boards)
+                loss = expected_losses(action_values, visit.probabilities)
+                rows = np.flatnonzero((loss > VALUE_TOLERANCE) & (visit.mass > 0))
+                losses = _Losses(*visit.boards, loss, weight * visit.mass).take(rows)
+                worst = worst.merge(losses, limit)
+    boards = Boards(worst.cells, worst.mover)
     return [
         Mistake(
-            choice_in(own, boards, row, solution=solution), float(losses[row]), float(likely[row])
+            choice_in(own, boards, row, solution=solution),
+            float(worst.loss[row]),
+            float(worst.likely[row]),
         )
         for row in _distinct_rows(game, boards, count)
     ]
 
 
+class _Losses(NamedTuple):
+    """Positions in which a policy loses value."""
+
+    cells: Int8Array
+    mover: Int8Array
+    loss: Float64Array
+    likely: Float64Array
+
+    def take(self, rows: Int64Array) -> _Losses:
+        """Return the selected rows."""
+        return _Losses(self.cells[rows], self.mover[rows], self.loss[rows], self.likely[rows])
+
+    def merge(self, other: _Losses, limit: int) -> _Losses:
+        """Return the costliest rows of both, up to ``limit``, stable for equal costs."""
+        both = _Losses(*(np.concatenate(columns) for columns in zip(*[self, other], strict=True)))
+        return both.take(np.argsort(-both.loss * both.likely, kind="stable")[:limit])
+
+
 def _distinct_rows(game: Game, boards: Boards, count: int) -> list[int]:
     """Return the first row of each class of symmetric positions, up to ``count`` rows."""
-    least, _ = canonical_keys(boards.cells, symmetries(game))
+    class_keys, _ = canonical_keys(boards.cells, symmetries(game))
     rows: dict[tuple[bytes, int], int] = {}
     for row, mover in enumerate(boards.mover):
-        rows.setdefault((least[row].tobytes(), int(mover)), row)
+        rows.setdefault((class_keys[row].tobytes(), int(mover)), row)
     return list(rows.values())[:count]
 
 
@@ -343,43 +365,37 @@ def differences(
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many reachable positions.
     """
-    both = make_pure(a, game), make_pure(b, game)
+    players = make_pure(a, game), make_pure(b, game)
     solution = solve(game) if game.cells <= MAX_SOLVER_CELLS else None
-    batches: list[tuple[UInt64Array, Int8Array, Float64Array, Float64Array]] = []
-    for first_player in (0, 1):
-        for _, boards, probabilities, mass in visits(
-            game, both[first_player], both[1 - first_player], work=work
-        ):
-            other = both[1 - (first_player ^ int(boards.mover[0]))]
-            distance = np.abs(probabilities - other.probabilities(boards)).sum(axis=1) / 2
-            rows = np.flatnonzero((distance > VALUE_TOLERANCE) & (mass > 0))
-            batches.append(
-                (keys(boards.cells[rows]), boards.mover[rows], distance[rows], mass[rows] / 2)
-            )
-    codes, mover, distance, mass = (np.concatenate(parts) for parts in zip(*batches, strict=True))
-    if not len(codes):
+    parts: list[tuple[UInt64Array, Float64Array, Float64Array]] = []
+    for seat_of_a in (0, 1):
+        for visit in visits(game, *in_seats(*players, seat_of_a), work=work):
+            mover = int(visit.boards.mover[0])
+            # the other player, if it were to move
+            other = in_seats(*players, seat_of_a)[1 - mover].probabilities(visit.boards)
+            distance = np.abs(visit.probabilities - other).sum(axis=1) / 2
+            rows = np.flatnonzero((distance > VALUE_TOLERANCE) & (visit.mass > 0))
+            words = position_words(visit.boards.take(rows))
+            parts.append((words, distance[rows], visit.mass[rows] / 2))
+    words, distance, mass = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    if not len(words):
         return []
     # either player may be to move in the same position: add both probabilities
-    words = codes.reshape(len(codes), -1)
-    _, first, place = np.unique(
-        np.column_stack([words, mover.astype(words.dtype)]),
-        axis=0,
-        return_index=True,
-        return_inverse=True,
-    )
-    likely = np.bincount(place.ravel(), mass, minlength=len(first))
+    first, position = distinct_rows(words)
+    likely = np.bincount(position, mass, minlength=len(first))
     weights = np.round(distance[first] * likely, 12)  # equal ones stay in the order of boards
     order = np.argsort(-weights, kind="stable")[: count * len(symmetries(game))]
-    boards = Boards(from_keys(words[first[order]], game), mover[first[order]])
-    listed: list[Difference] = []
-    for row in _distinct_rows(game, boards, count):
-        choice_a, choice_b = (choice_in(policy, boards, row, solution=solution) for policy in both)
-        listed.append(
-            Difference(
-                choice_a, choice_b, float(distance[first[order[row]]]), float(likely[order[row]])
-            )
+    rows = first[order]
+    boards = Boards(from_keys(words[rows, :-1], game), words[rows, -1].astype(np.int8))
+    return [
+        Difference(
+            choice_in(players[0], boards, row, solution=solution),
+            choice_in(players[1], boards, row, solution=solution),
+            float(distance[rows[row]]),
+            float(likely[order[row]]),
         )
-    return listed
+        for row in _distinct_rows(game, boards, count)
+    ]
 
 
 def differences_within(
@@ -388,11 +404,8 @@ def differences_within(
     """Return :func:`differences`, JSON-ready; None if a policy is not pure, or the board is not
     :func:`~ttt_envs.graph.estimate.is_measured_at_once`.
     """
-    both = make_policy(a, game), make_policy(b, game)
-    if (
-        not isinstance(game, Game)
-        or not all(policy.pure for policy in both)
-        or not is_measured_at_once(game)
-    ):
+    players = make_policy(a, game), make_policy(b, game)
+    are_pure = all(player.pure for player in players)
+    if not isinstance(game, Game) or not are_pure or not is_measured_at_once(game):
         return None
-    return [difference.to_dict(game) for difference in differences(game, *both)]
+    return [difference.to_dict(game) for difference in differences(game, *players)]

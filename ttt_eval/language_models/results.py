@@ -26,7 +26,7 @@ from ttt_envs.graph.layers import all_positions
 from ttt_envs.text import SELF, TextGame, Turn, make_presentation, present
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.exact.dynamic_programming import played_losses
-from ttt_eval.exact.strength import Choice, strength
+from ttt_eval.exact.strength import PolicyChoice, strength
 from ttt_eval.language_models.asking import Answer, Interview, Sampling
 from ttt_eval.language_models.credit import turn_credits
 from ttt_eval.matches.luck import OFF, LuckCorrection, make_correction
@@ -326,7 +326,7 @@ def describe_blunders(
     for equal_rows in rows.values():
         count = len(equal_rows)
         shares = np.bincount(actions[equal_rows], minlength=game.cells) / count
-        choice = Choice(boards.position(equal_rows[0]), shares, None, values[equal_rows[0]])
+        choice = PolicyChoice(boards.position(equal_rows[0]), shares, None, values[equal_rows[0]])
         loss = choice.loss or 0.0
         if loss > VALUE_TOLERANCE:
             data = {**choice.to_dict(game), "times": count}

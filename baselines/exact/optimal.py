@@ -33,9 +33,9 @@ from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
-MAX_KEPT = 8
+MAX_SOLUTIONS = 8
 """Maximum number of solutions that are kept for the next call, those used last."""
-_kept: OrderedDict[Game, Solution] = OrderedDict()
+_solutions: OrderedDict[Game, Solution] = OrderedDict()
 
 
 def is_searched(game: Game) -> bool:
@@ -71,15 +71,16 @@ def solve(game: Game, *, cache: bool = True, work: Work = DEFAULT_WORK) -> Solut
         return shared_solution(game) if cache else SearchedSolution(game)
     if not cache:
         return build(game, work=work)
-    solution = _kept.get(game)
+    solution = _solutions.get(game)
     if solution is None:
-        solution = (
-            _build_cached(game, work) if game.cells > MAX_SOLVER_CELLS else build(game, work=work)
-        )
-        if len(_kept) == MAX_KEPT:
-            _kept.popitem(last=False)
-        _kept[game] = solution
-    _kept.move_to_end(game)
+        if game.cells > MAX_SOLVER_CELLS:
+            solution = _build_cached(game, work)
+        else:
+            solution = build(game, work=work)
+        if len(_solutions) == MAX_SOLUTIONS:
+            _solutions.popitem(last=False)
+        _solutions[game] = solution
+    _solutions.move_to_end(game)
     return solution
 
 
@@ -98,9 +99,9 @@ def _build_cached(game: Game, work: Work) -> LayeredSolution:
     """Return the layers of a game, in a cache folder if the limit allows it, else in memory."""
     size = 0
     if not is_stored(game):  # check before evicting others
-        needed = estimate(game)
-        size = needed.disk
-        check_memory(needed, game, folder=size <= max_cache_bytes(), memory=work.memory)
+        estimated = estimate(game)
+        size = estimated.disk
+        check_memory(estimated, game, folder=size <= max_cache_bytes(), memory=work.memory)
     folder = cache_path(*_cache_entry(game))
     is_cached = make_room(folder, size)
     while True:
@@ -184,11 +185,8 @@ class Optimal(Named):
         return self.solution.action_values(boards)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Optimal, (
-            self.game,
-            self.epsilon,
-            self.database,
-        )  # without the table: each process loads it itself
+        """Return the settings, without the table: each process loads it itself."""
+        return Optimal, (self.game, self.epsilon, self.database)
 
 
 @kernel
@@ -197,13 +195,17 @@ def _write_shares(values: Float64Array, tie: float, epsilon: float, out: Float64
     ``out``.
     """
     for b in range(len(values)):
-        best, num_best, num_legal = -np.inf, 0, 0
+        best = -np.inf
+        num_legal = 0
         for value in values[b]:
-            best = max(best, value) if value == value else best
-            num_legal += value == value
+            if value == value:  # no NaN
+                best = max(best, value)
+                num_legal += 1
+        num_best = 0
         for value in values[b]:
             num_best += value >= best - tie
         for cell in range(values.shape[1]):
             value = values[b, cell]
-            best_share, legal_share = (value >= best - tie) / num_best, (value == value) / num_legal
+            best_share = (value >= best - tie) / num_best
+            legal_share = (value == value) / num_legal
             out[b, cell] = (1 - epsilon) * best_share + epsilon * legal_share
