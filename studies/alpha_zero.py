@@ -29,6 +29,7 @@ from studies.frame import (
     Study,
     StudyFigure,
     StudyReport,
+    Value,
     read_data,
 )
 from studies.verdicts import holds_for_all, is_smaller
@@ -128,8 +129,14 @@ def temporary_run(unit: Unit, learner: Checkpointable) -> Iterator[Path]:
     """Yield a temporary folder with a run of a learner, for spec strings."""
     with TemporaryDirectory() as folder:
         run = Path(folder)
-        rest = {name: unit[name] for name in ("learner", "games", "seed")}
-        config = new_config(Game.from_dict(unit["game"]), unit["settings"], **rest, opponent=SELF)
+        config = new_config(
+            Game.from_dict(unit["game"]),
+            unit["settings"],
+            learner=unit["learner"],
+            games=unit["games"],
+            seed=unit["seed"],
+            opponent=SELF,
+        )
         write_json(run / CONFIG, config)
         save_checkpoint(run, learner=learner.state)
         yield run
@@ -141,16 +148,18 @@ class TrainingCurve(NamedTuple):
     games: Float64Array
     cpu_s: Float64Array
     exploitability: Float64Array
-    searched: float | None
+    search_exploitability: float | None
     """exploitability with the search at the end, if it was measured"""
 
     @classmethod
     def from_result(cls, result: Mapping[str, Any]) -> TrainingCurve:
         """Build the curve from the result of a unit."""
-        games, cpu_s, values = (
-            np.array(result[name], np.float64) for name in ("games", "cpu_s", "exploitability")
+        return cls(
+            games=np.array(result["games"], np.float64),
+            cpu_s=np.array(result["cpu_s"], np.float64),
+            exploitability=np.array(result["exploitability"], np.float64),
+            search_exploitability=result["searched"],
         )
-        return cls(games, cpu_s, values, result["searched"])
 
     @property
     def end(self) -> float:
@@ -161,8 +170,8 @@ class TrainingCurve(NamedTuple):
         """Return games and CPU seconds after which it never exceeds ``bound`` again; inf if there
         are none.
         """
-        beyond = np.flatnonzero(self.exploitability > bound)
-        first = int(beyond[-1]) + 1 if len(beyond) else 0
+        exceeding = np.flatnonzero(self.exploitability > bound)
+        first = int(exceeding[-1]) + 1 if len(exceeding) else 0
         if first == len(self.games):
             return np.inf, np.inf
         return float(self.games[first]), float(self.cpu_s[first])
@@ -214,10 +223,10 @@ class TrainingStudy(Study):
     def units(self, quick: bool) -> list[Unit]:
         """Return the trainings, seeds in the outer loop."""
         if quick:
-            short = [run for run in self.trainings() if run["game"] == SKIPS.to_dict()]
+            trainings = [run for run in self.trainings() if run["game"] == SKIPS.to_dict()]
             return [
                 {**run, "games": run["games"] // QUICK_SHARE, "marks": SHARES[7::8], "seed": 0}
-                for run in short
+                for run in trainings
             ]
         return [{**run, "seed": seed} for seed in range(SEEDS) for run in self.trainings()]
 
@@ -240,14 +249,15 @@ class TrainingStudy(Study):
             games = training.done.games
             if marks and marks[0] <= games:
                 marks = [mark for mark in marks if mark > games]
-                measured = (games, cpu_s, exploitability(game, training.learner))
-                for values, value in zip(curve.values(), measured, strict=True):
-                    values.append(value)
-        searched = None
+                curve["games"].append(games)
+                curve["cpu_s"].append(cpu_s)
+                curve["exploitability"].append(exploitability(game, training.learner))
+        search_exploitability = None
         if unit["search"]:
             with temporary_run(unit, training.learner) as run:
-                searched = exploitability(game, f"{NAME}:path=({run}),simulations={SIMULATIONS}")
-        return {**curve, "searched": searched}
+                search = f"{NAME}:path=({run}),simulations={SIMULATIONS}"
+                search_exploitability = exploitability(game, search)
+        return {**curve, "searched": search_exploitability}
 
     def analyse(self, results: Results) -> StudyReport:
         """Report cost and strength of all trainings."""
@@ -264,21 +274,29 @@ class TrainingStudy(Study):
                 cost = {
                     "games": int(runs[0].games[-1]),
                     "CPU s": median_and_range([run.cpu_s[-1] for run in runs]),
+                    f"below {NEAR} for good": cpu_numbers(times_to_play(runs)),
                 }
-                cost[f"below {NEAR} for good"] = cpu_numbers(times_to_play(runs))
-                ends = [run.end for run in runs]
-                perfect = f"{sum(end <= ROUNDING for end in ends)} of {len(ends)}"
-                strength: dict[str, Any] = {
-                    "exploitability": median_and_range(ends),
-                    "0 in": perfect,
-                }
-                if searched := [run.searched for run in runs if run.searched is not None]:
-                    strength[f"with {SIMULATIONS} simulations"] = median_and_range(searched)
+                strength = strength_numbers(runs)
                 if runs is not first:
                     strength["sooner"] = is_sooner(runs, first)
+                    ends = [run.end for run in runs]
                     strength["better"] = is_smaller(ends, [run.end for run in first])
                 rows.append(ResultRow(f"{game_name(game)}: {name}", None, cost, strength))
         return self.report(rows, curves)
+
+
+def strength_numbers(runs: Sequence[TrainingCurve]) -> dict[str, Value]:
+    """Return the exploitability at the end of runs, with the search too where it was measured."""
+    ends = [run.end for run in runs]
+    num_perfect = sum(end <= ROUNDING for end in ends)
+    numbers: dict[str, Value] = {
+        "exploitability": median_and_range(ends),
+        "0 in": f"{num_perfect} of {len(ends)}",
+    }
+    searches = [run.search_exploitability for run in runs if run.search_exploitability is not None]
+    if searches:
+        numbers[f"with {SIMULATIONS} simulations"] = median_and_range(searches)
+    return numbers
 
 
 def times_to_play(runs: Sequence[TrainingCurve], bound: float = NEAR) -> list[float]:
@@ -288,9 +306,9 @@ def times_to_play(runs: Sequence[TrainingCurve], bound: float = NEAR) -> list[fl
     return [run.reach(bound)[1] for run in runs]
 
 
-def is_sooner(runs: Sequence[TrainingCurve], others: Sequence[TrainingCurve]) -> bool | None:
+def is_sooner(runs: Sequence[TrainingCurve], other_runs: Sequence[TrainingCurve]) -> bool | None:
     """Return whether runs are near perfect for good after less CPU time than others."""
-    return is_smaller(times_to_play(runs), times_to_play(others))
+    return is_smaller(times_to_play(runs), times_to_play(other_runs))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -308,14 +326,14 @@ class Learning(TrainingStudy):
 
     def trainings(self) -> list[dict[str, Any]]:
         """Return the trainings of three learners on all boards."""
-        return [
-            training_unit(
-                learner, game, games, **(LARGE.get(learner, {}) if game == FOUR_SKIPS else {})
-            )
-            | {"search": learner == NAME and game != FOUR_SKIPS}
-            for game, numbers in GAMES.items()
-            for learner, games in zip(LEARNERS, numbers, strict=True)
-        ]
+        trainings = []
+        for game, numbers in GAMES.items():
+            is_large = game == FOUR_SKIPS
+            for learner, games in zip(LEARNERS, numbers, strict=True):
+                changes = LARGE.get(learner, {}) if is_large else {}
+                unit = training_unit(learner, game, games, **changes)
+                trainings.append({**unit, "search": learner == NAME and not is_large})
+        return trainings
 
     def report(self, rows: Sequence[ResultRow], curves: Curves) -> StudyReport:
         """Return the report with the goals, and the curves by CPU time and by games."""
@@ -323,47 +341,37 @@ class Learning(TrainingStudy):
         for words, game, bound in GOALS:
             seconds = times_to_play(curves.get(game, {}).get(NAME, ()), bound)
             holds = len(seconds) == SEEDS and bool(np.isfinite(seconds).all())
-            claims.append(
-                Claim(
-                    f"{game_name(game)}: the net {words}, with every seed",
-                    holds,
-                    cpu_numbers(seconds),
-                )
-            )
+            statement = f"{game_name(game)}: the net {words}, with every seed"
+            claims.append(Claim(statement, holds, cpu_numbers(seconds)))
         figures = {
-            f"alpha-zero-{name}": StudyFigure(
-                f"How {much} until AlphaZero plays perfectly, and the others?",
-                SYMBOLS,
-                [curve_panel(curves, game, by) for game in curves],
-                3,
-            )
-            for name, much, by in (
-                ("cpu", "much CPU time", "cpu_s"),
-                ("games", "many games", "games"),
-            )
+            "alpha-zero-cpu": curve_figure("much CPU time", curves, "cpu_s"),
+            "alpha-zero-games": curve_figure("many games", curves, "games"),
         }
         return StudyReport(rows, claims, figures, "measured")
 
 
-def curve_panel(curves: Curves, game: Game, by: str) -> Panel:
+def curve_figure(quantity: str, curves: Curves, axis: str) -> StudyFigure:
+    """Return the curves of all games, by an attribute of :class:`TrainingCurve`."""
+    question = f"How {quantity} until AlphaZero plays perfectly, and the others?"
+    return StudyFigure(question, SYMBOLS, [curve_panel(curves, game, axis) for game in curves], 3)
+
+
+def curve_panel(curves: Curves, game: Game, axis: str) -> Panel:
     """Return a panel with every training of a game as a thin line, and the medians at the marks as
     a thick one.
     """
     series = []
     for index, learner in enumerate(LEARNERS):
         runs = curves[game][learner]
-        series += [
-            Series("", getattr(run, by), run.exploitability, "-", index, 0.9) for run in runs
-        ]
-        x, y = (
-            np.median([getattr(run, name) for run in runs], axis=0)
-            for name in (by, "exploitability")
-        )
-        series.append(Series(learner, x, y, f"{'os^'[index]}-", index, 1.8))
-    axis = {"cpu_s": "CPU s of training", "games": "games of training"}[by]
+        x = [getattr(run, axis) for run in runs]
+        y = [run.exploitability for run in runs]
+        for run_x, run_y in zip(x, y, strict=True):
+            series.append(Series("", run_x, run_y, "-", index, 0.9))
+        medians = np.median(x, axis=0), np.median(y, axis=0)
+        series.append(Series(learner, *medians, f"{'os^'[index]}-", index, 1.8))
     return Panel(
         series,
-        axis,
+        {"cpu_s": "CPU s of training", "games": "games of training"}[axis],
         "exploitability, exact",
         game_name(game),
         scales=("log", "symlog"),

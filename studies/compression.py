@@ -61,21 +61,20 @@ class Decompositions(Study):
             unit["method"], values, make_grouping(game, unit["method"], of_moves=is_learned)
         )
         tables = [decomposition.at(rank) for rank in range(decomposition.largest + 1)]
-        whole = Softmax(Table(game, values), WEIGHT)
+        whole_table = Softmax(Table(game, values), WEIGHT)
         points = []
         for share in SHARES:
             table = [table for table in tables if table.compression_ratio <= share][-1]
-            exact = strength(game, Softmax(table, WEIGHT), (whole,))
+            exact = strength(game, Softmax(table, WEIGHT), (whole_table,))
             [result] = exact.results.values()
             size = {
                 "rank": table.rank,
                 "numbers": table.stored_numbers,
                 "share": table.compression_ratio,
+                "error": table.relative_error,
             }
-            size["error"] = table.relative_error
-            points.append(
-                {"size": size, "play": {"against the whole": list(result), **exact.measures}}
-            )
+            play = {"against the whole": list(result), **exact.measures}
+            points.append({"size": size, "play": play})
         return points
 
     def analyse(self, results: Results) -> StudyReport:
@@ -91,33 +90,22 @@ class Decompositions(Study):
             for index, share in enumerate(SHARES):
                 points = {method: curves[method][index] for method in curves}
                 for method, point in points.items():
-                    rows.append(
-                        ResultRow(
-                            f"{table}, at most {share:.0%} kept, {method}",
-                            None,
-                            point["size"],
-                            point["play"],
-                        )
-                    )
-                best = [
+                    label = f"{table}, at most {share:.0%} kept, {method}"
+                    rows.append(ResultRow(label, None, point["size"], point["play"]))
+                best_methods = {
                     min(points, key=lambda method: points[method][part][name])
                     for part, name, _ in MEASURES
-                ]
-                matches += best[0] == best[1]
+                }
+                matches += len(best_methods) == 1
             words = f"{table}: the smallest error gives the least exploitable play"
             numbers = {"at equal numbers in": f"{matches} of {len(SHARES)}"}
             claims.append(Claim(words, matches == len(SHARES), numbers))
             for part, name, label in MEASURES:
-                series = [
-                    Series(
-                        method,
-                        [point["size"]["share"] for point in points],
-                        [point[part][name] for point in points],
-                        f"{'os^Dv'[index]}-",
-                        index,
-                    )
-                    for index, (method, points) in enumerate(curves.items())
-                ]
+                series = []
+                for index, (method, points) in enumerate(curves.items()):
+                    x = [point["size"]["share"] for point in points]
+                    y = [point[part][name] for point in points]
+                    series.append(Series(method, x, y, f"{'os^Dv'[index]}-", index))
                 panels.append(Panel(series, "share of the numbers kept", label, table))
         question = "Which decomposition plays best at equal stored numbers?"
         figure = StudyFigure(question, "A row for each table. All marks are exact.", panels)

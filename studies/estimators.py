@@ -95,18 +95,15 @@ class Estimators(Study):
             (OFF_POLICY, SMALL, SKIPS[1], ""),
             (OFF_POLICY, LARGER, SKIPS[1], EARLIER),
         ]
-        return [
-            {
-                "kind": kind,
-                "board": list(board),
-                "skip": skip,
-                "position": position,
-                "critic": critic,
-            }
-            for kind, board, skip, position in places
-            if not quick or (board == SMALL and skip == SKIPS[1])
-            for critic in ((EXACT,) if kind == GROUPS else (EXACT, LEARNED))
-        ]
+        units: list[Unit] = []
+        for kind, board, skip, position in places:
+            if quick and (board != SMALL or skip != SKIPS[1]):
+                continue
+            place = {"kind": kind, "board": list(board), "skip": skip, "position": position}
+            units.append({**place, "critic": EXACT})
+            if kind != GROUPS:
+                units.append({**place, "critic": LEARNED})
+        return units
 
     def measure(self, unit: Unit) -> dict[str, Any]:
         """Audit the estimators of a unit: a policy that moves first, against random play."""
@@ -128,9 +125,10 @@ class Estimators(Study):
         """Report biases and variances, and verdicts on the claims."""
         rows = []
         for unit, audits in results:
-            place = " x ".join(map(str, unit["board"][:2])) + (
-                f" from {unit['position']}" if unit["position"] else ""
-            )
+            rows_on_board, columns, _ = unit["board"]
+            place = f"{rows_on_board} x {columns}"
+            if unit["position"]:
+                place += f" from {unit['position']}"
             values = "exact" if unit["critic"] == EXACT else "learned"
             label = f"{place}, skip {unit['skip']:g}, {unit['kind']}, {values} values"
             for estimator, audit in audits.items():
@@ -141,18 +139,14 @@ class Estimators(Study):
         for claim in data["bias"]:
             biases = [bias for row in _numbers(results, claim, "bias_squared") for bias in row]
             holds = min(biases) > ROUNDING if claim["biased"] else max(biases) <= ROUNDING
-            claims.append(
-                Claim(claim["words"], holds, {"squared bias": [min(biases), max(biases)]})
-            )
+            numbers = {"squared bias": [min(biases), max(biases)]}
+            claims.append(Claim(claim["words"], holds, numbers))
         for claim in data["less"]:
             games = _numbers(results, claim, claim["measure"])
-            numbers = {
-                name: [row[index] for row in games]
-                for index, name in enumerate(claim["estimators"])
-            }
-            claims.append(
-                Claim(claim["words"], all(row[0] < min(row[1:]) for row in games), numbers)
-            )
+            columns_of_estimators = zip(*games, strict=True)
+            numbers = dict(zip(claim["estimators"], map(list, columns_of_estimators), strict=True))
+            holds = all(row[0] < min(row[1:]) for row in games)
+            claims.append(Claim(claim["words"], holds, numbers))
         angles = [
             max(0.0, 1 - result["grpo"]["cosine"]["mean"])
             for unit, result in results

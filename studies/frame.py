@@ -24,9 +24,12 @@ from ttt_eval.store.result_store import RESULT, TABLE, Unit, collect_results, wr
 from ttt_eval.store.statistics import Interval
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
+SCALE_OPTIONS = {"symlog": {"linthresh": 0.001, "linscale": 0.5}}
+"""Options of the scales of an axis that have any."""
 VERDICTS = {True: "yes", False: "no", None: "undecided"}
 RESULT_VALUES = (1, 0, -1)
 """Values of a win, a draw and a loss."""
@@ -67,6 +70,14 @@ class Claim(NamedTuple):
     numbers: Numbers
 
 
+class Verdict(NamedTuple):
+    """Whether a claim holds, and its evidence."""
+
+    holds: bool | None
+    """None if the measurements do not decide it"""
+    numbers: Numbers
+
+
 class Series(NamedTuple):
     """Numbers drawn alike, with error bars where they are intervals."""
 
@@ -95,7 +106,7 @@ class Panel(NamedTuple):
     """of x and y: linear, log or, linearly below 0.001, symlog"""
     limits: tuple[float | None, float | None] = (None, None)
     """of y; of x if there are ``places``"""
-    ticks: Sequence[Any] = ()
+    ticks: Sequence[float] = ()
     """numbers that x = 0, 1, ... stands for"""
 
 
@@ -124,7 +135,8 @@ class StudyReport:
         """Return the header and the rows as text, without empty columns."""
         lines = [["what", "published", self.ours, "exact", "agree"]]
         for row in self.rows:
-            cells = ["" if value is None else format_value(value) for value in row[1:4]]
+            values = row.published, row.ours, row.exact
+            cells = ["" if value is None else format_value(value) for value in values]
             lines.append([row.what, *cells, "" if row.agrees is None else VERDICTS[row.agrees]])
         columns = [column for column in zip(*lines, strict=True) if any(column[1:])]
         return [list(line) for line in zip(*columns, strict=True)]
@@ -187,24 +199,23 @@ def group(results: Results, *names: str) -> dict[Any, list[Any]]:
     groups: dict[Any, list[Any]] = {}
     for unit, result in results:
         if all(name in unit for name in names):
-            key = tuple(
-                tuple(unit[name]) if isinstance(unit[name], list) else unit[name] for name in names
-            )
+            values = [unit[name] for name in names]
+            key = tuple(tuple(value) if isinstance(value, list) else value for value in values)
             groups.setdefault(key if len(names) > 1 else key[0], []).append(result)
     return groups
 
 
 def make_claims(
-    words: Mapping[str, str], verdicts: Mapping[str, tuple[bool | None, Numbers]], about: str = ""
+    words: Mapping[str, str], verdicts: Mapping[str, Verdict], subject: str = ""
 ) -> list[Claim]:
     """Return claims with their verdicts and evidence.
 
     Args:
         words: of the claims, by name.
-        verdicts: whether each holds, and its evidence, by name.
-        about: precedes the words of each.
+        verdicts: by name.
+        subject: precedes the words of each.
     """
-    return [Claim(about + words[name], *verdict) for name, verdict in verdicts.items()]
+    return [Claim(subject + words[name], *verdict) for name, verdict in verdicts.items()]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -219,7 +230,7 @@ def reproduce(
     *,
     quick: bool = False,
     jobs: Jobs = 1,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> tuple[StudyReport, list[Path]]:
     """Do the units of a study that are not done yet; write ``table.md``, its tables as CSV,
     ``result.json``, figures.
@@ -257,9 +268,8 @@ def reproduce(
     report = study.analyse(list(zip(units, values, strict=True)))
     if quick and study.left_out:
         report = replace(report, claims=[claim._replace(holds=None) for claim in report.claims])
-    page = write_page(
-        study, report, f"python evaluate.py reproduce {name}{' --quick' if quick else ''}", quick
-    )
+    command = f"python evaluate.py reproduce {name}"
+    page = write_page(study, report, f"{command} --quick" if quick else command, quick)
     content = {
         "format": 2,
         "study": name,
@@ -275,9 +285,9 @@ def reproduce(
     write_bytes(folder / TABLE, page.encode())
     write_bytes(folder / RESULT, msgspec.json.format(result, indent=1) + b"\n")
     paths = [folder / TABLE, folder / RESULT]
-    tables = {name: report.table()} | (
-        {f"{name}-claims": report.claims_table()} if report.claims else {}
-    )
+    tables = {name: report.table()}
+    if report.claims:
+        tables[f"{name}-claims"] = report.claims_table()
     for stem, rows in tables.items():
         paths.append(folder / f"{stem}.csv")
         write_csv(paths[-1], rows)
@@ -289,39 +299,36 @@ def reproduce(
 def write_page(study: Study, report: StudyReport, command: str, quick: bool) -> str:
     """Return the page of a report in Markdown."""
     kinds = [kind for kind in type(study).__mro__ if issubclass(kind, Study) and kind is not Study]
-    about = " ".join(cleandoc(kind.__doc__ or "").replace("\n", " ") for kind in kinds)
-    lines = [f"# {study.title}", "", f"{study.source[:1].upper()}{study.source[1:]}. {about}", ""]
-    lines += [f"Quick form: without {study.left_out}", ""] if quick and study.left_out else []
-    lines += [f"`{command}`"]
-    for table in (report.table(), report.claims_table()) if report.claims else (report.table(),):
-        lines += ["", *markdown_rows(table)]
+    description = " ".join(cleandoc(kind.__doc__ or "").replace("\n", " ") for kind in kinds)
+    source = study.source[:1].upper() + study.source[1:]
+    paragraphs = [f"# {study.title}", f"{source}. {description}"]
+    if quick and study.left_out:
+        paragraphs.append(f"Quick form: without {study.left_out}")
+    paragraphs += [f"`{command}`", "\n".join(markdown_rows(report.table()))]
+    if report.claims:
+        paragraphs.append("\n".join(markdown_rows(report.claims_table())))
     for name, figure in report.figures.items():
-        lines += [
-            "",
-            f"**{figure.question}**",
-            "",
-            f"![{figure.question}]({name}.png)",
-            "",
-            figure.symbols,
-        ]
-    return "\n".join(lines) + "\n"
+        picture = f"![{figure.question}]({name}.png)"
+        paragraphs += [f"**{figure.question}**", picture, figure.symbols]
+    return "\n\n".join(paragraphs) + "\n"
 
 
-def format_value(value: Value, nested: bool = False) -> str:
+def format_value(value: Value, is_nested: bool = False) -> str:
     """Format a value for a table, evidence or caption.
 
     Fractions have four digits after the point, and an interval has its ends in brackets unless it
     is a point. Sequences are joined by slashes. Mappings are lists of names and values, those
-    ``nested`` in others with commas.
+    nested in others with commas.
     """
     if value is None or isinstance(value, bool):
         return VERDICTS[value]
     if isinstance(value, Mapping):
-        colon, separator = (" ", ", ") if nested else (": ", "; ")
-        return separator.join(
-            f"{name}{colon}{format_value(part, True)}" if name else format_value(part, True)
-            for name, part in value.items()
-        )
+        colon, separator = (" ", ", ") if is_nested else (": ", "; ")
+        parts = []
+        for name, part in value.items():
+            prefix = f"{name}{colon}" if name else ""
+            parts.append(prefix + format_value(part, True))
+        return separator.join(parts)
     if isinstance(value, Interval):
         mean, low, high = (_format_number(number, max(map(abs, value))) for number in value)
         return mean if low == high else f"{mean} ({low} to {high})"
@@ -336,8 +343,10 @@ def _format_number(number: Any, size: Any) -> str:
     """Format a number among numbers up to a size."""
     if isinstance(number, Integral):
         return f"{number:,}"
+    if isnan(number):
+        return "unknown"
     if not isfinite(number):
-        return "unknown" if isnan(number) else "infinite" if number > 0 else "-infinite"
+        return "infinite" if number > 0 else "-infinite"
     if size >= 10:
         return f"{number:,.1f}"
     return f"{number:.2g}" if 0 < size < 0.00095 else f"{number:.4f}"
@@ -354,46 +363,60 @@ def draw_figure(figure: StudyFigure, canvas: Canvas) -> None:
     places = max(len(panel.places) for panel in figure.panels)
     canvas.set_size_inches(8.0, 1.0 + rows * max(3.2, 0.7 + 0.27 * places))
     panes = canvas.subplots(rows, columns, squeeze=False).ravel()
-    handles: dict[str, Any] = {}
+    handle_of_label: dict[str, Artist] = {}
     for axes, panel in zip(panes, figure.panels, strict=False):
         _draw_panel(axes, panel)
-        handles |= dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
+        handles, labels = axes.get_legend_handles_labels()
+        handle_of_label |= dict(zip(labels, handles, strict=True))
     for axes in panes[len(figure.panels) :]:
         axes.remove()
-    style: dict[str, Any] = {
-        "loc": "outside upper center",
-        "ncols": 3,
-        "frameon": False,
-        "fontsize": "small",
-    }
-    canvas.legend(list(handles.values()), list(handles), **style)
+    canvas.legend(
+        list(handle_of_label.values()),
+        list(handle_of_label),
+        loc="outside upper center",
+        ncols=3,
+        frameon=False,
+        fontsize="small",
+    )
 
 
 def _draw_panel(axes: Axes, panel: Panel) -> None:
-    across = bool(panel.places)
     for series in panel.series:
-        intervals = [y if isinstance(y, Interval) else Interval(y, y, y) for y in series.y]
-        points = list(series.x), [interval.mean for interval in intervals]
-        style: dict[str, Any] = {
-            "ms": 4,
-            "lw": series.width,
-            "capsize": 2,
-            "alpha": 0.4 if series.width < 1 else 1,
-        }
-        style["color"] = SERIES[series.colour] if isinstance(series.colour, int) else series.colour
-        if any(interval.low < interval.high for interval in intervals):
-            style["xerr" if across else "yerr"] = error_bars(intervals)
-        x, y = points[::-1] if across else points
-        axes.errorbar(x, y, fmt=series.form, label=series.name or None, **style)
+        _draw_series(axes, series, is_horizontal=len(panel.places) > 0)
     axes.set_title(panel.title, fontsize="medium")
     axes.set(xlabel=panel.x_label, ylabel=panel.y_label)
-    if across:
+    if panel.places:
         axes.set_yticks(range(len(panel.places)), panel.places, fontsize="small")
         axes.invert_yaxis()
         axes.set_xlim(*panel.limits)
     else:
-        for scale, set_scale in zip(panel.scales, (axes.set_xscale, axes.set_yscale), strict=True):
-            set_scale(scale, **({"linthresh": 0.001, "linscale": 0.5} if scale == "symlog" else {}))
+        x_scale, y_scale = panel.scales
+        axes.set_xscale(x_scale, **SCALE_OPTIONS.get(x_scale, {}))
+        axes.set_yscale(y_scale, **SCALE_OPTIONS.get(y_scale, {}))
         axes.set_ylim(*panel.limits)
         if panel.ticks:
             axes.set_xticks(range(len(panel.ticks)), [format_value(tick) for tick in panel.ticks])
+
+
+def _draw_series(axes: Axes, series: Series, is_horizontal: bool) -> None:
+    """Draw a series; if ``is_horizontal``, its x is the vertical axis."""
+    intervals = [y if isinstance(y, Interval) else Interval(y, y, y) for y in series.y]
+    x = list(series.x)
+    y = [interval.mean for interval in intervals]
+    error = None
+    if any(interval.low < interval.high for interval in intervals):
+        error = error_bars(intervals)
+    colour = SERIES[series.colour] if isinstance(series.colour, int) else series.colour
+    axes.errorbar(
+        y if is_horizontal else x,
+        x if is_horizontal else y,
+        xerr=error if is_horizontal else None,
+        yerr=None if is_horizontal else error,
+        fmt=series.form,
+        label=series.name or None,
+        ms=4,
+        lw=series.width,
+        capsize=2,
+        alpha=0.4 if series.width < 1 else 1,
+        color=colour,
+    )

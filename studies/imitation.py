@@ -20,6 +20,7 @@ from studies.frame import (
     Study,
     StudyFigure,
     StudyReport,
+    Value,
     group,
     read_data,
 )
@@ -45,10 +46,9 @@ from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 TEACHER_GAMES = 25
 SEEDS = 10
+"""Number of nets for each of the report's, each trained on games of its own."""
 PAIRS = 500
-"""Number of nets for each of the report's, each trained on games of its own; number of games of
-each in either seat.
-"""
+"""Number of games of each net in either seat."""
 MAX_EXACT_CELLS = 9
 """Maximum number of cells for exact results of a net against the tree."""
 ABOUT_A_FIFTH = (0.15, 0.25)
@@ -87,6 +87,12 @@ class PublishedNet(NamedTuple):
 ENTRIES = tuple(PublishedNet(**row) for row in read_data("trees")["entries"])
 
 
+def find_entry(preset: Preset, size: int, iterations: int) -> int:
+    """Return the number of the entry of a net, by its board and training steps."""
+    keys = [(entry.preset, entry.size, entry.iterations) for entry in ENTRIES]
+    return keys.index((preset, size, iterations))
+
+
 class NetResult:
     """Results of the nets of one entry, one for each seed.
 
@@ -105,28 +111,25 @@ class NetResult:
 
     def lead(self, *seats: int) -> Interval:
         """Return wins minus losses, the mean over seats and nets."""
-        return interval_from_seeds(
-            (self.rates[list(seats)].mean(axis=0) @ RESULT_VALUES).tolist(), bounds=(-1.0, 1.0)
-        )
+        leads = self.rates[list(seats)].mean(axis=0) @ RESULT_VALUES
+        return interval_from_seeds(leads.tolist(), bounds=(-1.0, 1.0))
 
     def rows(self) -> list[ResultRow]:
         """Return rows: first the published seat, then the other."""
-        plausible = any(
-            is_sample(self.entry.published, rates) for rates in self.rates[FIRST].tolist()
-        )
-        rows = []
-        for seat, published, agrees in (
-            (FIRST, format_counts(self.entry.published), plausible),
-            (SECOND, None, None),
-        ):
-            ours = {
-                "": [rate.mean for rate in rates_of_seat(total_score(self.runs), seat)],
-                "lead": self.lead(seat),
-            }
-            exact = None if self.runs[0]["exact"] is None else self.rates[seat].mean(axis=0)
-            label = f"{self.entry.name} {'second' if seat else 'moves first'}"
-            rows.append(ResultRow(label, published, ours, exact, agrees))
-        return rows
+        counts = self.entry.published
+        agrees = any(is_sample(counts, rates) for rates in self.rates[FIRST].tolist())
+        name = self.entry.name
+        return [
+            ResultRow(f"{name} moves first", format_counts(counts), *self._numbers(FIRST), agrees),
+            ResultRow(f"{name} second", None, *self._numbers(SECOND)),
+        ]
+
+    def _numbers(self, seat: int) -> tuple[Value, Value]:
+        """Return our results in a seat, and the exact ones if there are any."""
+        rates = rates_of_seat(total_score(self.runs), seat)
+        own = {"": [rate.mean for rate in rates], "lead": self.lead(seat)}
+        exact = None if self.runs[0]["exact"] is None else self.rates[seat].mean(axis=0)
+        return own, exact
 
 
 class ImitationNets(Study):
@@ -150,11 +153,12 @@ class ImitationNets(Study):
 
     def units(self, quick: bool) -> list[Unit]:
         """Return every net with every seed, seed by seed."""
-        seeds, pairs, entries = (2, 10, ENTRIES[:1]) if quick else (SEEDS, PAIRS, ENTRIES)
+        num_seeds = 2 if quick else SEEDS
+        num_entries = 1 if quick else len(ENTRIES)
         return [
-            {"entry": entry, "seed": seed, "pairs": pairs}
-            for seed in range(seeds)
-            for entry in range(len(entries))
+            {"entry": entry, "seed": seed, "pairs": 10 if quick else PAIRS}
+            for seed in range(num_seeds)
+            for entry in range(num_entries)
         ]
 
     def measure(self, unit: Unit) -> Any:
@@ -179,10 +183,8 @@ class ImitationNets(Study):
 
     def analyse(self, results: Results) -> StudyReport:
         """Report all rows, and verdicts on the report's statements."""
-        nets = {
-            entry: NetResult(ENTRIES[entry], runs)
-            for entry, runs in group(results, "entry").items()
-        }
+        runs_of_entries = group(results, "entry")
+        nets = {entry: NetResult(ENTRIES[entry], runs) for entry, runs in runs_of_entries.items()}
         by_size = sorted(nets.values(), key=lambda net: net.entry.size)
         question = "Does a net that imitates the tree beat it?"
         figure = StudyFigure(
@@ -199,40 +201,43 @@ def _net_claims(nets: Mapping[int, NetResult]) -> list[Claim]:
     claims = []
     for preset, author in AUTHORS.items():
         own = [net for net in nets.values() if net.entry.preset == preset]
-        for words, seats in (
-            (f"{author}: moving first, the net wins more than the tree on each board", (FIRST,)),
-            (
-                f"the same over both seats ({author}'s net): the lead is not the first move's",
-                (FIRST, SECOND),
-            ),
-        ):
-            leads = {
-                f"{board_name(net.entry.game)}, {net.entry.iterations:,}": net.lead(*seats)
-                for net in own
-            }
-            claims.append(Claim(words, is_above(leads.values()), leads))
-    small = [net for net in nets.values() if net.entry.size == 3]
+        words = f"{author}: moving first, the net wins more than the tree on each board"
+        claims.append(_lead_claim(words, own, FIRST))
+        words = f"the same over both seats ({author}'s net): the lead is not the first move's"
+        claims.append(_lead_claim(words, own, FIRST, SECOND))
     draws = [
-        interval_from_seeds(net.rates[FIRST, :, 1].tolist(), bounds=(0.0, 1.0)) for net in small
+        interval_from_seeds(net.rates[FIRST, :, 1].tolist(), bounds=(0.0, 1.0))
+        for net in nets.values()
+        if net.entry.size == 3
     ]
     holds = holds_for_all(is_within(share, *ABOUT_A_FIFTH) for share in draws)
     numbers = {"draws by net": draws, "read as": ABOUT_A_FIFTH}
     claims.append(Claim("3 x 3: about a fifth of the games is drawn", holds, numbers))
-    for words, before, better in (
-        ("Song, 6 x 6: 300 steps are a significant improvement on 100", 3, 4),
-        (
-            "Song, 7 x 7: 1,000 steps perform a little worse than 500, probably for overfitting",
-            6,
-            5,
-        ),
-    ):
-        if before in nets:
-            wins = [nets[index].rates[FIRST, :, 0] for index in (before, better)]
-            gain = interval_from_seeds((wins[1] - wins[0]).tolist(), bounds=(-1.0, 1.0))
-            claims.append(
-                Claim(words, is_above([gain]), {"wins of the better less the other's": gain})
-            )
+
+    words = "Song, 6 x 6: 300 steps are a significant improvement on 100"
+    claims += _gain_claims(words, nets, find_entry("40-20", 6, 300), find_entry("40-20", 6, 100))
+    words = "Song, 7 x 7: 1,000 steps perform a little worse than 500, probably for overfitting"
+    claims += _gain_claims(words, nets, find_entry("40-20", 7, 500), find_entry("40-20", 7, 1000))
     return claims
+
+
+def _lead_claim(words: str, nets: Sequence[NetResult], *seats: int) -> Claim:
+    """Return the claim that nets win more than they lose in the seats."""
+    leads = {}
+    for net in nets:
+        leads[f"{board_name(net.entry.game)}, {net.entry.iterations:,}"] = net.lead(*seats)
+    return Claim(words, is_above(leads.values()), leads)
+
+
+def _gain_claims(
+    words: str, nets: Mapping[int, NetResult], better_entry: int, entry: int
+) -> list[Claim]:
+    """Return the claim that one entry wins more than another, if both were trained."""
+    if entry not in nets:
+        return []
+    gains = nets[better_entry].rates[FIRST, :, 0] - nets[entry].rates[FIRST, :, 0]
+    gain = interval_from_seeds(gains.tolist(), bounds=(-1.0, 1.0))
+    return [Claim(words, is_above([gain]), {"wins of the better less the other's": gain})]
 
 
 def _net_panel(nets: Sequence[NetResult]) -> Panel:
@@ -242,9 +247,10 @@ def _net_panel(nets: Sequence[NetResult]) -> Panel:
         for net in nets
     ]
     places = np.arange(len(nets))
-    published = [mean_result(net.entry.published, RESULT_VALUES) for net in nets]
+    published_leads = [mean_result(net.entry.published, RESULT_VALUES) for net in nets]
+    label = f"published, net first ({GAMES} games)"
     leads = [
-        Series(f"published, net first ({GAMES} games)", places - 0.22, published, "D", "black"),
+        Series(label, places - 0.22, published_leads, "D", "black"),
         Series("ours, net first", places, [net.lead(FIRST) for net in nets], "o"),
         Series(
             "ours, both seats", places + 0.22, [net.lead(FIRST, SECOND) for net in nets], "s", 1

@@ -82,12 +82,19 @@ class TwoLearners(Learner):
 
     def update(self, transition: Transition) -> dict[str, float]:
         """Update each learner from its own moves."""
-        parts: tuple[Any, ...] = transition
         for learner, rows in self._parts(transition.boards):
-            own = Transition(*(part.take(rows) for part in parts))
-            learner.update(
-                own if learner.on_policy else own._replace(next_action=np.full(len(rows), -1))
+            own = Transition(
+                game=transition.game[rows],
+                boards=transition.boards.take(rows),
+                action=transition.action[rows],
+                reward=transition.reward[rows],
+                discount=transition.discount[rows],
+                next_boards=transition.next_boards.take(rows),
+                next_action=transition.next_action[rows],
             )
+            if not learner.on_policy:
+                own = own._replace(next_action=np.full(len(rows), -1))
+            learner.update(own)
         return {}
 
     def _parts(self, boards: Boards) -> Iterator[tuple[Learner, Int64Array]]:
@@ -120,13 +127,12 @@ class DuelStudy(Study):
         """Return pairs by name: learners with settings, ``challenger`` and ``benchmark``; and the
         number of seeds.
         """
-        return {
-            name: {
-                **pair,
-                **{role: DATA["learners"][pair[role]] for role in ("challenger", "benchmark")},
-            }
-            for name, pair in DATA["pairs"][self.name].items()
-        }
+        learners = DATA["learners"]
+        pairs = {}
+        for name, pair in DATA["pairs"][self.name].items():
+            players = {role: learners[pair[role]] for role in ("challenger", "benchmark")}
+            pairs[name] = {**pair, **players}
+        return pairs
 
     def units(self, quick: bool) -> list[Unit]:
         """Return all runs, one for each pair and seed."""
@@ -155,16 +161,17 @@ class DuelStudy(Study):
             build_learner(unit[role]["learner"], unit[role]["settings"], game, rng)
             for role, rng in zip(("benchmark", "challenger"), rngs, strict=True)
         )
-        second = seed % 2 == 0  # whether the challenger moves second
-        players = (benchmark, challenger) if second else (challenger, benchmark)
+        moves_second = seed % 2 == 0  # the challenger
+        players = (benchmark, challenger) if moves_second else (challenger, benchmark)
         training = Trainer(TwoLearners(*players), SELF, max(marks), seed=seed)
-        measured = []
+        points = []
         for mark in marks:
             while training.done.games < mark:
                 training.step()
             exact = outcome(game, *players)
-            measured.append({"games": mark, "exact": list(exact.reversed() if second else exact)})
-        return measured
+            own_exact = exact.reversed() if moves_second else exact
+            points.append({"games": mark, "exact": list(own_exact)})
+        return points
 
     def analyse(self, results: Results) -> StudyReport:
         """Report curves, and verdicts on the report's statements."""
@@ -208,11 +215,11 @@ class LearningCurve:
         """
         values = self.exact @ np.asarray(weights)
         bounds = (min(0.0, *weights), 1.0)
-        chosen = self.marks if games is None else [mark for mark in self.marks if mark in games]
-        return {
-            mark: interval_from_seeds(values[:, self.marks.index(mark)].tolist(), bounds=bounds)
-            for mark in chosen
-        }
+        shares = {}
+        for column, mark in enumerate(self.marks):
+            if games is None or mark in games:
+                shares[mark] = interval_from_seeds(values[:, column].tolist(), bounds=bounds)
+        return shares
 
     def rows(self) -> list[ResultRow]:
         """Return a row for each mark."""
@@ -225,24 +232,11 @@ class LearningCurve:
 
     def panel(self) -> Panel:
         """Return mean rates by games of training, and 95% intervals of the means over runs."""
-        series = [
-            Series(
-                name,
-                np.arange(len(self.marks)) + 0.16 * (column - 1),
-                self.shares(weights).values(),
-                form,
-                colour,
-            )
-            for column, (name, weights, form, colour) in enumerate(
-                zip(
-                    ("wins", "draws", "losses"),
-                    np.eye(3).tolist(),
-                    ("o-", "s-", "^-"),
-                    RESULTS,
-                    strict=True,
-                )
-            )
-        ]
+        series = []
+        for column, name in enumerate(("wins", "draws", "losses")):
+            x = np.arange(len(self.marks)) + 0.16 * (column - 1)
+            shares = self.shares(np.eye(3)[column].tolist()).values()
+            series.append(Series(name, x, shares, f"{'os^'[column]}-", RESULTS[column]))
         title = f"{self.name}: rates of the last named (95%, n = {len(self.exact)} runs)"
         return Panel(
             series,
@@ -270,19 +264,19 @@ class Optimizer(DuelStudy):
 
     def pairs(self) -> dict[str, dict[str, Any]]:
         """Return the Q-net with each optimizer and rate."""
-        net, program = (DATA["learners"][name] for name in ("net", "program"))
-        return {
-            f"{optimizer} {rate:g}": {
-                "challenger": {
-                    **net,
-                    "settings": {**net["settings"], "optimizer": optimizer, "learning_rate": rate},
-                },
-                "benchmark": program,
-                "seeds": 3,
-            }
-            for optimizer in ("sgd", "adam")
-            for rate in RATES
-        }
+        net = DATA["learners"]["net"]
+        program = DATA["learners"]["program"]
+        pairs = {}
+        for optimizer in ("sgd", "adam"):
+            for rate in RATES:
+                settings = {**net["settings"], "optimizer": optimizer, "learning_rate": rate}
+                challenger = {**net, "settings": settings}
+                pairs[f"{optimizer} {rate:g}"] = {
+                    "challenger": challenger,
+                    "benchmark": program,
+                    "seeds": 3,
+                }
+        return pairs
 
     def analyse(self, results: Results) -> StudyReport:
         """Report results by optimizer and rate, and whether the report's best is ours."""
@@ -292,14 +286,14 @@ class Optimizer(DuelStudy):
             name: interval_from_seeds(values.tolist(), bounds=(-1.0, 1.0))
             for name, values in runs.items()
         }
-        ahead = {
+        gains = {
             name: interval_from_seeds((runs[BEST] - values).tolist(), bounds=(-2.0, 2.0))
             for name, values in runs.items()
             if name != BEST
         }
         words = "The optimal combination of optimizer and learning rate is AdamOptimizer and 0.001"
         claim = Claim(
-            words, is_above(ahead.values()), {"wins less losses": leads, f"{BEST} less": ahead}
+            words, is_above(gains.values()), {"wins less losses": leads, f"{BEST} less": gains}
         )
         rows = [
             curve.rows()[-1]._replace(what=name, published="best" if name == BEST else None)
@@ -399,30 +393,18 @@ class CostOfLearners(Study):
             }
             rows.append(ResultRow(name, None, numbers))
         for claim in DATA["ratios"]:
-            over, under = (getattr(costs[name], claim["measure"]) for name in claim["learners"])
-            times = _ratio(over, under)
+            numerator, denominator = (
+                getattr(costs[name], claim["measure"]) for name in claim["learners"]
+            )
+            times = _ratio(numerator, denominator)
             numbers = {"times": times, "read as": claim["range"]}
             claims.append(Claim(claim["words"], is_within(times, *claim["range"]), numbers))
-        for words, measure, low, high in (
-            (
-                "the CPU time has a linear increase as the number of games increases",
-                "bend",
-                -MAX_BEND,
-                MAX_BEND,
-            ),
-            (
-                "The memory usage remains almost stable as the number of games increases",
-                "growth",
-                -1.0,
-                MAX_GROWTH,
-            ),
-        ):
-            intervals = {
-                name: interval_from_seeds(getattr(cost, measure).tolist())
-                for name, cost in costs.items()
-            }
-            holds = holds_for_all(is_within(interval, low, high) for interval in intervals.values())
-            claims.append(Claim(words, holds, {**intervals, "read as: at most": high}))
+        words = "the CPU time has a linear increase as the number of games increases"
+        bends = {name: cost.bend for name, cost in costs.items()}
+        claims.append(_limit_claim(words, bends, -MAX_BEND, MAX_BEND))
+        words = "The memory usage remains almost stable as the number of games increases"
+        growths = {name: cost.growth for name, cost in costs.items()}
+        claims.append(_limit_claim(words, growths, -1.0, MAX_GROWTH))
         panels = [
             _cost_panel(
                 {name: cost.cpu for name, cost in costs.items()}, costs, "CPU of the process, s"
@@ -456,16 +438,22 @@ def _measure_process(unit: Unit) -> dict[str, float]:
     return dict(zip(COST_KEYS, measure_training(config), strict=True))
 
 
-def _ratio(over: Float64Array, under: Float64Array) -> Interval:
+def _limit_claim(words: str, values: Mapping[str, Float64Array], low: float, high: float) -> Claim:
+    """Return the claim that the mean of the values of each learner lies within limits."""
+    intervals = {name: interval_from_seeds(array.tolist()) for name, array in values.items()}
+    holds = holds_for_all(is_within(interval, low, high) for interval in intervals.values())
+    return Claim(words, holds, {**intervals, "read as: at most": high})
+
+
+def _ratio(numerator: Float64Array, denominator: Float64Array) -> Interval:
     """Return the ratio, repeat by repeat: the geometric mean and its interval.
 
     It is unknown if noise exceeds a cost, so that the measured cost of games is not positive.
     """
-    if min(over.min(), under.min()) <= 0:
+    if min(numerator.min(), denominator.min()) <= 0:
         return Interval(math.nan, 0.0, math.inf)
-    return Interval(
-        *(float(np.exp(end)) for end in interval_from_seeds(np.log(over / under).tolist()))
-    )
+    logarithms = interval_from_seeds(np.log(numerator / denominator).tolist())
+    return Interval(*(float(np.exp(end)) for end in logarithms))
 
 
 def _cost_panel(

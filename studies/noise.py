@@ -71,13 +71,16 @@ class NoiseOfGames(Study):
             in both seats.
         """
         rows = []
-        with open_submission(SUBMISSIONS / f"{unit['agent']}.npz") as stored:
-            for run in stored.runs:
+        with open_submission(SUBMISSIONS / f"{unit['agent']}.npz") as submission:
+            for run in submission.runs:
                 if run.task.hides_masks or len(run.task.games) > 1:
                     continue
                 [game] = run.task.games
-                for steps in run.checkpoints[-unit["checkpoints"] :]:  # [-0:] are all
-                    [policy] = stored.read_tables(run, steps)
+                checkpoints = run.checkpoints
+                if unit["checkpoints"]:
+                    checkpoints = checkpoints[-unit["checkpoints"] :]
+                for steps in checkpoints:
+                    [policy] = submission.read_tables(run, steps)
                     row: dict[str, Any] = {"task": run.task.name, "seed": run.seed, "steps": steps}
                     row["score"] = score_policies(run.task, [policy], steps).score
                     for opponent in OPPONENTS:
@@ -90,44 +93,42 @@ class NoiseOfGames(Study):
 
     def analyse(self, results: Results) -> StudyReport:
         """Report wrong comparisons by measure over the tasks with two agents, and verdicts."""
-        agents: dict[tuple[str, int], dict[str, list[Any]]] = {}
-        for unit, rows in results:
-            for row in rows:
-                agents.setdefault((row["task"], row["seed"]), {}).setdefault(
-                    unit["agent"], []
-                ).append(row)
+        rows_of_agents: dict[tuple[str, int], dict[str, list[Any]]] = {}
+        for unit, policy_rows in results:
+            for row in policy_rows:
+                by_agent = rows_of_agents.setdefault((row["task"], row["seed"]), {})
+                by_agent.setdefault(unit["agent"], []).append(row)
         rng = np.random.default_rng(0)
-        wrongs = defaultdict[str, dict[str, list[float]]](dict)
-        for (task, _), by_agent in sorted(agents.items()):
+        errors = defaultdict[str, dict[str, list[float]]](dict)
+        for (task, _), by_agent in sorted(rows_of_agents.items()):
+            if len(by_agent) == 1:
+                continue
             policies = list(itertools.chain(*by_agent.values()))
-            for name, values in win_rates(policies, rng).items() if len(by_agent) > 1 else ():
-                wrong = share_of_wrong(values, policies)
-                if wrong is not None:
-                    wrongs[name].setdefault(task, []).append(wrong)
-        wrong_share = {name: mean_over_tasks(by_task) for name, by_task in wrongs.items()}
+            for name, values in win_rates(policies, rng).items():
+                error = error_share(values, policies)
+                if error is not None:
+                    errors[name].setdefault(task, []).append(error)
+        shares = {name: mean_over_tasks(by_task) for name, by_task in errors.items()}
         claims = [
-            Claim(
-                f"{words} {RARELY}",
-                is_within(wrong_share[name], 0, MAX_WRONG),
-                {"": wrong_share[name]},
-            )
-            for words, name in (
-                (
-                    "By 100 games against random play a comparison picks the wrong one of two",
-                    SAMPLED,
-                ),
-                ("By an exact win rate against random play it does so", EXACT_RATE),
-            )
+            _share_claim(
+                "By 100 games against random play a comparison picks the wrong one of two",
+                shares[SAMPLED],
+            ),
+            _share_claim("By an exact win rate against random play it does so", shares[EXACT_RATE]),
         ]
-        series = Series("", range(len(wrong_share)), wrong_share.values(), "o")
+        series = Series("", range(len(shares)), shares.values(), "o")
         label = "share of comparisons that pick the worse algorithm"
         figure = StudyFigure(
             "How often does a measure pick the worse of two algorithms?",
             "Bars are 95% intervals over tasks. 0.5 is a guess.",
-            [Panel([series], label, places=list(wrong_share), limits=(0, None))],
+            [Panel([series], label, places=list(shares), limits=(0, None))],
         )
-        rows = [ResultRow(name, None, {"wrong": share}) for name, share in wrong_share.items()]
+        rows = [ResultRow(name, None, {"wrong": share}) for name, share in shares.items()]
         return StudyReport(rows, claims, {"what-games-say": figure})
+
+
+def _share_claim(words: str, share: Interval) -> Claim:
+    return Claim(f"{words} {RARELY}", is_within(share, 0, MAX_WRONG), {"": share})
 
 
 def mean_over_tasks(shares: Mapping[str, Sequence[float]]) -> Interval:
@@ -152,15 +153,14 @@ def win_rates(
     for opponent in OPPONENTS:
         exact = np.array([row[opponent] for row in rows])
         for games in GAMES:
-            wins = rng.binomial(
-                games // 2, np.clip(exact, 0, 1), size=(REPLICATES, *exact.shape)
-            ).sum(axis=2)
+            size = (REPLICATES, *exact.shape)
+            wins = rng.binomial(games // 2, np.clip(exact, 0, 1), size).sum(axis=2)
             values[f"win rate against {opponent}, {games:,} games"] = wins / games
         values[f"win rate against {opponent}, exact"] = exact.mean(axis=1)[None].round(9)
     return values
 
 
-def share_of_wrong(values: Float64Array, rows: Sequence[Mapping[str, Any]]) -> float | None:
+def error_share(values: Float64Array, rows: Sequence[Mapping[str, Any]]) -> float | None:
     """Return how often values pick the worse of two agents after the same number of steps; ties
     count half.
 
@@ -171,12 +171,11 @@ def share_of_wrong(values: Float64Array, rows: Sequence[Mapping[str, Any]]) -> f
     Returns:
         The share of comparisons; None if all agents have equal scores.
     """
-    wrong = []
+    errors = []
     for a, b in itertools.combinations(range(len(rows)), 2):
         lead = rows[a]["score"] - rows[b]["score"]
         if rows[a]["steps"] == rows[b]["steps"] and abs(lead) > TIE:
-            measured_lead = np.sign(lead) * (
-                values[:, a] - values[:, b]
-            )  # negative: for the worse one
-            wrong.append(float(np.mean((measured_lead < 0) + 0.5 * (measured_lead == 0))))
-    return float(np.mean(wrong)) if wrong else None
+            # negative where the worse one has the higher value
+            measured_lead = np.sign(lead) * (values[:, a] - values[:, b])
+            errors.append(float(np.mean((measured_lead < 0) + 0.5 * (measured_lead == 0))))
+    return float(np.mean(errors)) if errors else None

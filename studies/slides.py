@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ SLIDES = {55: SCORES[:7], 56: SCORES[7:14], 57: SCORES[14:]}
 """Scores on each slide."""
 
 
-def published(pairs: int) -> list[int]:
+def published_row(pairs: int) -> list[int]:
     """Return the row of the tables, in thousandths."""
     return [int(number) for number in PUBLISHED[pairs].split()]
 
@@ -55,67 +56,66 @@ class NetScores(Study):
         pairs = unit["pairs"]
         chances = pair_probabilities(*MASTER_RATES)
         deviation = math.sqrt(pairs * float(chances @ np.arange(-2, 3) ** 2))
-        beyond = {
-            name: 1 - probability_within(chances, pairs, math.floor(limit))
-            for name, limit in (("slides", 2 * math.sqrt(1.16 * pairs)), ("two", 2 * deviation))
+        slides_limit = math.floor(2 * math.sqrt(1.16 * pairs))
+        limit = math.floor(2 * deviation)
+        return {
+            "within": [probability_within(chances, pairs, score) for score in SCORES],
+            "deviation": deviation,
+            "beyond": {
+                "slides": 1 - probability_within(chances, pairs, slides_limit),
+                "two": 1 - probability_within(chances, pairs, limit),
+            },
         }
-        within = [probability_within(chances, pairs, score) for score in SCORES]
-        return {"within": within, "deviation": deviation, "beyond": beyond}
 
     def analyse(self, results: Results) -> StudyReport:
         """Report the tables beside ours, number by number."""
         exact = {unit["pairs"]: result for unit, result in results}
         rows = []
-        wrong = dict[str, float]()
+        errors = dict[str, float]()
         for slide, scores in SLIDES.items():
-            for pairs, computed in exact.items():
-                ours = [round(computed["within"][score], 3) for score in scores]
-                published_scores = [published(pairs)[score] / 1000 for score in scores]
-                for score, number in zip(scores, published_scores, strict=True):
-                    if number != round(computed["within"][score], 3):
-                        wrong[f"{pairs} pairs, s = {score}, {number}, exactly"] = computed[
-                            "within"
-                        ][score]
+            for pairs, result in exact.items():
+                chances = [round(result["within"][score], 3) for score in scores]
+                published = [published_row(pairs)[score] / 1000 for score in scores]
+                for score, number, chance in zip(scores, published, chances, strict=True):
+                    if number != chance:
+                        name = f"{pairs} pairs, s = {score}, {number}, exactly"
+                        errors[name] = result["within"][score]
                 label = f"slide {slide}, {pairs} pairs, s = {scores[0]} to {scores[-1]}"
-                texts = [
-                    " ".join(f"{number:.3f}" for number in column)
-                    for column in (published_scores, ours)
-                ]
-                rows.append(ResultRow(label, texts[0], None, texts[1], published_scores == ours))
-        for pairs, computed in exact.items():
-            agrees = abs(SIGMAS[pairs] - computed["deviation"]) <= 0.01
-            rows.append(
-                ResultRow(
-                    f"standard deviation, {pairs} pairs",
-                    SIGMAS[pairs],
-                    None,
-                    computed["deviation"],
-                    agrees,
+                agrees = published == chances
+                rows.append(
+                    ResultRow(label, _format_row(published), None, _format_row(chances), agrees)
                 )
-            )
+        for pairs, result in exact.items():
+            label = f"standard deviation, {pairs} pairs"
+            agrees = abs(SIGMAS[pairs] - result["deviation"]) <= 0.01
+            rows.append(ResultRow(label, SIGMAS[pairs], None, result["deviation"], agrees))
         series = [Series("95%", (0, 20), (0.95, 0.95), "--", "#8C8C8C")]
         for (pairs, result), marker in zip(exact.items(), "osD^v", strict=True):
             series.append(Series("", SCORES, result["within"], "-"))
-            shares = [number / 1000 for number in published(pairs)]
+            shares = [number / 1000 for number in published_row(pairs)]
             series.append(Series(f"{pairs} pairs", SCORES, shares, marker, 1))
         figure = StudyFigure(
             "How likely is a net score of at most s between equal players?",
             "Lines are exact, marks as published. The dashed line is 95%.",
             [Panel(series, "net score s", "Pr(|X[n]| <= s)")],
         )
-        return StudyReport(rows, _claims(exact, wrong), {"slides-tables": figure})
+        return StudyReport(rows, _claims(exact, errors), {"slides-tables": figure})
 
 
-def _claims(exact: dict[int, Any], wrong: dict[str, float]) -> list[Claim]:
+def _format_row(numbers: Sequence[float]) -> str:
+    return " ".join(f"{number:.3f}" for number in numbers)
+
+
+def _claims(exact: dict[int, Any], errors: dict[str, float]) -> list[Claim]:
     variance = exact[10]["deviation"] ** 2 / 10
-    rest = 1 - sum(MASTER_RATES)
+    loss_rate = 1 - sum(MASTER_RATES)
     claims = [
         Claim(
             "Pr(abs(X[n]) <= s) is as in the tables, to three digits",
-            not wrong,
-            wrong or {"numbers": 105},
+            not errors,
+            errors or {"numbers": 105},
         ),
-        Claim("1 - p - q ~ 0.2920", round(rest, 4) == 0.2920, {"1 - p - q": rest}),
+        Claim("1 - p - q ~ 0.2920", round(loss_rate, 4) == 0.2920, {"1 - p - q": loss_rate}),
         Claim(
             "the standard deviation of X[n] is the square root of 1.16 n",
             abs(variance - 1.16) < 0.005,

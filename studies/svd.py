@@ -21,6 +21,7 @@ from studies.frame import (
     Study,
     StudyFigure,
     StudyReport,
+    Verdict,
     group,
     make_claims,
     read_data,
@@ -55,8 +56,9 @@ MAX_DRIFT = 0.1
 SHOWN = DATA["shown"]
 """Ranks of the table of figure 4."""
 MAJORITY = 0.5
+"""Share of games called most."""
 SIGNIFICANT = 1.96
-"""Share of games called most; standard deviations of a significant difference."""
+"""Standard deviations of a significant difference."""
 SYMBOLS = "All rates are exact."
 
 
@@ -72,8 +74,11 @@ def compressed_table(method: Method, terminal: Terminal, rank: int) -> Compresse
 
 def match(a: Evaluation, b: Evaluation) -> list[list[float]]:
     """Play two tables: exact results float[2, 3], of a moving first and second."""
-    players = Softmax(a, WEIGHT), Softmax(b, WEIGHT)
-    return [list(outcome(Game(), *players)), list(outcome(Game(), *players[::-1]).reversed())]
+    player_a = Softmax(a, WEIGHT)
+    player_b = Softmax(b, WEIGHT)
+    first = outcome(Game(), player_a, player_b)
+    second = outcome(Game(), player_b, player_a).reversed()
+    return [list(first), list(second)]
 
 
 def mean(result: Mapping[str, Any]) -> OutcomeProbabilities:
@@ -86,9 +91,13 @@ def rate_series(
     ratios: Sequence[float], results: Sequence[Mapping[str, Any]], name: str
 ) -> list[Series]:
     """Return wins of a table and of the SVD, and draws, by compression ratio."""
-    rates = np.array([mean(result) for result in results])
-    labels = (f"{name} wins", "draws", "SVD wins")
-    return [Series(label, ratios, rates[:, i], ".-", RESULTS[i]) for i, label in enumerate(labels)]
+    means = [mean(result) for result in results]
+    wins, draws, losses = RESULTS  # colours
+    return [
+        Series(f"{name} wins", ratios, [rates.win for rates in means], ".-", wins),
+        Series("draws", ratios, [rates.draw for rates in means], ".-", draws),
+        Series("SVD wins", ratios, [rates.loss for rates in means], ".-", losses),
+    ]
 
 
 class PaperStudy(Study):
@@ -113,31 +122,30 @@ class Figure4(PaperStudy):
 
     def measure(self, unit: Unit) -> list[dict[str, Any]]:
         """Play the whole table against every rank."""
-        full = full_table(unit["terminal"])
-        return [
-            {
+        terminal = unit["terminal"]
+        whole_table = full_table(terminal)
+
+        def point(rank: int) -> dict[str, Any]:
+            table = compressed_table("svd", terminal, rank)
+            return {
                 "rank": rank,
                 "ratio": table.compression_ratio,
                 "numbers": table.stored_numbers,
                 "error": table.relative_error,
-                "exact": match(full, table),
+                "exact": match(whole_table, table),
             }
-            for rank in unit["ranks"]
-            for table in [compressed_table("svd", unit["terminal"], rank)]
-        ]
+
+        return [point(rank) for rank in unit["ranks"]]
 
     def analyse(self, results: Results) -> StudyReport:
         """Report the curves of both conventions, and the paper's claims about them."""
         rows = list[ResultRow]()
         claims = list[Claim]()
         panels = list[Panel]()
-        curves = {
-            terminal: {
-                point["rank"]: point
-                for point in sorted(chain(*parts), key=lambda point: point["rank"])
-            }
-            for terminal, parts in group(results, "terminal").items()
-        }
+        curves: dict[str, dict[int, Any]] = {}
+        for terminal, parts in group(results, "terminal").items():
+            points = sorted(chain(*parts), key=lambda point: point["rank"])
+            curves[terminal] = {point["rank"]: point for point in points}
         for terminal, curve in curves.items():
             for rank in SHOWN:
                 point = curve[rank]
@@ -146,62 +154,63 @@ class Figure4(PaperStudy):
                     ResultRow(label, None, None, {"": mean(point), "error": point["error"]})
                 )
             claims += _claims_on_ranks(terminal, curve)
-            ratios, errors = (
-                [point[name] for point in curve.values()] for name in ("ratio", "error")
-            )
+            ratios = [point["ratio"] for point in curve.values()]
+            errors = [point["error"] for point in curve.values()]
             series = rate_series(ratios, list(curve.values()), "whole table")
             series.append(Series("relative error", ratios, errors, "--", "black"))
             panels.append(
                 Panel(series, "share of the numbers kept", "rate; relative error", terminal)
             )
-        curve = curves["equation"]
-        entries = full_table("equation").entries
-        squares = np.square([point["error"] for point in curve.values()])
-        singular = np.sqrt(
-            np.maximum(0.0, squares[:-1] - squares[1:])
-        )  # over the norm of the table
-        full_ranks = {
-            terminal: min(rank for rank, point in part.items() if point["error"] < 1e-9)
-            for terminal, part in curves.items()
-        }
-        num_kept = curve[KNEE]["numbers"]
-        full_rank = full_ranks["equation"]
-        ignored = {"sum": float(singular[KNEE:].sum()), "error": curve[KNEE]["error"]}
-        verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
-            "reduced": (
-                abs(1 - num_kept / entries.size - 0.7) < 0.01,
-                {"numbers kept": num_kept, "of": entries.size},
-            ),
-            "sum": (abs(ignored["sum"] - ignored["error"]) < 0.01, ignored),
-            "81": (full_rank == max(curve), {"rank beyond which nothing changes": full_ranks}),
-        }
-        claims += make_claims(DATA["figure 4"], verdicts)
+        claims += make_claims(DATA["figure 4"], _size_verdicts(curves))
         question = "How far can the table be compressed before the whole one beats it?"
         figure = StudyFigure(question, f"{SYMBOLS} Left: equation; right: as published.", panels)
         return StudyReport(rows, claims, {"svd-fig4": figure})
 
 
+def _size_verdicts(curves: Mapping[str, Mapping[int, Any]]) -> dict[str, Verdict]:
+    """Return verdicts on what the paper says about numbers and singular values."""
+    curve = curves["equation"]
+    num_entries = full_table("equation").entries.size
+    num_kept = curve[KNEE]["numbers"]
+    squares = np.square([point["error"] for point in curve.values()])
+    # over the norm of the table
+    singular_values = np.sqrt(np.maximum(0.0, squares[:-1] - squares[1:]))
+    tail = {"sum": float(singular_values[KNEE:].sum()), "error": curve[KNEE]["error"]}
+    full_ranks = {
+        terminal: min(rank for rank, point in part.items() if point["error"] < 1e-9)
+        for terminal, part in curves.items()
+    }
+    return {
+        "reduced": Verdict(
+            abs(1 - num_kept / num_entries - 0.7) < 0.01,
+            {"numbers kept": num_kept, "of": num_entries},
+        ),
+        "sum": Verdict(abs(tail["sum"] - tail["error"]) < 0.01, tail),
+        "81": Verdict(
+            full_ranks["equation"] == max(curve),
+            {"rank beyond which nothing changes": full_ranks},
+        ),
+    }
+
+
 def _claims_on_ranks(terminal: str, curve: Mapping[int, Any]) -> list[Claim]:
-    last = max(curve)
-    wins = {rank: mean(point).win for rank, point in curve.items()}
-    rates = np.array(
-        [[mean(point).win, mean(point).loss] for rank, point in curve.items() if rank >= KNEE]
-    )
+    last_rank = max(curve)
+    means = {rank: mean(point) for rank, point in curve.items()}
+    wins = {rank: rates.win for rank, rates in means.items()}
+    rates = np.array([[means[rank].win, means[rank].loss] for rank in curve if rank >= KNEE])
     drift = float(np.abs(rates - rates[-1]).max())
     by_rank = {
         f"rank {rank}": {"wins": wins[rank], "error": curve[rank]["error"]}
-        for rank in (last, KNEE, 12, 3)
+        for rank in (last_rank, KNEE, 12, 3)
     }
-    verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
-        "draw": (
-            mean(curve[last]).draw > MAJORITY,
-            {"exact share of draws": mean(curve[last]).draw},
-        ),
-        "constant": (
+    draws = means[last_rank].draw
+    verdicts = {
+        "draw": Verdict(draws > MAJORITY, {"exact share of draws": draws}),
+        "constant": Verdict(
             drift <= MAX_DRIFT,
             {f"largest change to rank {KNEE}": drift, "read as: at most": MAX_DRIFT},
         ),
-        "sharply": (wins[3] - wins[KNEE] > 2 * (wins[KNEE] - wins[last]), by_rank),
+        "sharply": Verdict(wins[3] - wins[KNEE] > 2 * (wins[KNEE] - wins[last_rank]), by_rank),
     }
     return make_claims(DATA["ranks"], verdicts, f"{terminal}: ")
 
@@ -223,10 +232,9 @@ class Figure5(PaperStudy):
 
     def measure(self, unit: Unit) -> dict[str, Any]:
         """Play the HOSVD against the SVD."""
-        svd, hosvd = (
-            compressed_table(method, unit["terminal"], rank)
-            for method, rank in zip(("svd", unit["method"]), unit["pair"], strict=True)
-        )
+        svd_rank, rank = unit["pair"]
+        svd = compressed_table("svd", unit["terminal"], svd_rank)
+        hosvd = compressed_table(unit["method"], unit["terminal"], rank)
         return {
             "ratios": [svd.compression_ratio, hosvd.compression_ratio],
             "errors": [svd.relative_error, hosvd.relative_error],
@@ -253,25 +261,26 @@ class Figure5(PaperStudy):
                 Panel(series, "compression ratio of the SVD", "rate", f"{terminal}, {method}")
             )
         for terminal in TERMINALS:
-            at = dict(zip(RATIOS, map(mean, curves[terminal, "hosvd"]), strict=True))
-            deviations = {f"{ratio}": _deviations(at[ratio]) for ratio in RATIOS if 0 < ratio < 0.3}
-            verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
-                "more": (
+            means = dict(zip(RATIOS, map(mean, curves[terminal, "hosvd"]), strict=True))
+            deviations = {
+                f"{ratio}": _deviations(means[ratio]) for ratio in RATIOS if 0 < ratio < 0.3
+            }
+            verdicts = {
+                "more": Verdict(
                     min(deviations.values()) > SIGNIFICANT,
                     {"wins less losses in deviations": deviations},
                 ),
-                "draws": (at[1.0].draw > MAJORITY, {"at 1.0": at[1.0]}),
-                "half": (abs(at[0.0].win - 0.5) < 0.01, {"both move at random": at[0.0]}),
+                "draws": Verdict(means[1.0].draw > MAJORITY, {"at 1.0": means[1.0]}),
+                "half": Verdict(
+                    abs(means[0.0].win - 0.5) < 0.01, {"both move at random": means[0.0]}
+                ),
             }
             claims += make_claims(DATA["figure 5"], verdicts, f"{terminal}: ")
         ratios = [point["ratios"] for point in curves["equation", "hosvd2"]]
-        same = max(abs(ratio - svd_ratio) for svd_ratio, ratio in ratios) < MAX_RATIO_ERROR
+        max_error = max(abs(ratio - svd_ratio) for svd_ratio, ratio in ratios)
         words = "the older version: the two are compared at the same compression ratio"
-        claims.append(
-            Claim(
-                words, same, {f"SVD {svd_ratio:.3f}, HOSVD": ratio for svd_ratio, ratio in ratios}
-            )
-        )
+        numbers = {f"SVD {svd_ratio:.3f}, HOSVD": ratio for svd_ratio, ratio in ratios}
+        claims.append(Claim(words, max_error < MAX_RATIO_ERROR, numbers))
         question = "Does the HOSVD beat the SVD at the same compression ratio?"
         figure = StudyFigure(
             question, f"{SYMBOLS} Upper row: equation; lower row: as published.", panels
@@ -326,25 +335,27 @@ class Table1(PaperStudy):
         numbers = {
             rank: {method: by_rank[rank][method][0] for method in METHODS} for rank in (49, 61)
         }
-        newer, older = (
-            max(abs(ratios[method][1] - ratios["svd"][1]) for ratios in by_rank.values())
+        differences = {
+            method: max(abs(ratios[method][1] - ratios["svd"][1]) for ratios in by_rank.values())
             for method in METHODS[1:]
-        )
-        apart = {
-            "apart by up to": newer,
-            "read as: within": MAX_RATIO_ERROR,
-            "by the older version's formula": older,
         }
         elements = 64 * (3**4 + 3**5)
-        verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
-            "newer": (
+        verdicts = {
+            "newer": Verdict(
                 elements == 15_876 and numbers[49]["hosvd"] == 15_768,
                 {"with r = 49": numbers[49]},
             ),
-            "older": (
+            "older": Verdict(
                 elements == 19_764 and numbers[61]["hosvd2"] == 19_656,
                 {"with r = 61": numbers[61]},
             ),
-            "similar": (newer <= MAX_RATIO_ERROR, apart),
+            "similar": Verdict(
+                differences["hosvd"] <= MAX_RATIO_ERROR,
+                {
+                    "apart by up to": differences["hosvd"],
+                    "read as: within": MAX_RATIO_ERROR,
+                    "by the older version's formula": differences["hosvd2"],
+                },
+            ),
         }
         return StudyReport(rows, make_claims(DATA["table 1"], verdicts), ours="ratios")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import binom
 
-from baselines.expectiminimax import Heuristic, Pruning, Search
+from baselines.expectiminimax import Pruning, Search
 from studies.frame import (
     RESULT_VALUES,
     Claim,
@@ -20,6 +20,7 @@ from studies.frame import (
     Study,
     StudyFigure,
     StudyReport,
+    Verdict,
     group,
     make_claims,
     read_data,
@@ -51,6 +52,9 @@ MIN_GAMES_RATIO = 10
 """Minimum ratio of our games to the published ones for comparing rates."""
 FIRST, SECOND = range(2)
 """Seats."""
+COMPARING_RUNS = ", comparing runs"
+EVERY_MOVE = ", trying every move"
+"""What is different in other trees than the report's."""
 
 
 class ReportBoard(NamedTuple):
@@ -76,28 +80,31 @@ class ReportBoard(NamedTuple):
         return board_name(self.game)
 
     @property
-    def close(self) -> bool:
+    def is_close(self) -> bool:
         """Whether its size and its goal are "relatively close", in the report's words for two of
         its boards.
         """
         return self.win_length >= MIN_CLOSE_RATIO * self.size
 
-    def spec(self, heuristic: Heuristic = "count", *, wide: bool = False) -> str:
-        """Return the report's tree, or one with another heuristic, or a ``wide`` one that tries
-        every move.
-        """
-        width = "" if wide else f",width={self.width}"
-        return f"expectiminimax:depth={DEPTH}{width}" + (
-            "" if heuristic == "count" else f",heuristic={heuristic}"
-        )
+    @property
+    def spec(self) -> str:
+        """The report's tree, as we read it."""
+        return f"{self.full_spec},width={self.width}"
+
+    @property
+    def full_spec(self) -> str:
+        """A tree that tries every move."""
+        return f"expectiminimax:depth={DEPTH}"
 
     @property
     def trees(self) -> dict[str, str]:
         """The trees that play on it by what is different: the report's, as we read it, and
         others.
         """
-        trees = {"": self.spec(), ", comparing runs": self.spec("consecutive")}
-        return trees | ({", trying every move": self.spec(wide=True)} if self.close else {})
+        trees = {"": self.spec, COMPARING_RUNS: f"{self.spec},heuristic=consecutive"}
+        if self.is_close:
+            trees[EVERY_MOVE] = self.full_spec
+        return trees
 
 
 BOARDS = tuple(ReportBoard(**row) for row in DATA["boards"])
@@ -148,9 +155,8 @@ def first_mover_score(score: Score) -> Score:
 
 def rates_of_first_mover(score: Score, confidence: float = 0.95) -> list[Interval]:
     """Return rates of wins, draws and losses of the first mover."""
-    return [
-        first_mover_score(score).rate(result, confidence) for result in ("wins", "draws", "losses")
-    ]
+    first_mover = first_mover_score(score)
+    return [first_mover.rate(result, confidence) for result in ("wins", "draws", "losses")]
 
 
 def first_move_advantage(score: Score) -> Interval:
@@ -158,15 +164,15 @@ def first_move_advantage(score: Score) -> Interval:
     return Interval(*(2 * share - 1 for share in first_mover_score(score).rate("score")))
 
 
-def counts_agree(published: Sequence[int], ours: Sequence[int] | Int64Array) -> bool | None:
+def counts_agree(counts: Sequence[int], own_counts: Sequence[int] | Int64Array) -> bool | None:
     """Return whether published counts are plausible under our rates; None if our games are too
     few.
     """
-    if np.sum(ours) < MIN_GAMES_RATIO * sum(published):
+    if np.sum(own_counts) < MIN_GAMES_RATIO * sum(counts):
         return None
     # add one of each result: a result unseen in our games is rare, not impossible
-    counts = np.asarray(ours) + 1
-    return is_sample(published, (counts / counts.sum()).tolist())
+    weights = np.asarray(own_counts) + 1
+    return is_sample(counts, (weights / weights.sum()).tolist())
 
 
 def mean_result(counts: Sequence[int] | Int64Array, weights: Sequence[float]) -> Interval:
@@ -176,12 +182,8 @@ def mean_result(counts: Sequence[int] | Int64Array, weights: Sequence[float]) ->
     mean = float(games @ weight / games.sum())
     variance = float(games @ (weight - mean) ** 2 / max(1, games.sum() - 1))
     # from [-1, 1] to [0, 1] and back
-    return Interval(
-        *(
-            2 * share - 1
-            for share in interval_from_pairs((1 + mean) / 2, variance / 4, int(games.sum()))
-        )
-    )
+    shares = interval_from_pairs((1 + mean) / 2, variance / 4, int(games.sum()))
+    return Interval(*(2 * share - 1 for share in shares))
 
 
 def has_draw_gap(draws: Sequence[Interval]) -> bool | None:
@@ -189,12 +191,12 @@ def has_draw_gap(draws: Sequence[Interval]) -> bool | None:
     intervals overlap.
     """
     rates = list(zip(BOARDS, draws, strict=True))
-    close, other = (
-        [rate for board, rate in rates if board.close == kind] for kind in (True, False)
-    )
-    if min(rate.high for rate in close) < max(rate.low for rate in other):
+    close_rates = [rate for board, rate in rates if board.is_close]
+    other_rates = [rate for board, rate in rates if not board.is_close]
+    if min(rate.high for rate in close_rates) < max(rate.low for rate in other_rates):
         return False
-    return True if min(rate.low for rate in close) > max(rate.high for rate in other) else None
+    has_gap = min(rate.low for rate in close_rates) > max(rate.high for rate in other_rates)
+    return True if has_gap else None
 
 
 def format_counts(counts: Sequence[int]) -> str:
@@ -228,14 +230,10 @@ class RandomPlay(Study):
     def units(self, quick: bool) -> list[Unit]:
         """Return our games on each board, and the exact results."""
         boards = (*EXACT_BOARDS, *((board.size, board.win_length) for board in BOARDS))
+        exact_boards = EXACT_BOARDS[:1] if quick else EXACT_BOARDS
         games = 1_000 if quick else RANDOM_GAMES
-        return [
-            *({"board": board, "games": games} for board in boards),
-            *(
-                {"board": board, "games": 0}
-                for board in (EXACT_BOARDS[:1] if quick else EXACT_BOARDS)
-            ),
-        ]
+        matches: list[Unit] = [{"board": board, "games": games} for board in boards]
+        return matches + [{"board": board, "games": 0} for board in exact_boards]
 
     def measure(self, unit: Unit) -> Any:
         """Play pairs of games, or compute the exact result of the first mover if there are none."""
@@ -250,59 +248,59 @@ class RandomPlay(Study):
             tuple(unit["board"]): total_score([result]) for unit, result in results if unit["games"]
         }
         exact = {tuple(unit["board"]): result for unit, result in results if not unit["games"]}
-        published = {(board.size, board.win_length): board for board in BOARDS}
+        boards = {(board.size, board.win_length): board for board in BOARDS}
         rows = []
         for size, score in scores.items():
             rates = rates_of_first_mover(score)
             label = f"{board_name(square(*size))}, {score.games:,} games"
-            if size in published:
-                counts = published[size].random
+            if size in boards:
+                counts = boards[size].random
                 agrees = counts_agree(counts, first_mover_score(score).table.sum(axis=0))
                 rows.append(ResultRow(label, format_counts(counts), rates, None, agrees))
             elif size in exact:
-                wide = zip(exact[size], rates_of_first_mover(score, EXACT_CONFIDENCE), strict=True)
-                agrees = all(rate.low <= share <= rate.high for share, rate in wide)
+                intervals = rates_of_first_mover(score, EXACT_CONFIDENCE)
+                pairs = zip(exact[size], intervals, strict=True)
+                agrees = all(interval.low <= share <= interval.high for share, interval in pairs)
                 rows.append(ResultRow(label, None, rates, exact[size], agrees))
-        advantages = {
-            board.name: first_move_advantage(scores[size]) for size, board in published.items()
-        }
-        draws = {
-            board.name: rates_of_first_mover(scores[size])[1] for size, board in published.items()
-        }
-        verdicts: dict[str, tuple[bool | None, Mapping[str, Any]]] = {
-            "first move": (
+        own_scores = {board.name: scores[size] for size, board in boards.items()}
+        advantages = {name: first_move_advantage(score) for name, score in own_scores.items()}
+        draws = {name: rates_of_first_mover(score)[1] for name, score in own_scores.items()}
+        verdicts = {
+            "first move": Verdict(
                 is_above(advantages.values()),
                 {"the first player's wins less losses": advantages},
             ),
-            "draws": (has_draw_gap(list(draws.values())), draws),
+            "draws": Verdict(has_draw_gap(list(draws.values())), draws),
         }
         claims = make_claims(DATA["claims"], verdicts)
-        series = []
-        for result, (name, colour) in enumerate(
-            zip(("first wins", "draw", "second wins"), RESULTS, strict=True)
-        ):
-            places = {size: place + 0.2 * (result - 1) for place, size in enumerate(scores)}
-            ours = [rates_of_first_mover(score)[result] for score in scores.values()]
-            intervals = {
-                places[size]: wilson(board.random[result] / GAMES, GAMES)
-                for size, board in published.items()
-            }
-            series.append(Series(name, places.values(), ours, "o", colour))
-            series.append(
-                Series("" if result else "published", intervals, intervals.values(), "D", "black")
-            )
-        names = [board_name(square(*size)) for size in scores]
-        panel = Panel(
-            series,
-            f"rate, random against random, skip chance {SKIP}",
-            places=names,
-            limits=(0, 1.02),
-        )
-        question = "Is the first move an advantage between random players?"
         figure = StudyFigure(
-            question, "Dots are our games, diamonds the published ones with 95% intervals.", [panel]
+            "Is the first move an advantage between random players?",
+            "Dots are our games, diamonds the published ones with 95% intervals.",
+            [_random_panel(scores)],
         )
         return StudyReport(rows, claims, {"tree-random": figure})
+
+
+def _random_panel(scores: Mapping[tuple[int, int], Score]) -> Panel:
+    """Return the rates of each result on each board, ours and the published ones."""
+    boards = {(board.size, board.win_length): board for board in BOARDS}
+    series = []
+    for result, name in enumerate(("first wins", "draw", "second wins")):
+        places = {size: place + 0.2 * (result - 1) for place, size in enumerate(scores)}
+        rates = [rates_of_first_mover(score)[result] for score in scores.values()]
+        intervals = {
+            places[size]: wilson(board.random[result] / GAMES, GAMES)
+            for size, board in boards.items()
+        }
+        label = "" if result else "published"
+        series.append(Series(name, places.values(), rates, "o", RESULTS[result]))
+        series.append(Series(label, intervals, intervals.values(), "D", "black"))
+    return Panel(
+        series,
+        f"rate, random against random, skip chance {SKIP}",
+        places=[board_name(square(*size)) for size in scores],
+        limits=(0, 1.02),
+    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -390,19 +388,21 @@ class BoardResult(NamedTuple):
 
     def rows(self) -> list[ResultRow]:
         """Return the rows of the board."""
-        rows = []
         board = self.board
+        rows = []
         for label, score in self.trees.items():
-            agrees = counts_agree(board.tree, score.table[SECOND]) if "every" not in label else None
-            published = None if "every" in label else format_counts(board.tree)
-            what = f"{board.name}, tree second{label}, {score.games // 2:,} games"
-            rows.append(ResultRow(what, published, rates_of_seat(score, SECOND), None, agrees))
-        rows.append(
-            ResultRow(f"{board.name}, tree first", None, rates_of_seat(self.trees[""], FIRST))
-        )
+            rates = rates_of_seat(score, SECOND)
+            title = f"{board.name}, tree second{label}, {score.games // 2:,} games"
+            if label == EVERY_MOVE:
+                rows.append(ResultRow(title, None, rates))
+            else:
+                agrees = counts_agree(board.tree, score.table[SECOND])
+                rows.append(ResultRow(title, format_counts(board.tree), rates, None, agrees))
+        first_rates = rates_of_seat(self.trees[""], FIRST)
         cost = {"CPU s": self.cpu_s, "nodes of the first move": dict(self.nodes)}
         return [
             *rows,
+            ResultRow(f"{board.name}, tree first", None, first_rates),
             ResultRow(f"{board.name}, {GAMES} games", PUBLISHED_TIMES.get(board.size), cost),
         ]
 
@@ -433,7 +433,9 @@ class TreeSearch(Study):
         ]
         for number, board in enumerate(BOARDS):
             for label in board.trees:
-                games = 10 if quick else OTHER_GAMES if label else GAMES_PER_SEAT
+                games = OTHER_GAMES if label else GAMES_PER_SEAT
+                if quick:
+                    games = 10
                 units += [
                     {"board": number, "tree": label, "games": count, "seed": seed}
                     for count, seed in split_games(games, UNIT_GAMES)
@@ -462,99 +464,151 @@ class TreeSearch(Study):
         matches = group(
             [(unit, result) for unit, result in results if unit.get("games")], "board", "tree"
         )
+        nodes_of_boards = group(
+            [(unit, result) for unit, result in results if unit.get("games") == 0], "board"
+        )
         boards = []
         for number, board in enumerate(BOARDS):
-            [nodes] = [
-                result
-                for unit, result in results
-                if (unit.get("board"), unit.get("games")) == (number, 0)
-            ]
+            [nodes] = nodes_of_boards[number]
             trees = {label: total_score(matches[number, label]) for label in board.trees}
             cpu_s = sum(match["cpu_s"] for match in matches[number, ""]) * GAMES / trees[""].games
             boards.append(BoardResult(board, trees, nodes, cpu_s))
         rows = [row for result in boards for row in result.rows()]
         for (a, b), seats in zip(EXACT_PAIRINGS, results[-1][1], strict=True):
+            player = a.replace(EXACT_TREE, "tree")
             for seat, rates in zip(("second", "first"), seats, strict=True):
-                label = (
-                    f"{board_name(square(*EXACT_BOARD))}, {a.replace(EXACT_TREE, 'tree')} {seat}, "
-                    f"against {b}"
-                )
+                label = f"{board_name(square(*EXACT_BOARD))}, {player} {seat}, against {b}"
                 rows.append(ResultRow(label, None, None, rates))
         question = "How often does the tree search beat random play?"
         symbols = "Intervals are 95%. On the right, circles are medians, lines the middle 90%."
-        return StudyReport(
-            rows,
-            _search_claims(boards),
-            {"tree-search": StudyFigure(question, symbols, _search_panels(boards))},
-        )
+        figure = StudyFigure(question, symbols, _search_panels(boards))
+        return StudyReport(rows, _search_claims(boards), {"tree-search": figure})
 
 
 def _search_claims(boards: Sequence[BoardResult]) -> list[Claim]:
     """Return verdicts on the report's sentences."""
     seven, eight, nine, ten, thirteen = boards  # in the report's order, by size
-    far = [result for result in boards if not result.board.close]
-    wins = {result.board.name: result.rates[0] for result in boards}
-    advantages = {result.board.name: first_move_advantage(result.trees[""]) for result in boards}
-    matches = Interval(*(share**GAMES for share in seven.rates[0]))
-    perfect_matches = {f"matches of {GAMES} games, all won": matches, "read as": "most matches"}
-    won = seven.won
-    total = max(1, int(won.sum()))
-    short = wilson(float(won[: PUBLISHED_LENGTH + 1].sum() / total), total)
-    published_draws = (eight.board.tree[0] - eight.board.tree[1]) / GAMES
-    lead = mean_result(eight.trees[""].table[SECOND], (1, -1, 0))
-    wide, narrow = (
-        mean_result(ten.trees[label].table[SECOND], RESULT_VALUES)
-        for label in (", trying every move", "")
-    )
-    chances = {
-        f"chance of {ten.board.tree[2]} or more{label}": _chance_of_losses(
-            ten.trees[label], ten.board.tree[2]
-        )
-        for label in ("", ", comparing runs")
-    }
-    wonderful = [is_above([rate], WONDERFUL) for rate in wins.values()]
-    nodes = {result.board.name: result.nodes["none"] for result in boards}
-    draws = {result.board.name: result.rates[1] for result in boards}
-    verdicts: dict[str, tuple[bool | None, Mapping[str, Any]]] = {
-        "first move": (
-            is_above(advantages.values()),
-            {"wins less losses of the first player": advantages},
-        ),
-        "nodes": (all(result.nodes["none"] == tree_size(result.board) for result in boards), nodes),
-        "all won": (is_above([matches], MAJORITY), {**perfect_matches, "wins": seven.rates[0]}),
-        "turns": (
-            is_above([short], MAJORITY),
-            {"share of its wins": short, "median": seven.length},
-        ),
-        "close on 9 x 9": _same_result(nine, seven),
-        "close on 13 x 13": _same_result(thirteen, seven),
-        "very good": (
-            is_above([result.rates[0] for result in far], VERY_GOOD),
-            {**wins, "read as: above": VERY_GOOD},
-        ),
-        "draws": (has_draw_gap([result.rates[1] for result in boards]), draws),
-        "more turns": (
-            is_above(_length_difference(eight, result) for result in far),
-            {result.board.name: result.length for result in boards},
-        ),
-        "draws and wins": (
-            is_within(lead, -published_draws, published_draws),
-            {"wins less draws": lead},
-        ),
-        "losses": (
-            holds_for_any(is_above([chance], MIN_PROBABILITY) for chance in chances.values()),
-            chances,
-        ),
-        "few nodes": (
-            is_above([difference(wide, narrow)]),
-            {"gain by trying every move": difference(wide, narrow)},
-        ),
-        "wonderful": (
-            True if wonderful.count(True) > 2 else None if wonderful.count(False) < 3 else False,
-            {**wins, "read as: on most boards above": WONDERFUL},
-        ),
+    verdicts = {
+        "first move": _first_move(boards),
+        "nodes": _nodes(boards),
+        "all won": _all_won(seven),
+        "turns": _turns(seven),
+        "close on 9 x 9": _is_similar(nine, seven),
+        "close on 13 x 13": _is_similar(thirteen, seven),
+        "very good": _very_good(boards),
+        "draws": _draws(boards),
+        "more turns": _more_turns(eight, boards),
+        "draws and wins": _draws_and_wins(eight),
+        "losses": _losses(ten),
+        "few nodes": _few_nodes(ten),
+        "wonderful": _wonderful(boards),
     }
     return make_claims(DATA["claims"], verdicts)
+
+
+def _first_move(boards: Sequence[BoardResult]) -> Verdict:
+    advantages = {result.board.name: first_move_advantage(result.trees[""]) for result in boards}
+    holds = is_above(advantages.values())
+    return Verdict(holds, {"wins less losses of the first player": advantages})
+
+
+def _nodes(boards: Sequence[BoardResult]) -> Verdict:
+    nodes = {result.board.name: result.nodes["none"] for result in boards}
+    holds = all(result.nodes["none"] == tree_size(result.board) for result in boards)
+    return Verdict(holds, nodes)
+
+
+def _all_won(result: BoardResult) -> Verdict:
+    """Return whether most matches of ``GAMES`` games are won without a loss."""
+    wins = result.rates[0]
+    matches = Interval(*(share**GAMES for share in wins))
+    numbers = {f"matches of {GAMES} games, all won": matches, "read as": "most matches"}
+    return Verdict(is_above([matches], MAJORITY), {**numbers, "wins": wins})
+
+
+def _turns(result: BoardResult) -> Verdict:
+    """Return whether most wins take no more turns than the report names."""
+    num_wins = max(1, int(result.won.sum()))
+    num_short = result.won[: PUBLISHED_LENGTH + 1].sum()
+    share = wilson(float(num_short / num_wins), num_wins)
+    numbers = {"share of its wins": share, "median": result.length}
+    return Verdict(is_above([share], MAJORITY), numbers)
+
+
+def _is_similar(result: BoardResult, other: BoardResult) -> Verdict:
+    """Return whether two results are very close, by the differences of wins and of stones."""
+    rates = difference(result.rates[0], other.rates[0])
+    lengths = _length_difference(result, other)
+    has_similar_rates = is_within(rates, -MAX_RATE_DIFFERENCE, MAX_RATE_DIFFERENCE)
+    has_similar_lengths = is_within(lengths, -MAX_LENGTH_DIFFERENCE, MAX_LENGTH_DIFFERENCE)
+    numbers = {
+        "difference of wins": rates,
+        "of stones": lengths,
+        "read as: within": [MAX_RATE_DIFFERENCE, MAX_LENGTH_DIFFERENCE],
+    }
+    return Verdict(holds_for_all([has_similar_rates, has_similar_lengths]), numbers)
+
+
+def _very_good(boards: Sequence[BoardResult]) -> Verdict:
+    """Return whether the tree wins nearly always where size and goal are not close."""
+    wins = [result.rates[0] for result in boards if not result.board.is_close]
+    numbers = {**_win_rates(boards), "read as: above": VERY_GOOD}
+    return Verdict(is_above(wins, VERY_GOOD), numbers)
+
+
+def _draws(boards: Sequence[BoardResult]) -> Verdict:
+    draws = {result.board.name: result.rates[1] for result in boards}
+    return Verdict(has_draw_gap(list(draws.values())), draws)
+
+
+def _more_turns(longest: BoardResult, boards: Sequence[BoardResult]) -> Verdict:
+    """Return whether games are longer than on each board where size and goal are not close."""
+    others = [result for result in boards if not result.board.is_close]
+    holds = is_above(_length_difference(longest, result) for result in others)
+    return Verdict(holds, {result.board.name: result.length for result in boards})
+
+
+def _draws_and_wins(result: BoardResult) -> Verdict:
+    """Return whether wins and draws differ no more than in the published games."""
+    wins, draws, _ = result.board.tree
+    limit = (wins - draws) / GAMES
+    lead = mean_result(result.trees[""].table[SECOND], (1, -1, 0))
+    return Verdict(is_within(lead, -limit, limit), {"wins less draws": lead})
+
+
+def _losses(result: BoardResult) -> Verdict:
+    """Return whether as many losses as published are plausible for either reading of the tree."""
+    _, _, losses = result.board.tree
+    chances = {
+        f"chance of {losses} or more{label}": _chance_of_losses(result.trees[label], losses)
+        for label in ("", COMPARING_RUNS)
+    }
+    holds = holds_for_any(is_above([chance], MIN_PROBABILITY) for chance in chances.values())
+    return Verdict(holds, chances)
+
+
+def _few_nodes(result: BoardResult) -> Verdict:
+    """Return whether the tree gains by trying every move."""
+    every_move = mean_result(result.trees[EVERY_MOVE].table[SECOND], RESULT_VALUES)
+    own_width = mean_result(result.trees[""].table[SECOND], RESULT_VALUES)
+    gain = difference(every_move, own_width)
+    return Verdict(is_above([gain]), {"gain by trying every move": gain})
+
+
+def _wonderful(boards: Sequence[BoardResult]) -> Verdict:
+    """Return whether the win rate is wonderful on most boards."""
+    wins = _win_rates(boards)
+    verdicts = [is_above([rate], WONDERFUL) for rate in wins.values()]
+    holds: bool | None = None
+    if verdicts.count(True) > 2:
+        holds = True
+    elif verdicts.count(False) > 2:
+        holds = False
+    return Verdict(holds, {**wins, "read as: on most boards above": WONDERFUL})
+
+
+def _win_rates(boards: Sequence[BoardResult]) -> dict[str, Interval]:
+    return {result.board.name: result.rates[0] for result in boards}
 
 
 def _length_difference(a: BoardResult, b: BoardResult) -> Interval:
@@ -564,26 +618,13 @@ def _length_difference(a: BoardResult, b: BoardResult) -> Interval:
     )
 
 
-def _same_result(result: BoardResult, other: BoardResult) -> tuple[bool | None, dict[str, Any]]:
-    """Return whether two results are very close, and the differences of wins and of stones."""
-    rates = difference(result.rates[0], other.rates[0])
-    lengths = _length_difference(result, other)
-    limits = ((rates, MAX_RATE_DIFFERENCE), (lengths, MAX_LENGTH_DIFFERENCE))
-    holds = holds_for_all(is_within(value, -limit, limit) for value, limit in limits)
-    return holds, {
-        "difference of wins": rates,
-        "of stones": lengths,
-        "read as: within": [limit for _, limit in limits],
-    }
-
-
-def _chance_of_losses(score: Score, lost: int) -> Interval:
+def _chance_of_losses(score: Score, num_losses: int) -> Interval:
     """Return the probability of so many losses or more in a published match, by the loss rate of
     the second seat.
     """
-    return Interval(
-        *(float(binom.sf(lost - 1, GAMES, share)) for share in rates_of_seat(score, SECOND)[2])
-    )
+    _, _, loss_rate = rates_of_seat(score, SECOND)
+    chances = (binom.sf(num_losses - 1, GAMES, share) for share in loss_rate)
+    return Interval(*map(float, chances))
 
 
 def _search_panels(boards: Sequence[BoardResult]) -> list[Panel]:
@@ -591,41 +632,42 @@ def _search_panels(boards: Sequence[BoardResult]) -> list[Panel]:
     games.
     """
     names = [f"{result.board.name}, width {result.board.width}" for result in boards]
-    published = [wilson(result.board.tree[0] / GAMES, GAMES) for result in boards]
+    places = [place - 0.3 for place in range(len(boards))]
+    rates = [wilson(result.board.tree[0] / GAMES, GAMES) for result in boards]
     wins = [
-        Series(
-            "published, second",
-            [place - 0.3 for place in range(len(boards))],
-            published,
-            "D",
-            "black",
-        )
+        Series("published, second", places, rates, "D", "black"),
+        _win_series("ours, second", boards, "", SECOND, 0),
+        _win_series("ours, first", boards, "", FIRST, 1),
+        _win_series("comparing runs, second", boards, COMPARING_RUNS, SECOND, 2),
+        _win_series("trying every move, second", boards, EVERY_MOVE, SECOND, 3),
     ]
-    kinds = (
-        ("ours, second", "", SECOND),
-        ("ours, first", "", FIRST),
-        ("comparing runs, second", ", comparing runs", SECOND),
-        ("trying every move, second", ", trying every move", SECOND),
-    )
-    for index, (name, label, seat) in enumerate(kinds):
-        rates = {
-            place + 0.15 * (index - 1): rates_of_seat(result.trees[label], seat)[0]
-            for place, result in enumerate(boards)
-            if label in result.trees
-        }
-        wins.append(Series(name, rates, rates.values(), "o^sv"[index], index))
-    lengths = []
-    for result in boards:
-        stones = np.repeat(np.arange(len(result.won)), result.won)
-        quantiles = np.quantile(stones, (0.5, 0.05, 0.95)) if len(stones) else [np.nan] * 3
-        lengths.append(Interval(*map(float, quantiles)))
-    stones_series = [
-        Series("", range(len(boards)), lengths, "o"),
+    lengths = [
+        Series("", range(len(boards)), [_length_quantiles(result.won) for result in boards], "o"),
         Series(f"published: {PUBLISHED_LENGTH} turns", [0], [PUBLISHED_LENGTH], "D", "black"),
     ]
+    axis = "stones at the end of its wins, second"
     return [
         Panel(wins, "share of games that the tree wins", places=names, limits=(0, 1.02)),
-        Panel(
-            stones_series, "stones at the end of its wins, second", places=names, limits=(0, None)
-        ),
+        Panel(lengths, axis, places=names, limits=(0, None)),
     ]
+
+
+def _win_series(
+    name: str, boards: Sequence[BoardResult], label: str, seat: int, index: int
+) -> Series:
+    """Return the win rates of a tree in a seat, on the boards on which it plays."""
+    rates = {}
+    for place, result in enumerate(boards):
+        if label in result.trees:
+            rates[place + 0.15 * (index - 1)] = rates_of_seat(result.trees[label], seat)[0]
+    return Series(name, rates, rates.values(), "o^sv"[index], index)
+
+
+def _length_quantiles(won: Int64Array) -> Interval:
+    """Return the median, and the middle 90%, of the stones at the end of games, counted by
+    stones.
+    """
+    stones = np.repeat(np.arange(len(won)), won)
+    if not len(stones):
+        return Interval(np.nan, np.nan, np.nan)
+    return Interval(*map(float, np.quantile(stones, (0.5, 0.05, 0.95))))

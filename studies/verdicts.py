@@ -32,11 +32,9 @@ def is_smaller(sample: Sequence[float], other: Sequence[float], level: float = 0
     ranks = rankdata([*sample, *other])
     expected = len(sample) * (len(ranks) + 1) / 2
     statistic = ranks[: len(sample)].sum() - expected
-    dealt = (
-        np.array([sum(some) for some in itertools.combinations(ranks.tolist(), len(sample))])
-        - expected
-    )
-    if (np.abs(dealt) >= abs(statistic)).mean() >= level:
+    samples = itertools.combinations(ranks.tolist(), len(sample))
+    statistics = np.array([sum(sample_ranks) for sample_ranks in samples]) - expected
+    if (np.abs(statistics) >= abs(statistic)).mean() >= level:
         return None
     return bool(statistic < 0)
 
@@ -45,9 +43,13 @@ def is_above(values: Iterable[Interval], bound: float = 0.0) -> bool | None:
     """Return whether all values are above a bound: False if an interval lies below it, None if
     intervals leave it open.
     """
-    return holds_for_all(
-        True if value.low > bound else False if value.high < bound else None for value in values
-    )
+    return holds_for_all(_is_above(value, bound) for value in values)
+
+
+def _is_above(value: Interval, bound: float) -> bool | None:
+    if value.low > bound:
+        return True
+    return False if value.high < bound else None
 
 
 def is_within(value: Interval, low: float, high: float) -> bool | None:
@@ -60,13 +62,17 @@ def is_within(value: Interval, low: float, high: float) -> bool | None:
 def holds_for_all(verdicts: Iterable[bool | None]) -> bool | None:
     """Return whether all verdicts hold; None if none fails and one is open."""
     verdicts = set(verdicts)
-    return False if False in verdicts else None if None in verdicts else True
+    if False in verdicts:
+        return False
+    return None if None in verdicts else True
 
 
 def holds_for_any(verdicts: Iterable[bool | None]) -> bool | None:
     """Return whether any verdict holds; None if none does and one is open."""
     verdicts = set(verdicts)
-    return True if True in verdicts else None if None in verdicts else False
+    if True in verdicts:
+        return True
+    return None if None in verdicts else False
 
 
 def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: float = 0.05) -> bool:
@@ -81,8 +87,8 @@ def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: floa
     games = sum(counts)
     wins, draws = np.indices((games + 1, games + 1))
     losses = games - wins - draws
-    likely = multinomial.pmf(
-        np.stack([wins, draws, losses], axis=-1)[losses >= 0], games, probabilities
-    )
-    likelihoods = multinomial.pmf(counts, games, probabilities)
-    return bool(likely[likely <= likelihoods * (1 + 1e-7)].sum() >= level)
+    outcomes = np.stack([wins, draws, losses], axis=-1)[losses >= 0]
+    likelihoods = multinomial.pmf(outcomes, games, probabilities)
+    likelihood = multinomial.pmf(counts, games, probabilities)
+    is_as_likely = likelihoods <= likelihood * (1 + 1e-7)
+    return bool(likelihoods[is_as_likely].sum() >= level)
