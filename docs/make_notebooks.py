@@ -63,9 +63,8 @@ def make_notebook(name: str, place: str) -> Any:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         text = LEFT_OUT.sub("", rewrite_links(text, place))
-        text = OUTPUTS_AND_SECTIONS.sub(
-            "\n\n\n", text
-        ).rstrip()  # jupytext begins a cell after two empty lines
+        # jupytext begins a cell after two empty lines
+        text = OUTPUTS_AND_SECTIONS.sub("\n\n\n", text).rstrip()
     cells = []
     for cell in jupytext.reads(text, path.suffix).cells:
         new_cell = new_markdown_cell if cell.cell_type == "markdown" else new_code_cell

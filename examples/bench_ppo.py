@@ -69,13 +69,13 @@ class PPO:
             action = moves.sample()
             value = self.critic(obs).squeeze(-1)
         mover = info["mover"]
-        following, reward, terminated, truncated, next_info = env.step(int(action))
+        next_observation, reward, terminated, truncated, next_info = env.step(int(action))
         sign = -1.0 if self.both and next_info["mover"] != mover else 1.0
         if terminated or truncated:
             sign = 0.0
-            following, next_info = env.reset()
+            next_observation, next_info = env.reset()
         row = (obs, mask, action, moves.log_prob(action), value, float(reward), sign)
-        return row, (following, next_info)
+        return row, (next_observation, next_info)
 
     def update(self, rows, observation):
         """Make the updates from a rollout; `observation` follows its last move."""
@@ -84,14 +84,14 @@ class PPO:
         )
         reward, sign = (np.array(column) for column in list(zip(*rows, strict=True))[5:])
         with torch.no_grad():
-            following = float(self.critic(torch.as_tensor(observation)))
+            next_value = float(self.critic(torch.as_tensor(observation)))
         advantage = np.zeros(len(rows), np.float32)
         carried = 0.0
         for t in reversed(range(len(rows))):  # generalized advantage estimation, backwards in time
-            delta = reward[t] + sign[t] * following - float(value[t])
+            delta = reward[t] + sign[t] * next_value - float(value[t])
             carried = delta + SETTINGS["gae_lambda"] * sign[t] * carried
             advantage[t] = carried
-            following = float(value[t])
+            next_value = float(value[t])
         gain = torch.as_tensor(advantage)
         target = gain + value
         for _ in range(SETTINGS["epochs"]):

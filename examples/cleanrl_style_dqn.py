@@ -90,13 +90,13 @@ for iteration in range(iterations):
     drawn = rng.integers(0, min(SIZE, GAMES * (iteration + 1)), BATCH)
     data = {name: torch.as_tensor(column[drawn]) for name, column in buffer.items()}
     with torch.no_grad():
-        following = (
+        next_value = (
             target_network(data["next_obs"])
             .masked_fill(data["next_mask"] == 0, -torch.inf)
             .max(dim=1)
             .values
         )
-        target = data["reward"] + data["goes_on"] * following
+        target = data["reward"] + data["goes_on"] * next_value
     chosen = q_network(data["obs"]).gather(1, data["action"][:, None]).squeeze(1)
     loss = smooth_l1_loss(chosen, target)
     optimizer.zero_grad()

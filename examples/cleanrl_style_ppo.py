@@ -95,13 +95,13 @@ for iteration in range(iterations):
 
     with torch.no_grad():  # generalized advantage estimation, backwards in time
         advantage = torch.zeros(LENGTH, GAMES)
-        following = critic(torch.as_tensor(obs)).squeeze(1)
+        next_value = critic(torch.as_tensor(obs)).squeeze(1)
         carried = torch.zeros(GAMES)
         for t in reversed(range(LENGTH)):
-            delta = reward[t] + goes_on[t] * following - data["value"][t]
+            delta = reward[t] + goes_on[t] * next_value - data["value"][t]
             carried = delta + LAMBDA * goes_on[t] * carried
             advantage[t] = carried
-            following = data["value"][t]
+            next_value = data["value"][t]
     data |= {"advantage": advantage, "return": advantage + data["value"]}
     flat = {name: column.flatten(0, 1) for name, column in data.items()}
 

@@ -106,9 +106,8 @@ def main():
     optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=1e-3)
     updates = max(1, options.steps // (count * length))
     envs.async_reset(options.seed)
-    obs = torch.from_numpy(
-        envs.observations
-    )  # the same memory, in which each step writes the next observations
+    # the same memory, in which each step writes the next observations
+    obs = torch.from_numpy(envs.observations)
     for update in range(updates):
         observations = torch.zeros(length, count, 18)
         actions = torch.zeros(length, count, dtype=torch.int64)
@@ -122,10 +121,10 @@ def main():
             rewards[t] = torch.from_numpy(envs.rewards)
             goes_on[t] = torch.from_numpy(~envs.terminals)
         with torch.no_grad():
-            following = critic(obs).squeeze(1)
+            next_value = critic(obs).squeeze(1)
             targets = torch.zeros(length, count)
             for t in reversed(range(length)):
-                targets[t] = following = rewards[t] + goes_on[t] * following
+                targets[t] = next_value = rewards[t] + goes_on[t] * next_value
         moves = distribution(actor(observations), observations)
         values = critic(observations).squeeze(2)
         gain = (targets - values).detach()

@@ -115,9 +115,8 @@ for iteration in range(iterations):
             f"{exploitability(game, policy):.4f}"
         )
 
-policy = as_policy(
-    logits, game, "planes", "values", batch=True
-)  # the legal move of the highest logit
+# the legal move of the highest logit
+policy = as_policy(logits, game, "planes", "values", batch=True)
 for opponent in ("random", "optimal"):
     result = match_outcome(game, policy, opponent)
     print(

@@ -40,10 +40,9 @@ model = PPO(
     ent_coef=0.01,
     seed=options.seed, device="cpu",
 )  # fmt: skip
-every = max(
-    1, options.steps // (6 * envs.num_envs)
-)  # number of calls of the callback, each a step of all games
-exact = ExactEvalCallback(game, "random", eval_freq=every, deterministic=False, verbose=0)
+# number of calls of the callback, each a step of all games
+eval_freq = max(1, options.steps // (6 * envs.num_envs))
+exact = ExactEvalCallback(game, "random", eval_freq=eval_freq, deterministic=False, verbose=0)
 model.learn(options.steps, exact)
 
 print("   steps  exploitability     win    loss   of its distribution, against random")

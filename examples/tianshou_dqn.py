@@ -91,9 +91,8 @@ class Games:
 
 game = Game(3, 3, 3)
 epochs = 5
-envs = Games(
-    16, opponent=options.opponent, seat="alternate", illegal_action="raise"
-)  # a forgotten mask is an error
+# a forgotten mask is an error
+envs = Games(16, opponent=options.opponent, seat="alternate", illegal_action="raise")
 envs.seed(options.seed)
 net = Net(state_shape=(3, 3, 2), action_shape=9, hidden_sizes=[128, 128])
 policy = DiscreteQLearningPolicy(model=net, action_space=envs.action_space[0], eps_training=0.3)

@@ -71,9 +71,8 @@ observation, info = env.reset(seed=SEED)
 over = False
 while not over:
     own, other = observation.reshape(2, 9).astype(np.int8)
-    board = Boards(
-        (own + 2 * other)[None], np.zeros(1, np.int8)
-    )  # from the mover's view: own stones are 1
+    # from the mover's view: own stones are 1
+    board = Boards((own + 2 * other)[None], np.zeros(1, np.int8))
     action = int(rng.choice(9, p=player.probabilities(board)[0]))
     observation, reward, terminated, truncated, info = env.step(action)
     over = terminated or truncated
@@ -167,9 +166,8 @@ is the exploitability of softmax players with tables of several ranks.
 """
 
 # %%
-table = random_play_values(game)[
-    0
-]  # with player_0 to move; with skips the board does not determine the mover
+# with player_0 to move; with skips the board does not determine the mover
+table = random_play_values(game)[0]
 singular = np.linalg.svd(make_grouping(game, "svd").tensor(table), compute_uv=False)
 ranks = [0, 1, 2, 4, 8, 16, 32, 81]
 exploited = [exploitability(game, f"svd:rank={rank}") for rank in ranks]

@@ -86,9 +86,8 @@ def main(
         )
     )
     results = {kind: [(game, next(facts)) for game in of_kind] for kind, of_kind in games.items()}
-    environment = jinja2.Environment(
-        trim_blocks=True, lstrip_blocks=True, autoescape=False
-    )  # Markdown
+    # of Markdown, which needs no escapes
+    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=False)
     environment.filters |= {
         "digits": _digits,
         "count": _count,

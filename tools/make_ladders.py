@@ -148,9 +148,8 @@ def _measure(unit: Unit) -> dict[str, Any]:
         return play_pairing(game, a, b, unit["games"], unit["seed"])
     if "graded" in unit:
         return strength(game, make_policy_once(game, unit["graded"]), ()).measures
-    measure_move_costs(
-        game, unit["costed"]
-    )  # compiled code is cached on disk and is not part of the cost
+    # compiled code is cached on disk and is not part of the cost
+    measure_move_costs(game, unit["costed"])
     return asdict(measure_move_costs(game, unit["costed"])[0])
 
 

@@ -119,12 +119,12 @@ def make_proved(
             drawn += 1
             if candidate is not None:
                 cells = from_text(candidate.text, plan.game).cells[None]
-                key = canonical_keys(cells, symmetries(plan.game))[
-                    0
-                ].tobytes()  # that of all symmetric positions
-                kinds = (
-                    [candidate.result, QUICK] if 0 < candidate.plies <= 2 else [candidate.result]
-                )
+                # the same of all symmetric positions
+                keys, *_ = canonical_keys(cells, symmetries(plan.game))
+                key = keys.tobytes()
+                kinds = [candidate.result]
+                if 0 < candidate.plies <= 2:
+                    kinds.append(QUICK)
                 if key not in accepted and all(counts[kind] < limits[kind] for kind in kinds):
                     counts.update(kinds)
                     accepted[key] = candidate
