@@ -45,6 +45,26 @@ ONE_OF_EACH = transition(
 )
 
 
+def test_the_error_of_a_final_reward_moves_the_value():
+    """Player o completes the first row. All weights are 0, so the value is the bias of the output:
+    plain gradient descent adds rate * 2 * (reward - value).
+
+    oo.
+    xx.
+    ...
+    """
+    learner = build(hidden=1, optimizer="sgd", learning_rate=0.25)
+    learner.state = {name: np.zeros_like(array) for name, array in learner.state.items()} | {
+        "epsilon": learner.epsilon
+    }
+    winning_move = transition(("oo./xx./... o", 2, 1, 0, "oo./xx./... o"))
+    values = []
+    for _ in range(3):
+        learner.update(winning_move)
+        values.append(learner.action_values(winning_move.boards)[0, 2])
+    assert values == [0.5, 0.75, 0.875]
+
+
 # --------------------------------------------------------------------------------------------------
 # The update
 

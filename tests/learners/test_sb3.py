@@ -14,7 +14,7 @@ from tiny import fit
 
 from learners.mlp import planes
 from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig, sign_buffer
-from ttt_envs import Game, PhantomGame, make_policy
+from ttt_envs import Boards, Game, PhantomGame, from_text, make_policy
 from ttt_envs.agents.adapters import as_value_function
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.envs.single_env import SingleEnv
@@ -30,6 +30,31 @@ CONFIGS = {
 }
 ALGORITHMS = ("dqn", "ppo", "maskable-ppo")
 GAME = Game()
+
+
+def test_a_net_sees_the_movers_stones_as_its_own():
+    """The only hidden unit counts own stones in the first row, and the value of the upper right
+    corner is half of it: 1 for o, who has two stones there, and 0 for x.
+
+    oo.
+    xx.
+    ...
+    """
+    net = DQNConfig(hidden=(1,)).build(GAME, np.random.default_rng(0))
+    count = np.zeros((1, 18), np.float32)
+    count[0, :3] = 1
+    half = np.zeros((9, 1), np.float32)
+    half[2] = 0.5
+    net.state = {
+        "q_net.0.weight": count,
+        "q_net.0.bias": np.zeros(1, np.float32),
+        "q_net.2.weight": half,
+        "q_net.2.bias": np.zeros(9, np.float32),
+    }
+    boards = Boards.from_positions([from_text("oo./xx./... o"), from_text("oo./xx./... x")])
+    legal = [2, 5, 6, 7, 8]
+    assert net.action_values(boards)[:, legal].tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
+    assert net.probabilities(boards)[:, legal].tolist() == [[1, 0, 0, 0, 0], [0.2] * 5]
 
 
 def class_of(algorithm):

@@ -9,15 +9,57 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
 from learners.q_table import QTable, count_update, find, write_keys
 from learners.training import Trainer
-from ttt_envs import Boards, Game, PhantomGame
+from ttt_envs import Boards, Game, PhantomGame, from_text
 from ttt_envs.game import reference
 from ttt_envs.game.phantom import visible
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.exact.dynamic_programming import exploitability
+
+
+def decision(text, action, reward, discount):
+    """A decision in the position drawn, after which the board is the same."""
+    boards = Boards.from_positions([from_text(text)])
+    numbers = np.array([action]), np.array([float(reward)]), np.array([float(discount)])
+    return Transition(np.zeros(1, np.int64), boards, *numbers, boards, np.array([-1]))
+
+
+def test_a_final_reward_is_learned_at_the_step_size():
+    """Player o completes the first row:
+
+    oo.
+    xx.
+    ...
+    """
+    winning_move = decision("oo./xx./... o", action=2, reward=1, discount=0)
+    config = QLearningConfig(step_size=0.5, step_size_power=0.0)
+    learner = config.build(Game(), np.random.default_rng(0))
+    values = []
+    for _ in range(3):
+        learner.update(winning_move)
+        values.append(learner.action_values(winning_move.boards)[0, 2])
+    assert values == [0.5, 0.75, 0.875]
+
+
+def test_the_value_of_a_move_is_the_mean_result_of_its_games():
+    """Player o begins in the centre, then completes the diagonal in one game and loses another:
+
+    ...   o.x
+    ...   xo.
+    ...   ...
+    """
+    first_move = decision(".../.../... o", action=4, reward=0, discount=1)
+    learner = NaiveMCConfig().build(Game(), np.random.default_rng(0))
+    values = []
+    for last_reward in (1, -1):
+        learner.update(first_move)
+        learner.update(decision("o.x/xo./... o", action=8, reward=last_reward, discount=0))
+        values.append(learner.action_values(first_move.boards)[0, 4])
+    assert values == [1.0, 0.5]  # a win counts 1, a loss 0
 
 
 class Dictionary:

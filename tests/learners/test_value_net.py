@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from learners.base import concatenate
 from learners.mlp import TFNet, dense_layers, forward, layer_shapes, planes
 from learners.value_net import PRESETS, ValueNetConfig, hold_out, make_teacher, play_training_games
-from ttt_envs import Boards, Game, make_policy
+from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.game.boards import one_ply_ahead
 from ttt_envs.game.symmetry import symmetries
 
@@ -29,6 +29,22 @@ def games_of(teacher=TEACHER, game=SKIP, numbers=range(6), seed=0, epsilon=0.0):
 
 def training(game=SKIP, games=6, **settings):
     return ValueNetConfig(**{"teacher": TEACHER, **settings}).training(game, games, batch=1, seed=0)
+
+
+def test_the_best_position_is_worth_the_depth_of_the_teacher():
+    """Player o completes the first row; a teacher of depth 2 counts 2 for it, and 3 a ply earlier,
+    which is the value 1 of the net.
+
+    oo.
+    xx.
+    ...
+    """
+    score_moves, win, bound = make_teacher("expectiminimax:depth=2", Game())
+    boards = Boards.from_positions([from_text("oo./xx./... o")])
+    scores = score_moves(boards, np.random.default_rng(0))[0]
+    assert scores[2] == np.nanmax(scores) == 2
+    assert win == 3
+    assert bound == 2 / 3
 
 
 # --------------------------------------------------------------------------------------------------
