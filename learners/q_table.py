@@ -393,7 +393,7 @@ def is_smaller(s: int, action: int, table: Memory) -> bool:
     return is_less
 
 
-@inlined
+@pasted
 def set_key(obs: Int8Array, action: int, table: Memory) -> None:
     """Write key(board, action) into ``table.action_keys[action]``."""
     write_keys(obs, action, action + 1, table)
@@ -412,7 +412,7 @@ def find(key: UInt64Array, table: Memory) -> int:
     return slot
 
 
-@inlined
+@pasted
 def is_stop(key: UInt64Array, slot: int, table: Memory) -> int:
     """Return 0 if a slot has another key than ``key`` uint64[words], else 1.
 
@@ -449,7 +449,7 @@ def insert_all(keys: UInt64Array, values: Float64Array, counts: Int64Array, tabl
         table.counts[slot, move] = counts[i]
 
 
-@inlined
+@pasted
 def value_of(obs: Int8Array, action: int, table: Memory) -> float:
     """Return the value of an action on a board."""
     set_key(obs, action, table)
