@@ -89,7 +89,7 @@ def measure_ladder(
     Raises:
         ValueError: an invalid number of games; another process that works in the folder.
     """
-    check_games(plan.games, smallest=0)
+    check_games(plan.games, min_games=0)
     rungs, game, own = plan.rungs, plan.game.to_dict(), (f"{name}.json",)
     pairings = list(combinations(range(len(rungs)), 2))
     units: list[Unit] = [

@@ -23,7 +23,14 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_eval.matches.games import PlayedGame
 from ttt_eval.matches.match import play_pairs
-from ttt_eval.puzzles import Puzzle, class_keys, make_puzzles, obvious_moves, write_puzzles
+from ttt_eval.puzzles import (
+    Candidate,
+    Puzzle,
+    class_keys,
+    make_puzzles,
+    obvious_moves,
+    write_puzzles,
+)
 
 PUZZLES_PER_GAME = {
     Game(): 9,
@@ -89,11 +96,13 @@ def obvious_puzzles(game: Game, seed: Sequence[int]) -> Iterator[Puzzle]:
     wrong = {
         name: (make_policy(name, game).probabilities(boards) * bad).sum(axis=1) for name in PANEL
     }
-    chosen = [
-        (positions[row], np.flatnonzero(obvious[row]).tolist(), reasons[row], float(loss[row]))
+    candidates = [
+        Candidate(
+            positions[row], np.flatnonzero(obvious[row]).tolist(), reasons[row], float(loss[row])
+        )
         for row in rows
     ]
-    for row, puzzle in zip(rows, make_puzzles(solution, chosen), strict=True):
+    for row, puzzle in zip(rows, make_puzzles(solution, candidates), strict=True):
         yield replace(
             puzzle, wrong={name: round(float(shares[row]), 6) for name, shares in wrong.items()}
         )

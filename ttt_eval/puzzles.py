@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class Puzzle:
             return 0
         return 1 + sum(float(np.mean([*self.wrong.values()])) >= bound for bound in LEVELS)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON-ready data; docs/files.md documents the keys."""
         return {
             "game": self.game.to_dict(),
@@ -101,17 +101,14 @@ class Puzzle:
         Raises:
             ValueError, TypeError, KeyError: not such data.
         """
-        game, values = (
-            Game.from_dict(data["game"]),
-            np.array(data["values"], np.float64),
-        )  # None is NaN
+        # None is NaN
+        game = Game.from_dict(data["game"])
+        values = np.array(data["values"], np.float64)
         tempting, *replies = (
             tuple(map(int, cells)) for cells in [data["tempting"], *data["replies"]]
         )
-        position, wrong = (
-            from_text(data["position"], game),
-            {name: float(p) for name, p in data["wrong"].items()},
-        )
+        position = from_text(data["position"], game)
+        wrong = {name: float(p) for name, p in data["wrong"].items()}
         if not len(values) == len(replies) == game.cells:
             raise Refusal(f"a puzzle of {game} has no value or no replies for some of its cells")
         return cls(
@@ -149,17 +146,20 @@ def obvious_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
         game,
         reasons="its obvious moves complete, block or extend lines of the standard rules",
     )
-    lines, observed, playable = game.line_cells, boards.own_first(), boards.legal(game)
+    lines = game.line_cells
+    own_first = boards.own_first()
+    playable = boards.legal(game)
     through = np.zeros((len(lines), game.cells), np.bool_)
     np.put_along_axis(through, lines, values=True, axis=1)
-    own, other = ((observed[:, lines] == player).sum(axis=2) for player in (1, 2))  # [B, lines]
+    # [B, lines]
+    own, other = ((own_first[:, lines] == player).sum(axis=2) for player in (1, 2))
     completes = (own == game.win_length - 1) & (other == 0)
     threatens = (other == game.win_length - 1) & (own == 0)
-    length = np.where(
-        (other == 0)[:, :, None] & through, own[:, :, None] + 1, 0
-    )  # [B, lines, cells]
-    longest, many = length.max(axis=1), (length > 0).sum(axis=1)
-    score = np.where(playable, longest * (len(lines) + 1) + many, -1)
+    # [B, lines, cells]
+    length = np.where((other == 0)[:, :, None] & through, own[:, :, None] + 1, 0)
+    max_length = length.max(axis=1)
+    num_lines = (length > 0).sum(axis=1)
+    score = np.where(playable, max_length * (len(lines) + 1) + num_lines, -1)
     kinds = {
         "wins": (completes[:, :, None] & through).any(axis=1) & playable,
         "blocks": (threatens[:, :, None] & through).any(axis=1) & playable,
@@ -188,16 +188,11 @@ def from_policy(
     Raises:
         ValueError, MemoryError: as there.
     """
-    mistakes = [
-        (
-            choice.position,
-            [cell for cell in choice.played.tolist() if cell not in choice.best],
-            str(policy),
-            loss,
-        )
-        for choice, loss, _ in worst_positions(game, policy, opponent, count)
-    ]
-    return make_puzzles(solve(game), mistakes)
+    candidates = []
+    for choice, loss, _ in worst_positions(game, policy, opponent, count):
+        cells = [cell for cell in choice.played.tolist() if cell not in choice.best]
+        candidates.append(Candidate(choice.position, cells, str(policy), loss))
+    return make_puzzles(solve(game), candidates)
 
 
 def from_games(
@@ -215,29 +210,26 @@ def from_games(
         solver: returns the solution of a game; it is called once for each of the games.
     """
     keys: set[tuple[Game, bytes]] = set()
-    for played in games:
-        game, names, mistakes = (
-            played.game,
-            played.players,
-            list[tuple[Position, list[int], str, float]](),
-        )
-        plies = [ply for ply in played.positions() if player in (None, names[ply[0].mover])]
+    for record in games:
+        game = record.game
+        names = record.players
+        candidates = list[Candidate]()
+        plies = [ply for ply in record.positions() if player in (None, names[ply.position.mover])]
         if game.cells > MAX_SOLVER_CELLS or not plies:
             continue
-        solution, boards = solver(game), Boards.from_positions([position for position, *_ in plies])
-        losses = played_losses(
-            solution.action_values(boards), np.array([cell for _, cell, _ in plies])
-        ).tolist()
-        for (position, cell, _), key, loss in zip(
-            plies, class_keys(game, boards), losses, strict=True
-        ):
+        solution = solver(game)
+        boards = Boards.from_positions([ply.position for ply in plies])
+        cells = np.array([ply.action for ply in plies])
+        losses = played_losses(solution.action_values(boards), cells).tolist()
+        for ply, key, loss in zip(plies, class_keys(game, boards), losses, strict=True):
             if loss > VALUE_TOLERANCE and (game, key) not in keys:
                 keys.add((game, key))
-                mistakes.append((position, [cell], names[position.mover], loss))
-        yield from make_puzzles(solution, mistakes)
+                name = names[ply.position.mover]
+                candidates.append(Candidate(ply.position, [ply.action], name, loss))
+        yield from make_puzzles(solution, candidates)
 
 
-def write_puzzles(path: Path, puzzles: Sequence[Puzzle], about: Mapping[str, Any]) -> None:
+def write_puzzles(path: Path, puzzles: Sequence[Puzzle], about: Mapping[str, object]) -> None:
     """Write puzzles atomically to a JSON file, one per line.
 
     Args:
@@ -265,32 +257,43 @@ def _parse(data: dict[str, Any]) -> list[Puzzle]:
     return [Puzzle.from_dict(puzzle) for puzzle in data["puzzles"]]
 
 
-def make_puzzles(
-    solution: Solution, candidates: Sequence[tuple[Position, list[int], str, float]]
-) -> list[Puzzle]:
+class Candidate(NamedTuple):
+    """A position of a puzzle, without its solution."""
+
+    position: Position
+    tempting: list[int]
+    """cells of the obvious moves, which lose"""
+    why: str
+    """``wins``, ``blocks`` or ``extends``, or who made these moves"""
+    loss: float
+    """value lost by the best obvious move"""
+
+
+def make_puzzles(solution: Solution, candidates: Sequence[Candidate]) -> list[Puzzle]:
     """Return puzzles of positions with their obvious moves, the reason, and the loss."""
     if not candidates:
         return []
-    values = solution.action_values(
-        Boards.from_positions([position for position, *_ in candidates])
-    )
-    return [
-        Puzzle(
+    boards = Boards.from_positions([candidate.position for candidate in candidates])
+    values = solution.action_values(boards)
+
+    def puzzle(candidate: Candidate, row: int) -> Puzzle:
+        return Puzzle(
             solution.game,
-            position,
+            candidate.position,
             values[row],
-            _replies(solution, position),
-            tuple(tempting),
-            why,
-            loss,
+            _replies(solution, candidate.position),
+            tuple(candidate.tempting),
+            candidate.why,
+            candidate.loss,
         )
-        for row, (position, tempting, why, loss) in enumerate(candidates)
-    ]
+
+    return [puzzle(candidate, row) for row, candidate in enumerate(candidates)]
 
 
 def _replies(solution: Solution, position: Position) -> tuple[tuple[int, ...], ...]:
     """Return by cell the best replies of the other player."""
-    game, moves = solution.game, np.flatnonzero(legal(solution.game, position.cells))
+    game = solution.game
+    moves = np.flatnonzero(legal(solution.game, position.cells))
     cells, outcomes = play_moves(
         game, Boards.from_positions([position]), np.zeros_like(moves), moves
     )

@@ -118,7 +118,7 @@ def test_tasks_with_the_same_runs_are_resampled_together():
     twice = np.concatenate([scores, scores], axis=1)
     interval = comparison.bootstrap_interval(comparison.mean, scores)
     assert comparison.bootstrap_interval(
-        comparison.mean, twice, trained=["chance-25"] * 2
+        comparison.mean, twice, trainings=["chance-25"] * 2
     ) == pytest.approx(interval)
     low, high = comparison.bootstrap_interval(comparison.mean, twice)[1:]
     assert high - low < 0.8 * (interval.high - interval.low)

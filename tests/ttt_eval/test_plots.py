@@ -6,11 +6,11 @@ from xml.etree import ElementTree
 import pytest
 
 from ttt_eval.reports import plots
-from ttt_eval.reports.plots import LOSS, WIN, Line, as_svg, draw_curves, save_picture
+from ttt_eval.reports.plots import LOSS, WIN, PlotLine, as_svg, draw_curves, save_picture
 
 LINES = [
-    Line("exploitability", [100, 1_000, 50_000], [1.0, 0.02, 0.0], WIN),
-    Line("regret <&> $\\frac{", [100, 1_000, 50_000], [0.5, 0.001, 0.0], LOSS, "--"),
+    PlotLine("exploitability", [100, 1_000, 50_000], [1.0, 0.02, 0.0], WIN),
+    PlotLine("regret <&> $\\frac{", [100, 1_000, 50_000], [0.5, 0.001, 0.0], LOSS, "--"),
 ]
 CURVES = draw_curves(LINES, "games", "value lost", distances=True)
 
@@ -63,7 +63,7 @@ def test_a_picture_in_a_page_is_one_element_that_says_what_it_shows_and_takes_th
             },
         ),
         (
-            draw_curves([Line("LLR", [100, 2000], [-0.5, 3.0])], "games", "", distances=False),
+            draw_curves([PlotLine("LLR", [100, 2000], [-0.5, 3.0])], "games", "", distances=False),
             {"0", "1k", "LLR", "games, logarithmic"},
         ),
     ],
@@ -83,7 +83,7 @@ def test_every_picture_has_its_labels(draw, words):
 )
 @pytest.mark.parametrize("log", [True, False])
 def test_games_may_be_none_few_or_alike(x, marks, log):
-    line = Line("won", x, [0.5] * len(x), low=[0.4] * len(x), high=[0.6] * len(x))
+    line = PlotLine("won", x, [0.5] * len(x), low=[0.4] * len(x), high=[0.6] * len(x))
     labels = texts(draw_curves([line], "games", "share", distances=False, log=log))
     assert {"0", "0.25", "0.5", "0.75", "1"} <= labels
     assert marks <= labels or not log
@@ -92,7 +92,7 @@ def test_games_may_be_none_few_or_alike(x, marks, log):
 
 @pytest.mark.parametrize("letters", [5, 60])
 def test_a_legend_of_many_names_leaves_room_for_the_axes(letters):
-    lines = [Line(f"{number:02}" + "x" * letters, [0, 1], [0.0, 1.0]) for number in range(12)]
+    lines = [PlotLine(f"{number:02}" + "x" * letters, [0, 1], [0.0, 1.0]) for number in range(12)]
     picture = ElementTree.fromstring(
         as_svg(draw_curves(lines, "score", "share", distances=False), "one", "")
     )

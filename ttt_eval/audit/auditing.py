@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -123,25 +123,33 @@ class Audit(NamedTuple):
         """
         return _differs(self.advantage.bias_squared, self.exact)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        estimator, *values = self
-        rest = {
-            name: value.to_dict() if isinstance(value, Errors | Interval) else value
-            for name, value in zip(self._fields[1:], values, strict=True)
+        return {
+            "name": self.estimator.name,
+            "estimates": self.estimator.estimates,
+            "exact": self.exact,
+            "episodes": self.episodes,
+            "advantage": self.advantage.to_dict(),
+            "coverage": self.coverage,
+            "gradient": self.gradient.to_dict(),
+            "cosine": self.cosine.to_dict(),
+            "exact_gradient_squared": self.exact_gradient_squared.to_dict(),
+            "biased": self.biased,
+            "biased_advantage": self.biased_advantage,
         }
-        verdicts = {"biased": self.biased, "biased_advantage": self.biased_advantage}
-        return {"name": estimator.name, "estimates": estimator.estimates, **rest, **verdicts}
 
 
 def _differs(square: Interval, exact: bool) -> bool | None:
     if exact:
         return square.mean > ROUNDING
-    return True if square.low > ROUNDING else False if square.high == square.low else None
+    if square.low > ROUNDING:
+        return True
+    return False if square.high == square.low else None
 
 
 def audit(
-    estimator: str | Callable[[Batch], Any] | Estimator,
+    estimator: str | Callable[[Batch], object] | Estimator,
     game: Game,
     policy: str | Policy,
     opponent: str | Policy | None = "random",
@@ -164,8 +172,8 @@ def audit(
             to its protocol.
         MemoryError: too many reachable positions.
     """
-    chosen = make_estimator(estimator)
-    return Auditor(game, policy, opponent, settings).audit(chosen)
+    estimator = make_estimator(estimator)
+    return Auditor(game, policy, opponent, settings).audit(estimator)
 
 
 class Auditor:
@@ -180,7 +188,8 @@ class Auditor:
         opponent: str | Policy | None = "random",
         settings: AuditSettings | None = None,
     ) -> None:
-        self.game, self.settings = game, settings or AuditSettings()
+        self.game = game
+        self.settings = settings or AuditSettings()
         self._target = target = make_pure(policy, game)
         self._players = players = _make_players(game, target, opponent, self.settings)
         evaluation = evaluate_policy(
@@ -197,38 +206,64 @@ class Auditor:
         cells = self._episodes.cells
         self._boards = Boards(cells, np.full(len(cells), self.settings.seat, np.int8))
         self._values, self._probabilities, self._action_values = _look_up(evaluation, self._boards)
-        if (lost := self._first(np.isnan(self._values))) is not None:
+        unreachable = self._first(np.isnan(self._values))
+        if unreachable is not None:
             raise Refusal(
-                f"{policy} never reaches {lost!r} against {opponent}, so it has no exact value "
-                "there: "
-                f"choose a policy, a behaviour and a position that the audited policy can reach"
+                f"{policy} never reaches {unreachable!r} against {opponent}, so it has no exact "
+                "value there: choose a policy, a behaviour and a position that the audited policy "
+                "can reach"
             )
-        self._ratios, self._critic = self._weigh_moves(), self._criticise()
+        self._ratios = self._weigh_moves()
+        self._critic = self._criticise()
 
-    def audit(self, estimator: str | Callable[[Batch], Any] | Estimator) -> Audit:
+    def audit(self, estimator: str | Callable[[Batch], object] | Estimator) -> Audit:
         """Return the errors of one estimator."""
-        chosen = make_estimator(estimator)
-        size = self.settings.group_size if chosen.uses_groups else 1
+        estimator = make_estimator(estimator)
+        size = self.settings.group_size if estimator.uses_groups else 1
         episodes = self._in_groups(size)
-        mask, rows = episodes.mask, episodes.positions
-        at = rows[:, :-1][mask], episodes.actions[mask]
-        ratios, values = np.zeros(mask.shape), np.where(rows >= 0, self._critic[rows], 0.0)
-        ratios[mask] = self._ratios[at]
-        ends, exact = (episodes.terminated, episodes.truncated), episodes.exact
-        batch = Batch(episodes.rewards, values, *ends, mask, ratios, self.settings.discount, size)
-        estimates = chosen.estimate(batch)[mask]
-        advantages = self._action_values[at] - self._values[at[0]]
-        error = estimates - (
-            advantages if chosen.estimates == "advantage" else self._action_values[at]
+        mask = episodes.mask
+        rows = episodes.positions[:, :-1][mask]
+        actions = episodes.actions[mask]
+        estimates = estimator.estimate(self._make_batch(episodes, size))[mask]
+        action_values = self._action_values[rows, actions]
+        advantages = action_values - self._values[rows]
+        targets = advantages if estimator.estimates == "advantage" else action_values
+        weights = np.ones(len(mask) // size)
+        if episodes.exact:
+            weights = episodes.weights[::size] * size
+        groups = Groups(size, weights, episodes.exact)
+        visits = Visits(np.nonzero(mask)[0] // size, rows, actions, self._ratios[rows, actions])
+        advantage, coverage = advantage_errors(visits, groups, estimates - targets, self.game.cells)
+        gradient, cosine, exact_square = gradient_errors(
+            visits, groups, (estimates, advantages), self._probabilities
         )
-        weights = episodes.weights[::size] * size if exact else np.ones(len(mask) // size)
-        groups, visits = (
-            Groups(size, weights, exact),
-            Visits(np.nonzero(mask)[0] // size, *at, ratios[mask]),
+        return Audit(
+            estimator=estimator,
+            exact=episodes.exact,
+            episodes=len(mask),
+            advantage=advantage,
+            coverage=coverage,
+            gradient=gradient,
+            cosine=cosine,
+            exact_gradient_squared=exact_square,
         )
-        advantage, coverage = advantage_errors(visits, groups, error, self.game.cells)
-        gradient = gradient_errors(visits, groups, (estimates, advantages), self._probabilities)
-        return Audit(chosen, exact, len(mask), advantage, coverage, *gradient)
+
+    def _make_batch(self, episodes: Episodes, size: int) -> Batch:
+        """Return what an estimator is given of episodes in groups of a size."""
+        mask = episodes.mask
+        rows = episodes.positions
+        ratios = np.zeros(mask.shape)
+        ratios[mask] = self._ratios[rows[:, :-1][mask], episodes.actions[mask]]
+        return Batch(
+            episodes.rewards,
+            np.where(rows >= 0, self._critic[rows], 0.0),
+            episodes.terminated,
+            episodes.truncated,
+            mask,
+            ratios,
+            self.settings.discount,
+            size,
+        )
 
     def _in_groups(self, size: int) -> Episodes:
         """Return the episodes, in whole groups."""
@@ -237,21 +272,17 @@ class Auditor:
             return episodes
         if episodes.exact:
             return enumerate_groups(episodes, size)
-        whole = len(episodes.weights) // size * size
-        if not whole:
-            raise Refusal(
-                f"episodes={len(episodes.weights)} make no group of {size}: choose {size} or more"
-            )
-        return episodes.take(np.arange(whole), episodes.weights[:whole])
+        count = len(episodes.weights)
+        if count < size:
+            raise Refusal(f"episodes={count} make no group of {size}: choose {size} or more")
+        rows = np.arange(count // size * size)
+        return episodes.take(rows, episodes.weights[rows])
 
     def _first(self, rows: BoolArray) -> str | None:
         """Return the first of these positions as text, None if there is none."""
-        return (
-            to_text(self._boards.position(int(np.argmax(rows))), self.game) if rows.any() else None
-        )
-
-    # -- what estimators are given
-    # -------------------------------------------------------------------------------
+        if not rows.any():
+            return None
+        return to_text(self._boards.position(int(np.argmax(rows))), self.game)
 
     def _weigh_moves(self) -> Float64Array:
         """Return the ratios of the probabilities of moves to those of the behaviour, float64[P,
@@ -260,17 +291,18 @@ class Auditor:
         Raises:
             ValueError: the behaviour never plays a move that the audited policy plays.
         """
-        audited = self._probabilities
+        probabilities = self._probabilities
         if self.settings.behaviour is None:
-            return np.ones(audited.shape)
+            return np.ones(probabilities.shape)
         behaviour = np.asarray(self._players.behaviour.probabilities(self._boards), np.float64)
-        if (text := self._first(((behaviour == 0) & (audited > 0)).any(axis=1))) is not None:
+        text = self._first(((behaviour == 0) & (probabilities > 0)).any(axis=1))
+        if text is not None:
             raise Refusal(
                 f"the behaviour {self.settings.behaviour} never plays some moves of {self._target} "
-                f"in {text!r}: "
-                f"choose one that plays them all, such as random"
+                f"in {text!r}: choose one that plays them all, such as random"
             )
-        return np.divide(audited, behaviour, out=np.zeros(audited.shape), where=behaviour > 0)
+        ratios = np.zeros(probabilities.shape)
+        return np.divide(probabilities, behaviour, out=ratios, where=behaviour > 0)
 
     def _criticise(self) -> Float64Array:
         """Return the values of the critic at the positions of the episodes, float64[P].
@@ -278,19 +310,23 @@ class Auditor:
         Raises:
             ValueError: an unknown critic, or one without values.
         """
-        critic, boards = self.settings.critic, self._boards
-        if isinstance(critic, str):
-            if critic.startswith(LEARNED):
-                return self._learned(critic)
-            if critic in (EXACT, ZERO):
-                return self._values if critic == EXACT else np.zeros(len(boards.mover))
-            if (function := make_policy(critic, self.game).values) is None:
-                raise Refusal(
-                    f"{critic} has no values: choose {EXACT}, {ZERO}, {LEARNED}N or a policy such "
-                    "as run:PATH"
-                )
-            critic = function
-        return query_values(critic, boards)
+        critic = self.settings.critic
+        boards = self._boards
+        if not isinstance(critic, str):
+            return query_values(critic, boards)
+        if critic.startswith(LEARNED):
+            return self._learned(critic)
+        if critic == EXACT:
+            return self._values
+        if critic == ZERO:
+            return np.zeros(len(boards.mover))
+        values = make_policy(critic, self.game).values
+        if values is None:
+            raise Refusal(
+                f"{critic} has no values: choose {EXACT}, {ZERO}, {LEARNED}N or a policy such as "
+                "run:PATH"
+            )
+        return query_values(values, boards)
 
     def _learned(self, critic: str) -> Float64Array:
         """Return the mean return of each position in other episodes of the audited policy, 0 where
@@ -306,9 +342,8 @@ class Auditor:
         returns = accumulate(training.rewards, np.full(training.mask.shape, self.settings.discount))
         rows = training.positions[:, :-1][training.mask]
         means: Float64Array = np.bincount(rows, returns[training.mask]) / np.bincount(rows)
-        places = find_sorted(
-            keys(training.cells), keys(self._boards.cells)
-        )  # episodes list positions by their keys
+        # episodes list positions by their keys
+        places = find_sorted(keys(training.cells), keys(self._boards.cells))
         return np.where(places >= 0, means[places], 0.0)
 
 
@@ -316,14 +351,11 @@ def _make_players(
     game: Game, target: Policy, opponent: str | Policy | None, settings: AuditSettings
 ) -> Players:
     """Return the players of the episodes, ``target`` itself where no other is named."""
-    other, behaviour = (
-        target if spec is None else make_pure(spec, game) for spec in (opponent, settings.behaviour)
-    )
-    start = (
-        from_text(settings.position, game)
-        if settings.position
-        else Position(np.zeros(game.cells, np.int8), 0)
-    )
+    other = target if opponent is None else make_pure(opponent, game)
+    behaviour = target if settings.behaviour is None else make_pure(settings.behaviour, game)
+    start = Position(np.zeros(game.cells, np.int8), 0)
+    if settings.position:
+        start = from_text(settings.position, game)
     check_opening(game, start, f"position {settings.position!r}")
     return Players(game, behaviour, other, settings.seat, settings.max_steps, start)
 
@@ -335,17 +367,16 @@ def _look_up(
     values float64[P, cells], which are arbitrary where illegal.
     """
     index = PositionIndex(evaluation.game, evaluation.boards)
-    values, *tables = (
-        np.full(len(boards.mover), np.nan),
-        np.empty(boards.cells.shape),
-        np.empty(boards.cells.shape),
-    )
+    values = np.full(len(boards.mover), np.nan)
+    probabilities = np.empty(boards.cells.shape)
+    action_values = np.empty(boards.cells.shape)
     for image in symmetries(evaluation.game, "all" if evaluation.merged else "none"):
         rows = index.find(Boards(boards.cells[:, image], boards.mover))
-        at = np.flatnonzero(rows >= 0)  # of each class, the evaluation has one position
-        values[at] = evaluation.values[rows[at]]
-        for table, exact in zip(
-            tables, (evaluation.probabilities, evaluation.action_values), strict=True
-        ):
-            table[at[:, None], image] = np.nan_to_num(exact[rows[at]])
-    return values, tables[0], tables[1]
+        # of each class, the evaluation has one position
+        members = np.flatnonzero(rows >= 0)
+        class_rows = rows[members]
+        values[members] = evaluation.values[class_rows]
+        places = (members[:, None], image)
+        probabilities[places] = np.nan_to_num(evaluation.probabilities[class_rows])
+        action_values[places] = np.nan_to_num(evaluation.action_values[class_rows])
+    return values, probabilities, action_values

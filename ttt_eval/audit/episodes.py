@@ -91,7 +91,15 @@ class Episodes(NamedTuple):
 
     def take(self, rows: Int64Array, weights: Float64Array) -> Episodes:
         """Return the selected episodes with other weights."""
-        return Episodes._make([*self[:2], *(array[rows] for array in self[2:-1]), weights])
+        return self._replace(
+            positions=self.positions[rows],
+            actions=self.actions[rows],
+            rewards=self.rewards[rows],
+            terminated=self.terminated[rows],
+            truncated=self.truncated[rows],
+            mask=self.mask[rows],
+            weights=weights,
+        )
 
 
 def _start(players: Players, count: int) -> Games:
@@ -102,12 +110,12 @@ def _start(players: Players, count: int) -> Games:
         ("result", np.float64),
     ]  # fmt: skip
     games = np.zeros(count, fields)
-    games["number"], games["cells"], games["mover"] = (
-        np.arange(count),
-        players.start.cells,
-        players.start.mover,
-    )
-    games["weight"], games["actions"], games["result"] = 1 / count, -1, np.nan
+    games["number"] = np.arange(count)
+    games["cells"] = players.start.cells
+    games["mover"] = players.start.mover
+    games["weight"] = 1 / count
+    games["actions"] = -1
+    games["result"] = np.nan
     return games
 
 
@@ -131,12 +139,12 @@ def _play(
         own = games["mover"] == players.seat
         games["boards"][own, games["steps"][own]] = keys(games["cells"][own])
         cut = own & (games["steps"] == (players.max_steps or -1))
-        moved, outcomes = move(games[~cut])
-        over = outcomes != NOT_OVER
+        next_games, outcomes = move(games[~cut])
+        is_over = outcomes != NOT_OVER
         results = np.where(outcomes == DRAW, 0.0, np.where(outcomes == players.seat, 1.0, -1.0))
-        moved["result"][over] = results[over]
-        parts += [games[cut], moved[over]]
-        games = moved[~over]
+        next_games["result"][is_over] = results[is_over]
+        parts += [games[cut], next_games[is_over]]
+        games = next_games[~is_over]
         if sum(map(len, parts)) + len(games) > limit:
             raise Refusal(
                 f"more than {limit:,} episodes can occur from the start: sample them, or begin in "
@@ -157,23 +165,26 @@ def _to_episodes(games: Games, game: Game, *, exact: bool) -> Episodes:
 
     A game that ended before the learner's first turn is an episode without decisions.
     """
-    cut, steps = np.isnan(games["result"])[:, None], games["steps"][:, None]
+    cut = np.isnan(games["result"])[:, None]
+    steps = games["steps"][:, None]
     length = max(1, int(steps.max(initial=0)))
     column = np.arange(length + 1)
-    present, last = column < steps + cut, column[:-1] == steps - 1
+    present = column < steps + cut
+    last = column[:-1] == steps - 1
     distinct, inverse = np.unique(games["boards"][:, : length + 1][present], return_inverse=True)
     positions = np.full(present.shape, -1)
     positions[present] = inverse.reshape(-1)
-    rewards = np.where(last & ~cut, games["result"][:, None], 0.0)
-    arrays = (
-        positions,
-        games["actions"][:, :length],
-        rewards,
-        last & ~cut,
-        last & cut,
-        column[:-1] < steps,
+    return Episodes(
+        cells=from_keys(distinct, game),
+        exact=exact,
+        positions=positions,
+        actions=games["actions"][:, :length],
+        rewards=np.where(last & ~cut, games["result"][:, None], 0.0),
+        terminated=last & ~cut,
+        truncated=last & cut,
+        mask=column[:-1] < steps,
+        weights=games["weight"],
     )
-    return Episodes(from_keys(distinct, game), exact, *arrays, games["weight"])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -192,22 +203,24 @@ def sample_episodes(players: Players, count: int, seed: int) -> Episodes:
         ValueError: an invalid count.
     """
     check_range("episodes", count, 1, MAX_EPISODES, "cannot be sampled")
-    game, key = players.game, draw_key(np.random.default_rng(seed))
+    game = players.game
+    key = draw_key(np.random.default_rng(seed))
     streams = np.array([splitmix64(key, number) for number in range(count)], np.uint64)
 
     def move(games: Games) -> tuple[Games, Int8Array]:
-        each, own_streams = np.arange(len(games)), streams[games["number"]]
-        cells, mover = games["cells"].copy(), games["mover"].copy()
-        stones, actions, outcomes = (
-            np.count_nonzero(cells, axis=1),
-            np.zeros_like(each),
-            np.zeros_like(mover),
-        )
-        for rows, boards, policy in players.turns(games):
-            actions[rows] = act_in_episodes(policy, boards, own_streams[rows], stones[rows])
+        rows = np.arange(len(games))
+        own_streams = streams[games["number"]]
+        cells = games["cells"].copy()
+        mover = games["mover"].copy()
+        stones = np.count_nonzero(cells, axis=1)
+        actions = np.zeros_like(rows)
+        outcomes = np.zeros_like(mover)
+        for turn, boards, policy in players.turns(games):
+            actions[turn] = act_in_episodes(policy, boards, own_streams[turn], stones[turn])
         _decide(games, players, actions)
-        play_rows(cells, mover, stones, own_streams, each, actions, game.parameters, outcomes)
-        games["cells"], games["mover"] = cells, mover
+        play_rows(cells, mover, stones, own_streams, rows, actions, game.parameters, outcomes)
+        games["cells"] = cells
+        games["mover"] = mover
         return games, outcomes
 
     games = _play(players, _start(players, count), move, count)
@@ -227,7 +240,8 @@ def enumerate_episodes(players: Players) -> Episodes:
     Raises:
         ValueError: there are more than :data:`MAX_ENUMERATED` episodes.
     """
-    game, skip = players.game, players.game.skip_chance
+    game = players.game
+    skip = players.game.skip_chance
 
     def move(games: Games) -> tuple[Games, Int8Array]:
         """Make all moves and turns that can occur."""
@@ -235,23 +249,21 @@ def enumerate_episodes(players: Players) -> Episodes:
         for rows, boards, policy in players.turns(games):
             chances[rows] = policy.probabilities(boards)
         rows, actions = np.nonzero(chances)
-        moved = games[rows]
-        boards = Boards(moved["cells"].copy(), moved["mover"].copy())
-        moved["cells"], outcomes = play_moves(game, boards, np.arange(len(rows)), actions)
-        moved["weight"] *= chances[rows, actions]
-        _decide(moved, players, actions)
+        next_games = games[rows]
+        boards = Boards(next_games["cells"].copy(), next_games["mover"].copy())
+        next_games["cells"], outcomes = play_moves(game, boards, np.arange(len(rows)), actions)
+        next_games["weight"] *= chances[rows, actions]
+        _decide(next_games, players, actions)
         is_open = outcomes == NOT_OVER
-        skipped = moved[is_open & (skip > 0)]
-        skipped["weight"] *= skip
-        moved["mover"] = 1 - moved["mover"]
-        moved["weight"][is_open] *= 1 - skip
-        return np.concatenate([moved, skipped]), np.concatenate(
-            [outcomes, np.full(len(skipped), NOT_OVER, np.int8)]
-        )
+        skips = next_games[is_open & (skip > 0)]
+        skips["weight"] *= skip
+        next_games["mover"] = 1 - next_games["mover"]
+        next_games["weight"][is_open] *= 1 - skip
+        skip_outcomes = np.full(len(skips), NOT_OVER, np.int8)
+        return np.concatenate([next_games, skips]), np.concatenate([outcomes, skip_outcomes])
 
-    episodes = _to_episodes(
-        _play(players, _start(players, 1), move, MAX_ENUMERATED), game, exact=True
-    )
+    games = _play(players, _start(players, 1), move, MAX_ENUMERATED)
+    episodes = _to_episodes(games, game, exact=True)
     # episodes that are equal for the learner become one
     codes = np.concatenate(
         [episodes.positions, episodes.actions, episodes.rewards.astype(np.int64)], axis=1
@@ -280,8 +292,7 @@ def enumerate_groups(episodes: Episodes, size: int) -> Episodes:
             "choose a later "
             "position"
         )
-    rows = np.stack(np.meshgrid(*[np.arange(count)] * size, indexing="ij"), axis=-1).reshape(
-        -1, size
-    )
+    grid = np.meshgrid(*[np.arange(count)] * size, indexing="ij")
+    rows = np.stack(grid, axis=-1).reshape(-1, size)
     weights = episodes.weights[rows].prod(axis=1)
     return episodes.take(rows.reshape(-1), np.repeat(weights / size, size))

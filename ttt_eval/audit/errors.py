@@ -22,7 +22,7 @@ block, weighed by their probabilities, whose square is exact.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class Errors(NamedTuple):
     mse: Interval
     """mean squared error, their sum"""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON-ready data."""
         return {name: value.to_dict() for name, value in self._asdict().items()}
 
@@ -70,7 +70,9 @@ class Groups(NamedTuple):
         enumerated ones.
         """
         count = len(self.weights)
-        return np.arange(count) * (not self.exact) * min(NUM_BLOCKS, count) // max(1, count)
+        if self.exact:
+            return np.zeros(count, np.int64)
+        return np.arange(count) * min(NUM_BLOCKS, count) // max(1, count)
 
     @property
     def own(self) -> int:
@@ -103,25 +105,48 @@ def advantage_errors(
         num_cells: of the board.
     """
     _, pair = np.unique(visits.row * num_cells + visits.action, return_inverse=True)
-    block, weight, own = groups.blocks[visits.group], groups.weights[visits.group], groups.own
+    block = groups.blocks[visits.group]
+    weight = groups.weights[visits.group]
+    own = groups.own
     shape = int(block.max(initial=-1)) + 1, int(pair.max(initial=-1)) + 1
-    places, size = block * shape[1] + pair, shape[0] * shape[1]
+    places = block * shape[1] + pair
+    size = shape[0] * shape[1]
     moments = np.stack(
         [np.bincount(places, weight * error**power, size).reshape(shape) for power in range(3)]
     )
-    whole = moments.sum(axis=1)
+    totals = moments.sum(axis=1)
 
     def measure(keep: BoolArray) -> Float64Array:
-        count, first, second = whole - moments[:, ~keep].sum(axis=1)
-        mse = second.sum() / (count.sum() or 1.0)
-        count, first, second = (array[count > own] for array in (count, first, second))
-        if not len(count):
+        count, error_sum, square_sum = totals - moments[:, ~keep].sum(axis=1)
+        mse = square_sum.sum() / (count.sum() or 1.0)
+        is_covered = count > own
+        if not is_covered.any():
             return np.array([np.nan, np.nan, mse])
-        square = float(((first**2 - own * second) / (count - own)).sum() / count.sum())
-        return np.array([square, max(0.0, second.sum() / count.sum() - square), mse])
+        count = count[is_covered]
+        error_sum = error_sum[is_covered]
+        square_sum = square_sum[is_covered]
+        # of each pair count times the mean of products, see _mean_products
+        squares = (error_sum**2 - own * square_sum) / (count - own)
+        bias = float(squares.sum() / count.sum())
+        variance = max(0.0, square_sum.sum() / count.sum() - bias)
+        return np.array([bias, variance, mse])
 
-    coverage = float(whole[0][whole[0] > own].sum() / (whole[0].sum() or 1.0))
+    counts = totals[0]
+    coverage = float(counts[counts > own].sum() / (counts.sum() or 1.0))
     return Errors(*_jackknife(measure, shape[0], groups.exact)), coverage
+
+
+def _mean_products(products: Float64Array, counts: Float64Array, own: int) -> Float64Array:
+    """Return the means of products of two samples: ``(sum of all - own * sum of the diagonal) / (n
+    ** 2 - own * sum of n_b ** 2)``, a U-statistic where ``own`` is 1.
+
+    Args:
+        products: float64[K, B, B]: K kinds of products of the sums of B blocks.
+        counts: float64[B]: the weights n_b of the blocks, whose sum is n.
+        own: 1 to take out the products of blocks with themselves, else 0.
+    """
+    sums = products.sum(axis=(1, 2)) - own * np.trace(products, axis1=1, axis2=2)
+    return np.asarray(sums / (counts.sum() ** 2 - own * (counts**2).sum()))
 
 
 def gradient_errors(
@@ -141,31 +166,44 @@ def gradient_errors(
     """
     from scipy.sparse import csr_array
 
-    blocks, weights, own = groups.blocks, groups.weights, groups.own
+    blocks = groups.blocks
+    weights = groups.weights
+    own = groups.own
     estimate, exact = (
         _gradients(visits, groups, advantages, probabilities) for advantages in estimates
     )
     squares = np.asarray(estimate.multiply(estimate).sum(axis=1), np.float64).reshape(-1)
     sums = csr_array((weights, (blocks, np.arange(len(blocks)))))
-    total, true, bias = (sums @ matrix for matrix in (estimate, exact, estimate - exact))
-    pairs = (total, total), (true, true), (total, true), (bias, bias)
+    estimated_sums = sums @ estimate
+    exact_sums = sums @ exact
+    bias_sums = sums @ (estimate - exact)
+    pairs = [
+        (estimated_sums, estimated_sums),
+        (exact_sums, exact_sums),
+        (estimated_sums, exact_sums),
+        (bias_sums, bias_sums),
+    ]
     grams = np.stack([(a @ b.T).toarray() for a, b in pairs])
-    block_weights, block_squares = (
-        np.bincount(blocks, weights),
-        np.bincount(blocks, weights * squares),
-    )
+    block_weights = np.asarray(np.bincount(blocks, weights), np.float64)
+    block_squares = np.bincount(blocks, weights * squares)
 
     def measure(keep: BoolArray) -> Float64Array:
-        count, submatrices = block_weights[keep].sum(), grams[:, keep][:, :, keep]
-        products = submatrices.sum(axis=(1, 2)) - own * np.trace(submatrices, axis1=1, axis2=2)
-        whole, true, both, bias = products / (count**2 - own * (block_weights[keep] ** 2).sum())
-        variance = groups.size * (block_squares[keep].sum() / count - whole)
-        cosine = both / np.sqrt(whole * true) if min(whole, true) > ROUNDING else np.nan
-        return np.array([bias, variance, bias + variance, cosine, true])
+        counts = block_weights[keep]
+        mean_square, exact_square, product, bias = _mean_products(
+            grams[:, keep][:, :, keep], counts, own
+        )
+        variance = groups.size * (block_squares[keep].sum() / counts.sum() - mean_square)
+        cosine = np.nan
+        if min(mean_square, exact_square) > ROUNDING:
+            cosine = product / np.sqrt(mean_square * exact_square)
+        return np.array([bias, variance, bias + variance, cosine, exact_square])
 
-    results = _jackknife(measure, len(block_weights), groups.exact)
-    results[3] = Interval(*np.clip(results[3], -1.0, 1.0).tolist())  # within its range; NaN stays
-    return Errors(*results[:3]), results[3], results[4]
+    bias, variance, mse, cosine, exact_square = _jackknife(
+        measure, len(block_weights), groups.exact
+    )
+    # within its range; NaN stays
+    cosine = Interval(*np.clip(cosine, -1.0, 1.0).tolist())
+    return Errors(bias, variance, mse), cosine, exact_square
 
 
 def _gradients(
@@ -193,17 +231,17 @@ def _jackknife(
     """Return the numbers that ``measure`` gives for selected blocks, with their jackknife
     intervals; exact numbers, of one block, are points.
     """
-    whole = measure(np.ones(num_blocks, np.bool_))
+    values = measure(np.ones(num_blocks, np.bool_))
     if exact:
-        return [Interval(value, value, value) for value in whole.tolist()]
-    intervals = [Interval(value, -np.inf, np.inf) for value in whole.tolist()]
+        return [Interval(value, value, value) for value in values.tolist()]
+    intervals = [Interval(value, -np.inf, np.inf) for value in values.tolist()]
     if num_blocks < 3:
         return intervals
     parts = np.stack([measure(np.arange(num_blocks) != block) for block in range(num_blocks)])
-    pseudo = num_blocks * whole - (num_blocks - 1) * parts
-    for place in np.flatnonzero(np.isfinite(pseudo).all(axis=0)).tolist():
-        value, spread = intervals[place].mean, interval_from_seeds(pseudo[:, place].tolist())
-        intervals[place] = Interval(
-            value, spread.low + (value - spread.mean), spread.high + (value - spread.mean)
-        )
+    pseudo_values = num_blocks * values - (num_blocks - 1) * parts
+    for number in np.flatnonzero(np.isfinite(pseudo_values).all(axis=0)).tolist():
+        value = intervals[number].mean
+        spread = interval_from_seeds(pseudo_values[:, number].tolist())
+        shift = value - spread.mean
+        intervals[number] = Interval(value, spread.low + shift, spread.high + shift)
     return intervals

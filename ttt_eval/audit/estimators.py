@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +78,7 @@ class Batch(NamedTuple):
         ends = self.terminated if ends is None else ends
         return self.rewards + self.discount * self.values[:, 1:] * ~ends - self.values[:, :-1]
 
-    def grouped(self, array: NDArray[Any]) -> NDArray[Any]:
+    def grouped(self, array: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return an array [E, ...] as [E / group_size, group_size, ...].
 
         Raises:
@@ -95,9 +95,9 @@ class Batch(NamedTuple):
 
     def centred(self, array: Float64Array) -> Float64Array:
         """Return an array [E, ...] minus the mean of the other episodes of each group."""
-        grouped = self.grouped(array)
-        others = (grouped.sum(axis=1, keepdims=True) - grouped) / (self.group_size - 1)
-        return np.asarray((grouped - others).reshape(array.shape))
+        groups = self.grouped(array)
+        other_means = (groups.sum(axis=1, keepdims=True) - groups) / (self.group_size - 1)
+        return np.asarray((groups - other_means).reshape(array.shape))
 
 
 def accumulate(terms: Float64Array, decay: Float64Array) -> Float64Array:
@@ -185,7 +185,8 @@ def gae_finite(batch: Batch, lam: float = 0.95) -> Float64Array:
         ValueError: ``lam`` is outside [0, 1].
     """
     _check_lambda(lam)
-    errors, decay = batch.td_errors(), batch.discount * batch.continues
+    errors = batch.td_errors()
+    decay = batch.discount * batch.continues
     remaining = accumulate(batch.mask.astype(np.float64), batch.continues)
     if lam == 1.0:  # equal weights, the limit
         return accumulate(remaining * errors, decay) / np.maximum(remaining, 1.0)
@@ -208,14 +209,14 @@ def v_trace(batch: Batch, max_rho: float = 1.0, max_c: float = 1.0) -> Float64Ar
         max_rho: maximum weight of a temporal-difference error.
         max_c: maximum weight of what follows it.
     """
-    weighted = np.minimum(batch.ratios, max_rho) * batch.td_errors()
+    deltas = np.minimum(batch.ratios, max_rho) * batch.td_errors()
     corrections = accumulate(
-        weighted, batch.discount * np.minimum(batch.ratios, max_c) * batch.continues
+        deltas, batch.discount * np.minimum(batch.ratios, max_c) * batch.continues
     )
-    following = batch.values[:, 1:] * ~batch.terminated + batch.continues * _next_column(
+    next_values = batch.values[:, 1:] * ~batch.terminated + batch.continues * _next_column(
         corrections
     )
-    return batch.rewards + batch.discount * following - batch.values[:, :-1]
+    return batch.rewards + batch.discount * next_values - batch.values[:, :-1]
 
 
 def importance_sampling(batch: Batch) -> Float64Array:
@@ -272,11 +273,13 @@ def per_turn(batch: Batch, scale: bool = False, leave_one_out: bool = False) -> 
         scale: also divide by the standard deviation of these rewards.
         leave_one_out: use the means of the other episodes alone.
     """
-    rewards, present = batch.grouped(batch.rewards), batch.grouped(batch.mask)
-    count, total = present.sum(axis=1, keepdims=True), rewards.sum(axis=1, keepdims=True)
+    rewards = batch.grouped(batch.rewards)
+    present = batch.grouped(batch.mask)
+    count = present.sum(axis=1, keepdims=True)
+    total = rewards.sum(axis=1, keepdims=True)
     mean = total / np.maximum(count, 1)
-    others = (total - rewards) / np.maximum(count - present, 1)
-    centred = np.where(present, rewards - (others if leave_one_out else mean), 0.0)
+    other_means = (total - rewards) / np.maximum(count - present, 1)
+    centred = np.where(present, rewards - (other_means if leave_one_out else mean), 0.0)
     if scale:
         squares = (np.where(present, rewards - mean, 0.0) ** 2).sum(axis=1, keepdims=True)
         centred = centred / (np.sqrt(squares / np.maximum(count - 1, 1)) + EPSILON)
@@ -301,13 +304,13 @@ class Estimator(NamedTuple):
     """An advantage estimator with its settings."""
 
     name: str
-    function: Callable[[Batch], Any]
+    function: Callable[[Batch], object]
     estimates: Literal["advantage", "return"] = "advantage"
     uses_groups: bool = False
     """whether it compares the episodes of a group"""
 
     @classmethod
-    def from_function(cls, name: str, function: Callable[[Batch], Any]) -> Estimator:
+    def from_function(cls, name: str, function: Callable[[Batch], object]) -> Estimator:
         """Return the estimator of a function of one's own."""
         return cls(name, function, uses_groups=bool(getattr(function, "uses_groups", False)))
 
@@ -319,9 +322,11 @@ class Estimator(NamedTuple):
                 episodes without ``uses_groups``.
         """
         estimates = self._call(batch)
-        few = min(MAX_COMPARED, len(estimates) // 2)
-        alone = self._call(batch.first(few)) if few and not self.uses_groups else estimates[:few]
-        if not np.allclose(alone, estimates[:few], rtol=TOLERANCE, atol=TOLERANCE):
+        count = min(MAX_COMPARED, len(estimates) // 2)
+        partial_estimates = (
+            self._call(batch.first(count)) if count and not self.uses_groups else estimates[:count]
+        )
+        if not np.allclose(partial_estimates, estimates[:count], rtol=TOLERANCE, atol=TOLERANCE):
             raise Refusal(
                 f"{self.name} gives an episode other estimates beside other episodes: give the "
                 "function an attribute "
@@ -364,16 +369,24 @@ SINGLE = (
 GROUPS = (rloo, grpo, per_turn, per_turn_return)
 RETURNS = (monte_carlo, td_lambda)
 """Estimators of returns."""
-ESTIMATORS: Mapping[str, Estimator] = {
-    (name := function.__name__.replace("_", "-")): Estimator(
-        name, function, "return" if function in RETURNS else "advantage", function in GROUPS
+
+
+def _builtin(function: Callable[..., object]) -> Estimator:
+    return Estimator(
+        function.__name__.replace("_", "-"),
+        function,
+        "return" if function in RETURNS else "advantage",
+        function in GROUPS,
     )
-    for function in (*SINGLE, *GROUPS)
+
+
+ESTIMATORS: Mapping[str, Estimator] = {
+    estimator.name: estimator for estimator in map(_builtin, (*SINGLE, *GROUPS))
 }
 """Built-in estimators by name."""
 
 
-def make_estimator(spec: str | Callable[[Batch], Any] | Estimator) -> Estimator:
+def make_estimator(spec: str | Callable[[Batch], object] | Estimator) -> Estimator:
     """Return the estimator that a spec string or a function names.
 
     Args:
@@ -389,20 +402,20 @@ def make_estimator(spec: str | Callable[[Batch], Any] | Estimator) -> Estimator:
     if callable(spec):
         return Estimator.from_function(getattr(spec, "__name__", type(spec).__name__), spec)
     try:
-        parsed = parse_spec(spec)
+        spec_parts = parse_spec(spec)
     except ValueError:
         raise Refusal(f"{spec[:80]!r} is no estimator: {GRAMMAR}") from None
-    name = parsed.name
+    name = spec_parts.name
     if ":" in name:
         if isinstance(spec, FromFile) and not trusted():
             raise Refusal(
                 f"{name[:80]!r} was read from a file, which may name built-in estimators only"
             )
         function = load_object(name)
-        if not callable(function) or parsed.unkeyed or parsed.keyed:
+        if not callable(function) or spec_parts.unkeyed or spec_parts.keyed:
             raise Refusal(f"{spec[:80]!r} is no function: write module:function, without settings")
         return Estimator.from_function(spec, function)
     builtin = find_named("estimator", name, ESTIMATORS)
-    settings = bind_arguments(parsed, builtin.function, None).arguments
+    settings = bind_arguments(spec_parts, builtin.function, None).arguments
     del settings["batch"]
     return builtin._replace(name=spec, function=functools.partial(builtin.function, **settings))

@@ -89,9 +89,9 @@ def load_agent(name: str) -> MakeAgent:
     if name in AGENTS:
         return AGENTS[name]
     if ":" not in name:
-        near = closest_names(name[:80], AGENTS)
+        hint = closest_names(name[:80], AGENTS)
         raise Refusal(
-            f"there is no agent {name[:80]!r}, and module:make names one of your own: {near}"
+            f"there is no agent {name[:80]!r}, and module:make names one of your own: {hint}"
         )
     make: MakeAgent = load_object(name)
     try:
@@ -180,17 +180,18 @@ class GameAgent:
         """Play and learn until so many steps are taken; what follows the last finished game may not
         be learned from.
         """
-        over, skip = True, 0.0
+        is_over = True
+        skip = 0.0
         for _ in range(steps):
-            if over:
+            if is_over:
                 observation, info = env.reset()
                 skip = info["skip_chance"] if len(self._games) > 1 else self._games[0].skip_chance
                 self.begin(skip)
             is_open = info["result"] == NOT_OVER  # else the opponent has won before the first move
             action = self._choose(skip, self.boards(observation, info)) if is_open else 0
             observation, reward, terminated, truncated, info = env.step(action)
-            over = terminated or truncated
-            if over and is_open:
+            is_over = terminated or truncated
+            if is_over and is_open:
                 self._end(skip, info["seat"], float(reward))
 
     def begin(self, skip: float) -> None:
@@ -208,7 +209,8 @@ class GameAgent:
         """Return the position in which the agent moves, a batch of one."""
         cells = self._task.games[0].cells
         mover = info["mover"] if self._task.opponent == SELF else info["seat"]
-        own, other = observation[:cells] > 0, observation[cells : 2 * cells] > 0
+        own = observation[:cells] > 0
+        other = observation[cells : 2 * cells] > 0
         stones = own * np.int8(1 + mover) + other * np.int8(2 - mover)
         return Boards(stones.astype(np.int8)[None], np.array([mover], np.int8))
 
@@ -296,7 +298,8 @@ class AlphaZeroAgent(GameAgent):
 
     def begin(self, skip: float) -> None:
         """Begin a game, of the learner for a skip chance."""
-        key, learner = self._rng.integers(2**64, size=1, dtype=np.uint64), self.learners[skip]
+        key = self._rng.integers(2**64, size=1, dtype=np.uint64)
+        learner = self.learners[skip]
         self._game = SelfPlayGames(self._config, learner.game, learner, key)
 
     def _choose(self, skip: float, boards: Boards) -> int:
@@ -364,10 +367,8 @@ class SB3Agent:
     def __init__(
         self, algorithm: Any, task: Task, seed: int, policy: str = "MlpPolicy", **settings: Any
     ) -> None:
-        self.hyperparameters, self.library = (
-            {"policy": policy, **settings},
-            algorithm.__module__.partition(".")[0],
-        )
+        self.hyperparameters = {"policy": policy, **settings}
+        self.library = algorithm.__module__.partition(".")[0]
         self.model: Any = None
         self.critic: Any = None
         self.returns: Returns = "actions"

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from msgspec import Struct, to_builtins
@@ -85,29 +84,28 @@ def compare_submissions(
         raise Refusal(
             f"two submissions have the same name, {max(names, key=names.count)!r}: rename one"
         )
-    chosen = _choose_tasks(submissions, tasks)
-    scores = {submission.name: _scores_of_runs(submission, chosen) for submission in submissions}
-    entries = [
-        _make_entry(submission, chosen, scores[submission.name], seed) for submission in submissions
-    ]
+    task_names = _choose_tasks(submissions, tasks)
+    scores = {row.name: _scores_of_runs(row, task_names) for row in submissions}
+    entries = [_make_entry(row, task_names, scores[row.name], seed) for row in submissions]
     entries.sort(key=lambda entry: (-entry.interquartile_mean.mean, entry.name))
     improvement: dict[str, dict[str, Interval]] = {entry.name: {} for entry in entries}
     undecided: list[str] = []
-    trained, pairs = _trained_tasks(chosen), list(itertools.combinations(improvement, 2))
+    trainings = _trained_tasks(task_names)
+    pairs = list(itertools.combinations(improvement, 2))
     for name, other in pairs:
         pair = scores[name], scores[other]
         statements = 2 * len(pairs)  # two of each pair: any submission might have come out first
-        better = improvement_interval(*pair, trained, seed=seed, statements=statements)
-        improvement[name][other] = better
-        improvement[other][name] = better.complement()
+        probability = improvement_interval(*pair, trainings, seed=seed, statements=statements)
+        improvement[name][other] = probability
+        improvement[other][name] = probability.complement()
         if name == entries[0].name:
             lead = bootstrap_interval(
-                _difference, *pair, trained=trained, seed=seed, statements=statements
+                _difference, *pair, trainings=trainings, seed=seed, statements=statements
             )
             if lead.low <= 0 or min(map(len, pair)) < MIN_SEEDS:
                 undecided.append(other)
     return Comparison(
-        chosen, entries, improvement, undecided, _make_notes(submissions, chosen, entries)
+        task_names, entries, improvement, undecided, _make_notes(submissions, task_names, entries)
     )
 
 
@@ -118,24 +116,22 @@ def _choose_tasks(submissions: Sequence[SubmissionScores], names: Sequence[str])
     steps: dict[str, int] = {}
     for submission in submissions:
         for run in submission.runs:
-            if run.steps != steps.setdefault(
-                run.task, run.steps
-            ):  # more steps alone would give a better rank
+            # more steps alone would give a better rank
+            if run.steps != steps.setdefault(run.task, run.steps):
                 raise Refusal(
                     f"a run of the task {run.task} has {run.steps:,} steps in {submission.name} "
-                    "and "
-                    f"{steps[run.task]:,} in others: compare runs of the same length only, such as "
-                    "quick ones"
+                    f"and {steps[run.task]:,} in others: compare runs of the same length only, "
+                    "such as quick ones"
                 )
-    common = set.intersection(
+    common_tasks = set.intersection(
         *({run.task for run in submission.runs} for submission in submissions)
     )
-    if not common and not names:
+    if not common_tasks and not names:
         raise Refusal(
             "the submissions have no task in common: run each of them on the same tasks, or choose "
             "some"
         )
-    return [task.name for task in find_tasks(names or sorted(common))]
+    return [task.name for task in find_tasks(names or sorted(common_tasks))]
 
 
 def _trained_tasks(tasks: Sequence[str]) -> list[str]:
@@ -165,21 +161,21 @@ def _make_entry(
         for axis in find_task(task).axes:
             columns.setdefault(axis, []).append(column)
 
-    def interval(measure: Callable[..., Float64Array], chosen: Sequence[int]) -> Interval:
-        trained = _trained_tasks([tasks[column] for column in chosen])
+    def interval(measure: Callable[..., Float64Array], numbers: Sequence[int]) -> Interval:
+        trainings = _trained_tasks([tasks[number] for number in numbers])
         return bootstrap_interval(
-            measure, scores[:, chosen], trained=trained, seed=seed, bounds=(-math.inf, 1.0)
+            measure, scores[:, numbers], trainings=trainings, seed=seed, bounds=(-math.inf, 1.0)
         )
 
-    everything = range(len(tasks))
+    all_tasks = range(len(tasks))
     return Entry(
         submission.name,
         submission.setting,
         submission.cpu_s,
         len(scores),
-        interval(interquartile_mean, everything),
-        interval(mean, everything),
-        {axis: interval(mean, of_axis) for axis, of_axis in columns.items()},
+        interval(interquartile_mean, all_tasks),
+        interval(mean, all_tasks),
+        {axis: interval(mean, numbers) for axis, numbers in columns.items()},
         submission.task_means,
     )
 
@@ -188,22 +184,22 @@ def _make_notes(
     submissions: Sequence[SubmissionScores], tasks: Sequence[str], entries: Sequence[Entry]
 ) -> list[str]:
     """Return what readers of a comparison should know."""
-    others = [task.name for task in TASKS if any(task.name in entry.tasks for entry in entries)]
+    task_names = [task.name for task in TASKS if any(task.name in row.tasks for row in entries)]
+    short_runs = [
+        row.name
+        for row in submissions
+        if not all(run.complete for run in row.runs if run.task in tasks)
+    ]
+    few_seeds = [row.name for row in entries if row.seeds < MIN_SEEDS]
     groups = {
-        "Tasks left out of the aggregates": [name for name in others if name not in tasks],
-        f"Fewer than {MIN_SEEDS} seeds, which decide nothing": [
-            row.name for row in entries if row.seeds < MIN_SEEDS
-        ],
-        "Runs without all checkpoints of the benchmark": [
-            row.name
-            for row in submissions
-            if not all(run.complete for run in row.runs if run.task in tasks)
-        ],
+        "Tasks left out of the aggregates": [name for name in task_names if name not in tasks],
+        f"Fewer than {MIN_SEEDS} seeds, which decide nothing": few_seeds,
+        "Runs without all checkpoints of the benchmark": short_runs,
     }
     return [f"{text}: {', '.join(names)}." for text, names in groups.items() if names]
 
 
-def to_json(comparison: Comparison) -> dict[str, Any]:
+def to_json(comparison: Comparison) -> dict[str, object]:
     """Return a comparison, JSON-ready; an interval is [mean, low, high]."""
     return {"format": 1, "kind": "benchmark-comparison", **to_builtins(comparison)}
 
@@ -223,35 +219,35 @@ def interquartile_mean(scores: Float64Array) -> Float64Array:
 
     Of each end a quarter of the values is left out, rounded down.
     """
-    ordered = np.sort(scores.reshape(*scores.shape[:-2], -1), axis=-1)
-    cut = ordered.shape[-1] // 4
-    return np.asarray(ordered[..., cut : ordered.shape[-1] - cut].mean(axis=-1))
+    values = np.sort(scores.reshape(*scores.shape[:-2], -1), axis=-1)
+    cut = values.shape[-1] // 4
+    return np.asarray(values[..., cut : values.shape[-1] - cut].mean(axis=-1))
 
 
-def _difference(scores: Float64Array, others: Float64Array) -> Float64Array:
+def _difference(scores: Float64Array, other_scores: Float64Array) -> Float64Array:
     """Return the difference of interquartile means."""
-    return interquartile_mean(scores) - interquartile_mean(others)
+    return interquartile_mean(scores) - interquartile_mean(other_scores)
 
 
-def probability_of_improvement(scores: Float64Array, others: Float64Array) -> Float64Array:
-    """Return the probability that a run of ``scores`` beats one of ``others`` on a random task;
-    ties count half.
+def probability_of_improvement(scores: Float64Array, other_scores: Float64Array) -> Float64Array:
+    """Return the probability that a run of ``scores`` beats one of ``other_scores`` on a random
+    task; ties count half.
 
     Args:
-        scores, others: float64[..., runs, tasks]; the numbers of runs may differ.
+        scores, other_scores: float64[..., runs, tasks]; the numbers of runs may differ.
     """
-    difference = scores[..., :, None, :] - others[..., None, :, :]
+    difference = scores[..., :, None, :] - other_scores[..., None, :, :]
     return np.asarray(((difference > 0) + 0.5 * (difference == 0)).mean(axis=(-3, -2, -1)))
 
 
 def bootstrap_interval(
     measure: Callable[..., Float64Array],
     *scores: Float64Array,
-    trained: Sequence[str] = (),
+    trainings: Sequence[str] = (),
     seed: int = 0,
     count: int = RESAMPLES,
     statements: int = 1,
-    least_error: float = 0.0,
+    min_error: float = 0.0,
     bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Interval:
     """Return a measure with its 95% interval: Student's t, with the standard error of a stratified
@@ -266,37 +262,39 @@ def bootstrap_interval(
         measure: takes as many float64[..., runs, tasks] as there are scores, and returns
             float64[...].
         scores: float64[runs, tasks] for each argument of the measure.
-        trained: for each task the task that its runs were trained on: tasks with the same runs are
-            resampled together; () if all differ.
+        trainings: for each task the task that its runs were trained on: tasks with the same runs
+            are resampled together; () if all differ.
         seed: of the bootstrap.
         count: number of bootstrap samples.
         statements: number of intervals that all contain their true values in 95% of cases
             (Bonferroni).
-        least_error: minimum standard error.
+        min_error: minimum standard error.
         bounds: range of the measure, to which the interval is clipped.
     """
     from scipy.special import stdtrit
 
-    value, samples = float(measure(*scores)), list[Float64Array]()
+    value = float(measure(*scores))
+    samples = list[Float64Array]()
     if min(map(len, scores)) < 2:
         return Interval(value, value, value)
     tasks = np.arange(scores[0].shape[1])
-    _, training = np.unique(trained or tasks, return_inverse=True)
+    _, training = np.unique(trainings or tasks, return_inverse=True)
     num_trainings = int(training.max()) + 1
-    rng, freedom = np.random.default_rng(seed), 0
-    for of_runs in scores:  # runs are drawn for each training anew
-        rows = rng.integers(len(of_runs), size=(count, len(of_runs) - 1, num_trainings))
-        samples.append(of_runs[rows[..., training], tasks])
-        freedom += (len(of_runs) - 1) * num_trainings
-    error = max(least_error, round(float(measure(*samples).std()), DIGITS))
-    half = float(stdtrit(freedom, 1 - 0.025 / statements)) * error
-    return Interval(value, max(bounds[0], value - half), min(bounds[1], value + half))
+    rng = np.random.default_rng(seed)
+    freedom = 0
+    for run_scores in scores:  # runs are drawn for each training anew
+        rows = rng.integers(len(run_scores), size=(count, len(run_scores) - 1, num_trainings))
+        samples.append(run_scores[rows[..., training], tasks])
+        freedom += (len(run_scores) - 1) * num_trainings
+    error = max(min_error, round(float(measure(*samples).std()), DIGITS))
+    half_width = float(stdtrit(freedom, 1 - 0.025 / statements)) * error
+    return Interval(value, max(bounds[0], value - half_width), min(bounds[1], value + half_width))
 
 
 def improvement_interval(
     scores: Float64Array,
-    others: Float64Array,
-    trained: Sequence[str] = (),
+    other_scores: Float64Array,
+    trainings: Sequence[str] = (),
     *,
     seed: int = 0,
     statements: int = 1,
@@ -310,22 +308,23 @@ def improvement_interval(
     apart.
 
     Args:
-        scores, others: float64[runs, tasks]; the numbers of runs may differ.
-        trained, seed, statements: as in :func:`bootstrap_interval`.
+        scores, other_scores: float64[runs, tasks]; the numbers of runs may differ.
+        trainings, seed, statements: as in :func:`bootstrap_interval`.
     """
-    runs, other_runs = len(scores), len(others)
+    runs = len(scores)
+    other_runs = len(other_scores)
     if min(runs, other_runs) < MIN_SEEDS:
-        return Interval(float(probability_of_improvement(scores, others)), 0.0, 1.0)
+        return Interval(float(probability_of_improvement(scores, other_scores)), 0.0, 1.0)
     num_tasks = scores.shape[1]
-    _, tasks_of_training = np.unique(trained or np.arange(num_tasks), return_counts=True)
+    _, tasks_of_training = np.unique(trainings or np.arange(num_tasks), return_counts=True)
     of_one_task = math.sqrt((runs + other_runs + 1) / (12 * runs * other_runs))
-    least_error = of_one_task * float(np.linalg.norm(tasks_of_training)) / num_tasks
+    min_error = of_one_task * float(np.linalg.norm(tasks_of_training)) / num_tasks
     return bootstrap_interval(
         probability_of_improvement,
-        *(scores, others),
-        trained=trained,
+        *(scores, other_scores),
+        trainings=trainings,
         seed=seed,
         statements=statements,
-        least_error=least_error,
+        min_error=min_error,
         bounds=(0.0, 1.0),
     )

@@ -19,7 +19,7 @@ from ttt_eval.benchmark.agents import Agent, agent_policy, load_agent
 from ttt_eval.benchmark.submission import (
     FILE,
     Cost,
-    Run,
+    StoredRun,
     Submission,
     encode_record,
     join_runs,
@@ -33,6 +33,9 @@ MIN_STEPS, MAX_SEEDS = 200, 100
 """Minimum steps of a run, which has its first checkpoint after one step or more, and maximum number
 of seeds.
 """
+
+RunArrays = dict[str, NDArray[np.generic]]
+"""arrays of a run by name"""
 
 
 def shorten(task: Task, max_steps: int) -> Task:
@@ -48,15 +51,11 @@ def list_runs(tasks: Sequence[str] = (), seeds: int = len(SEEDS)) -> list[Unit]:
     """
     check_range("seeds", seeds, 1, MAX_SEEDS)
     names = {task.uses_runs_of or task.name for task in find_tasks(tasks)}
-    return [
-        {"task": task.name, "seed": seed}
-        for task in TASKS
-        if task.name in names
-        for seed in range(seeds)
-    ]
+    run_names = [task.name for task in TASKS if task.name in names]
+    return [{"task": name, "seed": seed} for name in run_names for seed in range(seeds)]
 
 
-def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> dict[str, NDArray[Any]]:
+def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> RunArrays:
     """Train an agent, and return the arrays of its run by name.
 
     An agent whose ``learn`` takes no step does not learn: its policy is that of all checkpoints.
@@ -72,8 +71,9 @@ def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> dict[str
     """
     if not isinstance(agent, Agent):
         raise TypeRefusal(f"{type(agent).__name__} is no agent: it has no method learn(env, steps)")
-    arrays: dict[str, NDArray[Any]] = {}
-    run, meter = Run(task, seed, task.checkpoints[::-every][::-1]), Meter()
+    arrays: RunArrays = {}
+    run = StoredRun(task, seed, task.checkpoints[::-every][::-1])
+    meter = Meter()
 
     def store(steps: int) -> None:
         meter.end("learning")
@@ -83,21 +83,24 @@ def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> dict[str
         meter.end("tables")
 
     env = task.make_env(seed, **getattr(agent, "env_options", {}))
-    env.checkpoints, env.budget, env.store = list(run.checkpoints), task.steps, store
-    taken = -1
+    env.checkpoints = list(run.checkpoints)
+    env.budget = task.steps
+    env.store = store
+    steps_before = -1
     with closing(env), suppress(BudgetSpent):
-        while taken < env.steps < task.steps:
-            taken = env.steps
-            agent.learn(env, task.steps - taken)
+        while steps_before < env.steps < task.steps:
+            steps_before = env.steps
+            agent.learn(env, task.steps - steps_before)
     env.store_due(at_end=True)
     meter.end("learning")
-    used = meter.phases["learning"]
-    return {run.record: encode_record(Cost(cpu_seconds(used), used["peak_rss_bytes"])), **arrays}
+    usage = meter.phases["learning"]
+    return {run.record: encode_record(Cost(cpu_seconds(usage), usage["peak_rss_bytes"])), **arrays}
 
 
-def run_unit(unit: Unit, *, agent: str, max_steps: int, every: int) -> dict[str, NDArray[Any]]:
+def run_unit(unit: Unit, *, agent: str, max_steps: int, every: int) -> RunArrays:
     """Do one run; return its arrays."""
-    task, seed = shorten(find_task(unit["task"]), max_steps), unit["seed"]
+    task = shorten(find_task(unit["task"]), max_steps)
+    seed = unit["seed"]
     return train_agent(load_agent(agent)(task, seed), task, seed, every)
 
 
@@ -106,11 +109,11 @@ def run_benchmark(
     runs: Sequence[Unit],
     submission: Submission,
     folder: Path,
-    provenance: Mapping[str, Any],
+    provenance: Mapping[str, object],
     *,
     every: int = 1,
     jobs: Jobs = 1,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> None:
     """Do the runs that are not done yet, and write the submission. After a kill, the same call
     continues.
@@ -157,6 +160,7 @@ def run_benchmark(
         other_files=(FILE, "*/seed-*.npz"),
         postprocess=write,
     )
-    if missing := [path for path in files if not path.exists()]:
+    missing = [path for path in files if not path.exists()]
+    if missing:
         raise Refusal(f"{missing[0]} is missing: remove {folder} and run again")
     join_runs(folder / FILE, submission, sorted(folder.glob("*/seed-*.npz")))

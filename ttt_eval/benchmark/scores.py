@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, json, to_builtins
 from msgspec.structs import asdict
@@ -16,7 +17,7 @@ from ttt_eval.benchmark.scoring import combine_scores, score_policies
 from ttt_eval.benchmark.submission import (
     Cost,
     Count,
-    Run,
+    StoredRun,
     Submission,
     SubmissionFile,
     open_submission,
@@ -82,8 +83,8 @@ class SubmissionScores(Submission, frozen=True, kw_only=True):
     @property
     def cpu_s(self) -> float | None:
         """CPU seconds of an average run; None if they are unknown."""
-        reported = [run.cost.cpu_s for run in self.runs if run.cost is not None]
-        return fmean(reported) if reported else None
+        seconds = [run.cost.cpu_s for run in self.runs if run.cost is not None]
+        return fmean(seconds) if seconds else None
 
     @property
     def task_means(self) -> dict[str, float]:
@@ -106,7 +107,7 @@ class Scores(Struct, frozen=True, kw_only=True):
 
 def score_submission(
     path: Path,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
     *,
     last: bool = False,
 ) -> SubmissionScores:
@@ -125,29 +126,28 @@ def score_submission(
     """
     scores: list[RunScore] = []
     with open_submission(path) as stored:
-        pairs = [
-            (task, run)
-            for task in TASKS
-            for run in stored.runs
-            if run.task.name in (task.name, task.uses_runs_of)
-        ]
+        pairs = [pair for pair in product(TASKS, stored.runs) if _is_scored(*pair)]
         progress(0, len(pairs))
-        for done, (task, run) in enumerate(pairs, start=1):
+        for number, (task, run) in enumerate(pairs, start=1):
             marks = run.checkpoints if len(task.stages) > 1 or not last else run.checkpoints[-1:]
-            rows = tuple(
-                row for steps in marks if (row := _score_checkpoint(stored, task, run, steps))
-            )
+            results = (_score_checkpoint(stored, task, run, steps) for steps in marks)
+            rows = tuple(row for row in results if row is not None)
             if rows:
                 score = combine_scores(task, [row.score for row in rows])
-                complete = run.checkpoints == task.checkpoints and len(rows) == len(marks)
+                is_complete = run.checkpoints == task.checkpoints and len(rows) == len(marks)
                 cost = stored.read_cost(run) if task == run.task else None
-                scores.append(RunScore(task.name, run.seed, score, complete, rows, cost))
-            progress(done, len(pairs))
+                scores.append(RunScore(task.name, run.seed, score, is_complete, rows, cost))
+            progress(number, len(pairs))
     return SubmissionScores(**asdict(stored.submission), runs=tuple(scores))
 
 
+def _is_scored(task: Task, run: StoredRun) -> bool:
+    """Return whether a run is scored on a task."""
+    return run.task.name in (task.name, task.uses_runs_of)
+
+
 def _score_checkpoint(
-    stored: SubmissionFile, task: Task, run: Run, steps: int
+    stored: SubmissionFile, task: Task, run: StoredRun, steps: int
 ) -> CheckpointScore | None:
     """Score a run on a task at a checkpoint; None in the task ``critic`` where there are no
     values.
@@ -156,11 +156,11 @@ def _score_checkpoint(
     if task.measure == "critic-error" and tables[0].values is None:
         return None
     # an agent that is not shown the game has the same policy in all of them
-    measured = score_policies(task, tables * (len(task.games) // len(tables)), steps)
-    return CheckpointScore(steps, measured.score, *measured)
+    result = score_policies(task, tables * (len(task.games) // len(tables)), steps)
+    return CheckpointScore(steps, result.score, *result)
 
 
-def to_json(submissions: Sequence[SubmissionScores]) -> dict[str, Any]:
+def to_json(submissions: Sequence[SubmissionScores]) -> dict[str, object]:
     """Return the JSON-ready scores of submissions, which :func:`read_scores` reads from a file."""
     return dict(
         to_builtins(Scores(kind="benchmark-scores", version="v1", submissions=tuple(submissions)))

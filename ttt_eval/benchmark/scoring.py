@@ -222,18 +222,21 @@ class Unmasked(Policy):
     """
 
     def __init__(self, policy: Policy) -> None:
-        self.policy, self.pure = policy, policy.pure
+        self.policy = policy
+        self.pure = policy.pure
 
     def __str__(self) -> str:
         return f"{self.policy} without masks"
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells], over all cells."""
-        masked = self.policy.probabilities(boards, rng)
+        legal_probabilities = self.policy.probabilities(boards, rng)
         if self.policy.illegal_mass is None:
-            return masked
+            return legal_probabilities
         mass = self.policy.illegal_mass(boards)[:, None]
-        occupied = boards.cells != 0
-        count = occupied.sum(axis=1, keepdims=True)
-        unmasked: Float64Array = masked * (1 - mass) + mass * occupied / np.maximum(count, 1)
-        return unmasked
+        is_occupied = boards.cells != 0
+        count = is_occupied.sum(axis=1, keepdims=True)
+        probabilities: Float64Array = legal_probabilities * (
+            1 - mass
+        ) + mass * is_occupied / np.maximum(count, 1)
+        return probabilities

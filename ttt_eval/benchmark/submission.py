@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import IO, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Meta, Struct, json
@@ -57,7 +57,9 @@ FILE = "submission.npz"
 HEAD = "submission"
 PARTS = ("probabilities", "values")
 """arrays of a table"""
-MAX_FILE_BYTES, MAX_TEXT_BYTES, MAX_ARRAYS = 1 << 33, 1 << 16, 20_000
+MAX_FILE_BYTES = 1 << 33
+MAX_TEXT_BYTES = 1 << 16
+MAX_ARRAYS = 20_000
 BYTES_PER_NUMBER = 8
 _ARRAY = re.compile(
     r"([\w-]+)/seed-(0|[1-9]\d?)/(?:run|steps-(\d{6})(?:/skip-[\d.]+)?/(?:probabilities|values))"
@@ -87,7 +89,7 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True):
     """maximum environment steps of its runs, 0 for those of the benchmark"""
     versions: Annotated[dict[Text, Text], Meta(max_length=200)] = {}
     """of packages, by name"""
-    hyperparameters: Annotated[dict[Text, Any], Meta(max_length=200)] = {}
+    hyperparameters: Annotated[dict[Text, object], Meta(max_length=200)] = {}
 
 
 class Cost(Struct, frozen=True):
@@ -137,15 +139,17 @@ class PolicyTable(Policy):
     def __init__(
         self,
         game: Game,
-        probabilities: NDArray[Any],
-        values: NDArray[Any] | None = None,
+        probabilities: NDArray[np.generic],
+        values: NDArray[np.generic] | None = None,
         *,
         seats: tuple[int, ...] = (0, 1),
         masked: bool = True,
     ) -> None:
-        self.game, self._weights = game, probabilities
+        self.game = game
+        self._weights = probabilities
         positions = list_positions(game, seats)
-        self.codes, count = keys(positions.own_first()), len(positions.mover)
+        self.codes = keys(positions.own_first())
+        count = len(positions.mover)
         if probabilities.shape != (count, game.cells) or probabilities.dtype.kind not in "fu":
             raise Refusal(
                 f"a table of {count:,} positions needs probabilities float[{count}, {game.cells}]"
@@ -154,18 +158,14 @@ class PolicyTable(Policy):
             rows = slice(start, start + ROWS_PER_CHECK)
             _check_rows(probabilities[rows], positions.cells[rows] == 0 if masked else True)
         if values is not None:
-            if (
-                values.shape != (count,)
-                or values.dtype.kind != "f"
-                or not (np.abs(values) <= 1).all()
-            ):
+            is_valid = values.shape == (count,) and values.dtype.kind == "f"
+            if not (is_valid and (np.abs(values) <= 1).all()):
                 raise Refusal(
                     f"a table of {count:,} positions needs values float[{count}] from -1 to 1"
                 )
             stored = values.astype(np.float64)
-            self.values = lambda boards: stored[
-                self._rows(boards)
-            ]  # an attribute of tables with values alone
+            # an attribute of tables with values alone
+            self.values = lambda boards: stored[self._rows(boards)]
 
     def __str__(self) -> str:
         return f"table of {len(self.codes):,} positions"
@@ -187,8 +187,8 @@ class PolicyTable(Policy):
         return rows
 
 
-def _check_rows(weights: NDArray[Any], allowed: BoolArray | bool) -> None:
-    """Raise ValueError if a row is no distribution over ``allowed`` cells."""
+def _check_rows(weights: NDArray[Any], is_allowed: BoolArray | bool) -> None:
+    """Raise ValueError if a row is no distribution over ``is_allowed`` cells."""
     total = weights.astype(np.float64).sum(axis=1)
     sums = np.abs(total - 1) <= SUM_TOLERANCE if weights.dtype.kind == "f" else total > 0
     if not ((weights >= 0).all() and sums.all()):  # also rejects NaN and infinity
@@ -196,7 +196,7 @@ def _check_rows(weights: NDArray[Any], allowed: BoolArray | bool) -> None:
             "a table has a row that is no distribution: probabilities must be 0 or more, and sum "
             "to 1"
         )
-    if ((weights > 0) & np.logical_not(allowed)).any():
+    if ((weights > 0) & np.logical_not(is_allowed)).any():
         raise Refusal(
             "a table has probabilities of illegal moves: they must be 0 on occupied cells"
         )
@@ -218,7 +218,7 @@ def list_positions(game: Game, seats: tuple[int, ...] = (0, 1)) -> Boards:
 
 def tabulate(
     game: Game, policy: str | Policy, seats: tuple[int, ...] = (0, 1), *, dtype: type = STORED
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, NDArray[np.generic]]:
     """Return the arrays of a policy's table.
 
     Args:
@@ -235,10 +235,11 @@ def tabulate(
     Raises:
         ValueError: a policy that is not pure, or whose probabilities have another shape.
     """
-    pure, is_large = make_pure(policy, game), game.cells > MAX_CELLS_OF_CHECKPOINTS
-    parts: dict[str, list[NDArray[Any]]] = {"probabilities": []}
+    pure = make_pure(policy, game)
+    is_large = game.cells > MAX_CELLS_OF_CHECKPOINTS
+    parts: dict[str, list[NDArray[np.generic]]] = {"probabilities": []}
     for chunk in list_positions(game, seats).chunks(QUERY_SIZE):
-        p: NDArray[Any] = query_policy(pure, chunk).astype(dtype)
+        p: NDArray[np.generic] = query_policy(pure, chunk).astype(dtype)
         if is_large:
             weights = p.astype(np.float64)
             p = np.rint(weights * (MAX_SHARE / weights.max(axis=1, keepdims=True))).astype(np.uint8)
@@ -252,7 +253,7 @@ def tabulate(
 # Reading
 
 
-class Run(NamedTuple):
+class StoredRun(NamedTuple):
     """A run in a submission."""
 
     task: Task
@@ -293,10 +294,8 @@ class SubmissionFile:
         entries = archive.infolist()
         if len(entries) > MAX_ARRAYS:
             raise Refusal(f"it has more than {MAX_ARRAYS:,} arrays: a submission has fewer")
-        self._archive, self._entries = (
-            archive,
-            {entry.filename.removesuffix(".npy"): entry for entry in entries},
-        )
+        self._archive = archive
+        self._entries = {entry.filename.removesuffix(".npy"): entry for entry in entries}
         if len(self._entries) < len(entries):
             raise Refusal("it has two arrays of the same name: remove one")
         self.submission = self._read_record(HEAD, Head).submission
@@ -306,26 +305,28 @@ class SubmissionFile:
                 [int(match[3])] if match[3] else []
             )
         runs = [
-            Run(find_task(task), seed, tuple(sorted(marks)))
+            StoredRun(find_task(task), seed, tuple(sorted(marks)))
             for (task, seed), marks in steps.items()
         ]
         self.runs = sorted(runs, key=lambda run: (TASKS.index(run.task), run.seed))
         if not runs:
             raise Refusal("it has no run: evaluate.py bench run makes some")
         names = set().union(*map(self._check_run, runs), {HEAD})
-        if others := self._entries.keys() - names:
+        other_names = self._entries.keys() - names
+        if other_names:
             raise Refusal(
-                f"it has {quote(min(others))}, which is no array of a submission: remove it"
+                f"it has {quote(min(other_names))}, which is no array of a submission: remove it"
             )
 
-    def _check_run(self, run: Run) -> set[str]:
+    def _check_run(self, run: StoredRun) -> set[str]:
         """Return the names of arrays that a run may have.
 
         Raises:
             ValueError: it has no checkpoint, too many, later ones than its task, or lacks a table
                 of one.
         """
-        task, marks = run.task, run.checkpoints
+        task = run.task
+        marks = run.checkpoints
         if task.uses_runs_of is not None:
             raise Refusal(
                 f"it has runs of {task.name}, which is scored from those of {task.uses_runs_of}: "
@@ -343,19 +344,20 @@ class SubmissionFile:
                 raise Refusal(f"it lacks {name}/probabilities: add it")
         return {run.record, *(f"{name}/{part}" for name in tables for part in PARTS)}
 
-    def read_cost(self, run: Run) -> Cost | None:
+    def read_cost(self, run: StoredRun) -> Cost | None:
         """Return what the submission says of the cost of a run, if it does."""
         return (
             self._read_record(run.record, RunRecord).cost if run.record in self._entries else None
         )
 
-    def read_tables(self, run: Run, steps: int) -> list[PolicyTable]:
+    def read_tables(self, run: StoredRun, steps: int) -> list[PolicyTable]:
         """Read the tables of a checkpoint.
 
         Raises:
             ValueError: they are no tables of policies for the games of the task.
         """
-        task, tables = run.task, []
+        task = run.task
+        tables = []
         for name, game in run.tables(steps).items():
             limit = len(list_positions(game, task.seats).mover) * game.cells * BYTES_PER_NUMBER
             names = {part: f"{name}/{part}" for part in PARTS if f"{name}/{part}" in self._entries}
@@ -370,7 +372,7 @@ class SubmissionFile:
             raise Refusal(f"it has no array {name}: add it")
         return json.decode(self._read_array(name, MAX_TEXT_BYTES).tobytes(), type=kind)
 
-    def _read_array(self, name: str, max_bytes: int) -> NDArray[Any]:
+    def _read_array(self, name: str, max_bytes: int) -> NDArray[np.generic]:
         """Return an array of at most so many bytes.
 
         Raises:
@@ -382,7 +384,7 @@ class SubmissionFile:
                 f"{name} unpacks to {entry.file_size:,} bytes, and at most {max_bytes:,} are read"
             )
         with name_place(f"{name} cannot be read", (Exception,)), self._archive.open(entry) as part:
-            array: NDArray[Any] = np.lib.format.read_array(part, allow_pickle=False)
+            array: NDArray[np.generic] = np.lib.format.read_array(part, allow_pickle=False)
         return array
 
 
@@ -449,15 +451,14 @@ def encode_record(record: Submission | Cost) -> NDArray[np.uint8]:
 def join_runs(path: Path, submission: Submission, runs: Sequence[Path]) -> None:
     """Write a submission of the arrays in the files of runs."""
 
-    def write(file: Any) -> None:
+    def write(file: IO[bytes]) -> None:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             with archive.open(f"{HEAD}.npy", "w") as entry:
                 np.lib.format.write_array(entry, encode_record(submission), allow_pickle=False)
             for run in runs:
                 with _open_archive(run) as part:
-                    for name in filter(
-                        None, part.namelist()
-                    ):  # damage gives an entry no name: none can be written
+                    # damage gives an entry no name: none can be written
+                    for name in filter(None, part.namelist()):
                         archive.writestr(name, part.read(name))
 
     write_atomically(path, write)

@@ -146,7 +146,7 @@ class Task:
             ]
         return settings
 
-    def make_env(self, seed: int, **choices: Any) -> TaskEnv:
+    def make_env(self, seed: int, **choices: object) -> TaskEnv:
         """Return the environment, seeded.
 
         Args:
@@ -257,8 +257,8 @@ def split_openings(game: Game) -> tuple[Boards, Boards, Float64Array]:
     """
     boards = Openings.from_text(f"all:{OPENING_STONES}", replace(game, skip_chance=0.0)).boards
     assert boards is not None
-    least, _ = canonical_keys(boards.cells, symmetries(game))
-    _, classes, sizes = np.unique(least, axis=0, return_inverse=True, return_counts=True)
+    canonical, _ = canonical_keys(boards.cells, symmetries(game))
+    _, classes, sizes = np.unique(canonical, axis=0, return_inverse=True, return_counts=True)
     held_out = classes.ravel() % 2 == 1
     weights: Float64Array = 1.0 / sizes[classes.ravel()[held_out]]
     return boards.take(~held_out), boards.take(held_out), weights / weights.sum()
@@ -340,5 +340,5 @@ def find_tasks(names: Sequence[str] = ()) -> list[Task]:
     """Return the tasks with these names, in the order of :data:`TASKS`; all of them without
     names.
     """
-    chosen = {find_task(name) for name in names}
-    return [task for task in TASKS if not names or task in chosen]
+    named_tasks = {find_task(name) for name in names}
+    return [task for task in TASKS if not names or task in named_tasks]

@@ -54,7 +54,7 @@ class Answer(NamedTuple):
     """whether the answer was cut off at the maximum number of tokens"""
 
 
-Requests = Mapping[str, Mapping[str, Any]]
+Requests = Mapping[str, Mapping[str, object]]
 """bodies of requests by their ids"""
 Ask = Callable[[Requests], Iterable[tuple[str, Answer]]]
 """sends requests; gives the id of each and its answer, in any order, as they arrive"""
@@ -70,7 +70,7 @@ class Sampling:
     """maximum number of tokens of an answer"""
     seed: int = 0
     """sent with a temperature above 0, plus the number of the sample"""
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, object] = field(default_factory=dict)
     """further fields of a request, in place of those of the same name; None leaves a field out"""
 
     @property
@@ -80,7 +80,7 @@ class Sampling:
 
     def request(
         self, messages: Sequence[Mapping[str, str]], sample: int = 0
-    ) -> tuple[str, dict[str, Any]]:
+    ) -> tuple[str, dict[str, object]]:
         """Return the id and the body of a request for the next message of a conversation.
 
         The id is a hash of the body, and of the sample unless all samples count as one.
@@ -224,7 +224,7 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
     def ask(requests: Requests) -> Iterator[tuple[str, Answer]]:
         failures = list[str]()
 
-        def complete(request: tuple[str, Mapping[str, Any]]) -> tuple[str, Answer] | None:
+        def complete(request: tuple[str, Mapping[str, object]]) -> tuple[str, Answer] | None:
             if failures:  # after one no request begins, and answers on their way are kept
                 return None
             try:
@@ -356,8 +356,8 @@ def converse(text: TextGame, *, single: bool) -> Generator[list[dict[str, str]],
         text.step(answer)
         if text.problems:
             reason = f"{text.problems[-1].message} Answer with a legal move."
-            refused = {"role": "assistant", "content": answer[-MAX_QUOTED_LENGTH:]}
-            messages = [*messages, refused, {"role": "user", "content": reason}]
+            refusal = {"role": "assistant", "content": answer[-MAX_QUOTED_LENGTH:]}
+            messages = [*messages, refusal, {"role": "user", "content": reason}]
     yield []
 
 
@@ -384,9 +384,9 @@ class Interview:
     answers: Answers
     ask: Ask | None = None
     """None asks nobody: conversations whose answers are missing end early"""
-    progress: Callable[[int, int], object] = lambda done, total: None
+    progress: Callable[[int, int], object] = lambda count, total: None
     """called with the number of requests answered now, and of those known to be needed"""
-    requests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    requests: dict[str, dict[str, object]] = field(default_factory=dict)
     """all requests of the conversations, by id"""
     new: set[str] = field(default_factory=set)
     """ids of the requests that were answered now"""

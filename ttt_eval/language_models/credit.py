@@ -97,13 +97,15 @@ def turn_credits(
             luck of a turn of the opponent is that of its draw, too.
     """
     sign = 1.0 - 2.0 * seat
-    moved = [turn for turn in turns if turn.action >= 0]
-    credits, value = [], 0.0
-    if moved:
-        steps = [Ply(turn.position, turn.action, turn.skip) for turn in moved]
+    decisions = [turn for turn in turns if turn.action >= 0]
+    credits = []
+    value = 0.0
+    if decisions:
+        steps = [Ply(turn.position, turn.action, turn.skip) for turn in decisions]
         value, moves, _ = account_moves(steps, correction)
-        for turn, move in zip(moved, moves, strict=True):
-            change, luck = move.change, move.luck
+        for turn, move in zip(decisions, moves, strict=True):
+            change = move.change
+            luck = move.luck
             if expected_values is not None and turn.by == "opponent":
                 change = (
                     float(expected_values.values(Boards.from_positions([turn.position]))[0]) - value
@@ -111,7 +113,7 @@ def turn_credits(
                 luck += move.change - change
             credits.append(TurnCredit(sign * value, sign * change, sign * luck))
             value += move.change + move.luck
-    if len(moved) < len(turns):  # the last turn is a forfeit
+    if len(decisions) < len(turns):  # the last turn is a forfeit
         last = turns[-1]
         value = float(correction.values(Boards.from_positions([last.position]))[0])
         result = 1.0 - 2.0 * last.outcome.winner
@@ -140,11 +142,9 @@ def describe_seat(
         JSON-ready.
     """
     turns = list[dict[str, Any]]()
-    advantages = (
-        [None] * len(text.turns)
-        if against is None
-        else [item.change for item in against(text.turns, seat)]
-    )
+    advantages: list[float | None] = [None] * len(text.turns)
+    if against is not None:
+        advantages = [item.change for item in against(text.turns, seat)]
     for turn, credit, advantage in zip(
         text.turns, optimal(text.turns, seat), advantages, strict=True
     ):
@@ -157,13 +157,15 @@ def describe_seat(
                 "luck": credit.luck,
             }
             turns.append(row if advantage is None else {**row, "advantage": advantage})
-    stopped = seat == text.mover and not text.over
+    has_stopped = seat == text.mover and not text.over
     sums = {
         name: float(sum(turn.get(name, 0.0) for turn in turns))
         for name in ("regret", "luck", "advantage")
     }
-    illegal = sum(len(turn["problems"]) for turn in turns) + stopped * len(text.problems)
-    result = -1.0 if stopped else float(text.result(seat))
+    illegal = sum(len(turn["problems"]) for turn in turns)
+    if has_stopped:
+        illegal += len(text.problems)
+    result = -1.0 if has_stopped else float(text.result(seat))
     rewards = {"result": result, "regret": -sums["regret"], "illegal": -float(illegal)}
     if against is not None:
         rewards["advantage"] = sums["advantage"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ def make_rows(
     held_out: float = 0.2,
     every: bool = False,
     seed: int = 0,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[dict[str, object]]:
     """Yield the rows of a data set, JSON-ready; docs/language-models.md documents the keys.
 
     The part of a class is a function of its name and the seed alone, so that it is the same in
@@ -49,7 +48,8 @@ def make_rows(
         ValueError: an invalid share, too many positions, or a game that is too large to solve.
     """
     check_range("held_out", held_out, 0, 1, "is no share of the classes")
-    form, boards = make_presentation(presentation, game, seed), reachable_positions(game)
+    form = make_presentation(presentation, game, seed)
+    boards = reachable_positions(game)
     texts = [f"{game.slug} {key.hex()}" for key in class_keys(game, boards)]
     classes = np.array([hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts])
     rows = np.arange(len(classes)) if every else np.sort(np.unique(classes, return_index=True)[1])
@@ -57,7 +57,8 @@ def make_rows(
     for part in boards.take(rows).chunks(CHUNK):
         _, kinds = obvious_moves(game, part)
         for row, of_cells in enumerate(solve(game).action_values(part)):
-            position, name = part.position(row), next(names)
+            position = part.position(row)
+            name = next(names)
             legal = np.flatnonzero(~np.isnan(of_cells)).tolist()
             values = {form.move_name(cell): float(of_cells[cell]) + 0.0 for cell in legal}
             digest = hashlib.sha256(f"{seed} {name}".encode()).digest()

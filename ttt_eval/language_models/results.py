@@ -30,8 +30,9 @@ from ttt_eval.exact.strength import PolicyChoice, strength
 from ttt_eval.language_models.asking import Answer, Interview, Sampling
 from ttt_eval.language_models.credit import turn_credits
 from ttt_eval.matches.luck import OFF, LuckCorrection, make_correction
-from ttt_eval.matches.results import ChosenMoves, Data, PlayedResult, Spec, to_json
+from ttt_eval.matches.results import ChosenMoves, PlayedResult, Spec, to_json
 from ttt_eval.matches.score import Forfeits, Score, StoredCorrection, StoredForfeits
+from ttt_eval.store.result_store import Data
 
 MAX_POSITIONS = 200_000
 """Maximum number of positions that a model is asked about."""
@@ -171,15 +172,16 @@ def evaluate_model(
     Raises:
         ValueError: too many positions, or a request that has failed for good.
     """
-    game, sampling = settings.game, interview.sampling
+    game = settings.game
+    sampling = interview.sampling
     # of all games, whose seeds differ
     form = make_presentation(settings.presentation, game, settings.seed)
     settings = replace(settings, presentation=form)
     boards = reachable_positions(game) if positions else Boards.start(game, 0)
     texts = make_games(settings, games)
-    shared = {**vars(settings), "opponent": SELF}
+    arguments = {**vars(settings), "opponent": SELF}
     answers = [
-        TextGame(**shared | {"start": boards.position(row)}) for row in range(len(boards.mover))
+        TextGame(**arguments | {"start": boards.position(row)}) for row in range(len(boards.mover))
     ]
     interview.hold(texts)
     interview.hold(answers, single=True)
@@ -218,8 +220,11 @@ def estimate_usage(
     The players of a pair of games place a stone on each cell at most, so that the model moves as
     often in a pair as a board has cells, with skips on average.
     """
-    boards = reachable_positions(settings.game) if positions else Boards.start(settings.game)
-    prompts = games // 2 * settings.game.cells + positions * len(boards.mover)
+    boards = Boards.start(settings.game)
+    prompts = games // 2 * settings.game.cells
+    if positions:
+        boards = reachable_positions(settings.game)
+        prompts += len(boards.mover)
     prompt = present(settings.game, boards.position(0), settings.presentation, seed=settings.seed)
     tokens = prompts * len(prompt.encode()) // BYTES_PER_TOKEN
     return {
@@ -231,12 +236,12 @@ def estimate_usage(
 
 def count_tokens(answers: Iterable[Answer]) -> TokenUsage:
     """Return sums over answers."""
-    listed = list(answers)
+    all_answers = list(answers)
     return TokenUsage(
-        answers=len(listed),
-        prompt_tokens=sum(answer.prompt_tokens for answer in listed),
-        completion_tokens=sum(answer.completion_tokens for answer in listed),
-        truncated=sum(answer.truncated for answer in listed),
+        answers=len(all_answers),
+        prompt_tokens=sum(answer.prompt_tokens for answer in all_answers),
+        completion_tokens=sum(answer.completion_tokens for answer in all_answers),
+        truncated=sum(answer.truncated for answer in all_answers),
     )
 
 
@@ -260,13 +265,14 @@ def reachable_positions(game: Game) -> Boards:
     Raises:
         ValueError: more than :data:`MAX_POSITIONS`.
     """
-    few = sum(boards_by_stones(game)) <= 2 * MAX_POSITIONS  # else they are not even counted
-    if few and len((boards := all_positions(game)).mover) <= MAX_POSITIONS:
-        return boards
-    raise Refusal(
-        f"{game} has too many positions for a question about each, more than {MAX_POSITIONS:,}: "
-        "take a smaller board"
-    )
+    # of a larger board positions are not even counted
+    boards = all_positions(game) if sum(boards_by_stones(game)) <= 2 * MAX_POSITIONS else None
+    if boards is None or len(boards.mover) > MAX_POSITIONS:
+        raise Refusal(
+            f"{game} has too many positions for a question about each, more than "
+            f"{MAX_POSITIONS:,}: take a smaller board"
+        )
+    return boards
 
 
 # --------------------------------------------------------------------------------------------------
@@ -285,12 +291,12 @@ def describe_turns(game: Game, turns: Sequence[Turn]) -> tuple[MoveCounts, list[
     game is solved.
     """
     actions = named_cells(turns)
-    named = np.flatnonzero(actions >= 0)
+    rows = np.flatnonzero(actions >= 0)
     kinds = Counter(problem.kind for turn in turns for problem in turn.problems)
     illegal = kinds.total()
-    answers = len(named) + illegal
+    answers = len(rows) + illegal
     counts = MoveCounts(
-        moves=len(named),
+        moves=len(rows),
         regret=None,
         blunders=None,
         answers=answers,
@@ -300,12 +306,12 @@ def describe_turns(game: Game, turns: Sequence[Turn]) -> tuple[MoveCounts, list[
     )
     if game.cells > MAX_SOLVER_CELLS:
         return counts, []
-    boards = Boards.from_positions([turn.position for turn in turns]).take(named)
+    boards = Boards.from_positions([turn.position for turn in turns]).take(rows)
     values = solve(game).action_values(boards)
-    losses = played_losses(values, actions[named])
-    counts.regret = float(losses.mean()) if len(named) else None
+    losses = played_losses(values, actions[rows])
+    counts.regret = float(losses.mean()) if len(rows) else None
     counts.blunders = int((losses > VALUE_TOLERANCE).sum())
-    return counts, describe_blunders(game, boards, actions[named], values)
+    return counts, describe_blunders(game, boards, actions[rows], values)
 
 
 def describe_blunders(
@@ -349,20 +355,15 @@ def describe_games(
     they are known.
     """
     game = settings.game
-    seats = [text.seats[0] for text in texts]
-    results = [text.outcome.result_index(seat) for text, seat in zip(texts, seats, strict=True)]
+    results = [text.outcome.result_index(text.seats[0]) for text in texts]
     luck = None
     correction = make_correction(luck_correction, game)
     if correction is not None:
         expected = correction.expected_values(make_policy(settings.opponent, game))
         luck = _by_pairs([_luck(text, correction, expected) for text in texts])
     score = Score.from_games(_by_pairs(results), luck, forfeits=_count_forfeits(texts))
-    turns = [
-        turn
-        for text, seat in zip(texts, seats, strict=True)
-        for turn in text.turns
-        if turn.position.mover == seat
-    ]
+    pairs = [(turn, text.seats[0]) for text in texts for turn in text.turns]
+    turns = [turn for turn, seat in pairs if turn.position.mover == seat]
     moves, blunders = describe_turns(game, turns)
     return ModelGames(**score.to_record(), moves=moves, blunders=blunders)
 
@@ -383,10 +384,10 @@ def _count_forfeits(texts: Sequence[TextGame]) -> Forfeits:
     ends = [text.turns[-1] for text in texts if text.turns[-1].action < 0]
     if not ends:
         return Forfeits()
-    lost = sum(turn.by == "answer" for turn in ends)
+    num_lost = sum(turn.by == "answer" for turn in ends)
     problems = ends[0].problems
     reason = problems[-1].message if problems else "it has given up"
-    return Forfeits(lost, len(ends) - lost, reason)
+    return Forfeits(num_lost, len(ends) - num_lost, reason)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -414,11 +415,11 @@ def describe_positions(
 
 def _exact_result(game: Game, boards: Boards, actions: Int64Array) -> ExactResult:
     """Return the exact strength of the policy with these moves, -1 for a random one."""
-    named = np.flatnonzero(actions >= 0)
+    rows = np.flatnonzero(actions >= 0)
     logits = np.zeros(boards.cells.shape)
-    logits[named, actions[named]] = CERTAIN
+    logits[rows, actions[rows]] = CERTAIN
     policy = SoftmaxTable(PositionIndex(game, boards), logits)
-    measured = strength(game, policy, EXACT_OPPONENTS)
-    gains = dict(zip(("first", "second"), measured.gains or (), strict=True))
-    results = {opponent: result._asdict() for opponent, result in measured.results.items()}
-    return ExactResult(**measured.measures, gains=gains, results=results)
+    exact = strength(game, policy, EXACT_OPPONENTS)
+    gains = dict(zip(("first", "second"), exact.gains or (), strict=True))
+    results = {opponent: result._asdict() for opponent, result in exact.results.items()}
+    return ExactResult(**exact.measures, gains=gains, results=results)

@@ -24,7 +24,8 @@ except ModuleNotFoundError as problem:
         name=problem.name,
     ) from None
 
-_optimal_credit, _opponent_credit = cache(optimal_credit), cache(opponent_credit)
+_optimal_credit = cache(optimal_credit)
+_opponent_credit = cache(opponent_credit)
 
 
 class TextData(vf.TaskData):
@@ -85,7 +86,8 @@ class VerifiersEnv(vf.Env[VerifiersEnvConfig]):
 
     async def run(self, task: Any, agents: Any) -> None:
         """Play the game, then record rewards and metrics on the trace of each agent."""
-        data, config = task.data, self.config
+        data = task.data
+        config = self.config
         settings: dict[str, Any] = {
             "illegal": config.illegal,
             "max_asks": config.max_asks,
@@ -125,4 +127,5 @@ def _record(trace: Any, text: TextGame, seat: int, config: VerifiersEnvConfig) -
     for name, value in rewards.items():
         trace.record_reward(name, value, config.weights.get(name, 0.0))
     trace.record_metrics(metrics)
-    trace.info["turns"], trace.info["finished"] = turns, text.over
+    trace.info["turns"] = turns
+    trace.info["finished"] = text.over

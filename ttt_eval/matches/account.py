@@ -5,7 +5,7 @@ gave away.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,31 +60,37 @@ class GameAccount(NamedTuple):
     @property
     def changes(self) -> tuple[float, float]:
         """Sums of the changes by the moves of player_0 and of player_1."""
-        by = [
-            sum(move.change for move in self.moves if move.position.mover == player)
-            for player in (0, 1)
-        ]
-        return by[0], by[1]
+        first = sum(move.change for move in self.moves if move.position.mover == 0)
+        second = sum(move.change for move in self.moves if move.position.mover == 1)
+        return first, second
 
     @property
     def corrected(self) -> float:
         """The result without the luck of chance events."""
         return self.result - self.luck
 
-    def to_dict(self, played: PlayedGame) -> dict[str, Any]:
+    def to_dict(self, played: PlayedGame) -> dict[str, object]:
         """Return JSON-ready data; docs/files.md documents the keys."""
         moves = []
         for move in self.moves:
-            cell, values = (
-                coordinate(move.action, played.game),
-                {"change": move.change, "luck": move.luck},
-            )
             moves.append(
-                {"mover": move.position.mover, "move": cell, "skipped": move.skipped, **values}
+                {
+                    "mover": move.position.mover,
+                    "move": coordinate(move.action, played.game),
+                    "skipped": move.skipped,
+                    "change": move.change,
+                    "luck": move.luck,
+                }
             )
-        head = {"players": list(played.players), "start_value": self.start, "skip_luck": self.luck}
-        ends = {"changes": list(self.changes), "forfeit": self.forfeit, "result": self.result}
-        return {**head, **ends, "moves": moves}
+        return {
+            "players": list(played.players),
+            "start_value": self.start,
+            "skip_luck": self.luck,
+            "changes": list(self.changes),
+            "forfeit": self.forfeit,
+            "result": self.result,
+            "moves": moves,
+        }
 
 
 def make_account(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
@@ -104,13 +110,9 @@ def make_account(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
     moves: tuple[MoveAccount, ...] = ()
     if steps:
         start, moves, last = account_moves(steps, correction)
-    result = (
-        last
-        if played.result is None
-        else 0.0
-        if played.result == DRAW
-        else 1.0 - 2.0 * played.result
-    )
+    result = last
+    if played.result is not None:
+        result = _result_value(played.result)
     return GameAccount(start, moves, result - last, result)
 
 
@@ -124,26 +126,33 @@ def account_moves(
         steps: at least one, in order.
         correction: the correction.
     """
-    boards = Boards.from_positions([position for position, _, _ in steps])
-    each, actions = np.arange(len(steps)), [action for _, action, _ in steps]
-    mover, cells = boards.mover, boards.cells.copy()
-    cells[each, actions] = mover + 1
+    boards = Boards.from_positions([step.position for step in steps])
+    mover = boards.mover
+    cells = boards.cells.copy()
+    rows = np.arange(len(steps))
+    cells[rows, [step.action for step in steps]] = mover + 1
     end = winner(correction.game, cells[-1])
-    num_going = len(steps) - (
-        end is not None
-    )  # no chance event follows the last move if it ends the game
-    following, expected = np.full(
-        (2, len(steps)), 0.0 if end == DRAW else 1.0 - 2.0 * float(end or 0)
+    # no chance event follows the last move if it ends the game
+    num_going = len(steps) - (end is not None)
+    next_mover = np.where([step.skipped for step in steps], mover, 1 - mover)
+    next_values = np.full(len(steps), _result_value(end or 0))
+    expected_values = next_values.copy()
+    next_values[:num_going], expected_values[:num_going] = correction.values_after(
+        cells[:num_going], mover[:num_going], next_mover[:num_going]
     )
-    next_mover = np.where([skipped for _, _, skipped in steps], mover, 1 - mover)
-    parts = (cells[:num_going], mover[:num_going], next_mover[:num_going])
-    following[:num_going], expected[:num_going] = correction.values_after(*parts)
     values = correction.values(boards)
-    changes, luck = (expected - values).tolist(), (following - expected).tolist()
+    changes = (expected_values - values).tolist()
+    luck = (next_values - expected_values).tolist()
     moves = tuple(
-        MoveAccount(*step, *parts) for step, *parts in zip(steps, changes, luck, strict=True)
+        MoveAccount(step.position, step.action, step.skipped, *parts)
+        for step, *parts in zip(steps, changes, luck, strict=True)
     )
-    return float(values[0]), moves, float(following[-1])
+    return float(values[0]), moves, float(next_values[-1])
+
+
+def _result_value(result: int) -> float:
+    """Return the value of a result for player_0: of the winner, or a draw."""
+    return 0.0 if result == DRAW else 1.0 - 2.0 * result
 
 
 def describe_account(
@@ -158,8 +167,10 @@ def describe_account(
             moves")``.
         skips: whether turns can be skipped in the game.
     """
-    sign, (player, own_moves, other_moves) = 1 - 2 * seat, names
-    own_loss, other_loss = -sign * account.changes[seat], sign * account.changes[1 - seat]
+    sign = 1 - 2 * seat
+    player, own_moves, other_moves = names
+    own_loss = -sign * account.changes[seat]
+    other_loss = sign * account.changes[1 - seat]
     parts = [f"the start is worth {sign * account.start:+.2f} to {player}"]
     parts += [f"{own_moves} lose {own_loss:.2f}", f"{other_moves} lose {other_loss:.2f}"]
     if skips:

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from baselines.opening_book import Book, Canonical, PlayedMoves, check_plies, make_book
 from ttt_envs.agents.specs import make_values
@@ -89,17 +89,19 @@ def _played_moves(
     games: Iterator[PlayedGame], plies: int, player: str | None
 ) -> Iterator[PlayedMoves]:
     """Yield the early moves of a player, or of both, in finished games, many games at once."""
-    while batch := list(itertools.islice(games, GAMES_PER_CHUNK)):
-        positions, actions, results, num_games = list[Position](), list[int](), list[int](), 0
-        for played in batch:
+    # until a chunk is empty
+    for chunk in iter(lambda: list(itertools.islice(games, GAMES_PER_CHUNK)), []):
+        positions = list[Position]()
+        actions = list[int]()
+        results = list[int]()
+        num_games = 0
+        for played in chunk:
             before = len(positions)
             for position, action, _ in itertools.islice(played.positions(), plies):
-                is_early = np.count_nonzero(position.cells) < plies  # which an opening may not be
-                if (
-                    is_early
-                    and played.result is not None
-                    and player in (None, played.players[position.mover])
-                ):
+                # which an opening may not be
+                is_early = np.count_nonzero(position.cells) < plies
+                is_counted = player in (None, played.players[position.mover])
+                if is_early and is_counted and played.result is not None:
                     positions.append(position)
                     actions.append(action)
                     results.append(played.result.result_index(position.mover))
@@ -125,19 +127,19 @@ def early_positions(game: Game, plies: int) -> Iterator[Boards]:
         if not len(mover):
             return
         turns = (mover, 1 - mover) if game.skip_chance > 0 else (mover,)
-        reached = [Canonical.from_boards(Boards(cells, turn), game).keys for turn in turns]
-        boards = _boards(game, np.unique(np.concatenate(reached), axis=0))
+        keys = [Canonical.from_boards(Boards(cells, turn), game).keys for turn in turns]
+        boards = _boards(game, np.unique(np.concatenate(keys), axis=0))
 
 
 def book_from_search(
     game: Game,
     policy: str,
     folder: Path,
-    provenance: Mapping[str, Any],
+    provenance: Mapping[str, object],
     *,
     plies: int,
     jobs: Jobs = 1,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> Book:
     """Build a book of a policy's values for every move in all early positions, by a longer search
     than a game allows.
@@ -159,12 +161,11 @@ def book_from_search(
     """
     check_plies(plies)
     make_values("policy", policy, game)  # reports a policy without values
-    units = [
-        {"keys": part.tolist()}
-        for boards in early_positions(game, plies)
-        for keys in [Canonical.from_boards(boards, game).keys]
-        for part in np.split(keys, range(POSITIONS_PER_UNIT, len(keys), POSITIONS_PER_UNIT))
-    ]
+    units = []
+    for boards in early_positions(game, plies):
+        keys = Canonical.from_boards(boards, game).keys
+        starts = range(0, len(keys), POSITIONS_PER_UNIT)
+        units += [{"keys": keys[start : start + POSITIONS_PER_UNIT].tolist()} for start in starts]
     settings = {**provenance, "game": game.to_dict(), "policy": policy}
     search = partial(_search_positions, game, policy)
     results = collect_results(search, units, folder, settings, jobs=jobs, progress=progress)
@@ -175,7 +176,7 @@ def book_from_search(
     return make_book(game, parts, plies=plies)
 
 
-def _boards(game: Game, keys: Any) -> Boards:
+def _boards(game: Game, keys: Sequence[Sequence[int]] | NDArray[np.uint64]) -> Boards:
     """Return the positions with some keys, uint64[B, words], from the mover's view."""
     own = from_keys(np.asarray(keys, np.uint64), game)
     return Boards(own, np.zeros(len(own), np.int8))
@@ -190,7 +191,7 @@ def _search_positions(game: Game, policy: str, unit: Unit) -> list[list[float | 
     )
 
 
-def _count_values(boards: Boards, values: Any) -> PlayedMoves:
+def _count_values(boards: Boards, values: Sequence[Sequence[float | None]]) -> PlayedMoves:
     """Return all moves with action values as the results of games."""
     exact = np.array(values, np.float64)
     row, action = np.nonzero(~np.isnan(exact))

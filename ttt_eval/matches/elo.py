@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -58,7 +57,7 @@ def likelihood_of_superiority(score: Score) -> float:
     return NORMAL.cdf((centre - 0.5) / error)
 
 
-def elo_to_dict(score: Score, rating: Interval | None = None) -> dict[str, Any]:
+def elo_to_dict(score: Score, rating: Interval | None = None) -> dict[str, object]:
     """Return the Elo interval and the likelihood of superiority, JSON-ready; docs/files.md
     documents the keys.
 
@@ -105,9 +104,8 @@ def probability_within(chances: Sequence[float] | Float64Array, pairs: int, scor
         pairs: the number n of pairs, whose results have the sum X[n].
         score: of one player, net of the other's.
     """
-    net = reduce(
-        np.convolve, [np.asarray(chances, np.float64)] * pairs, np.ones(1)
-    )  # from -2 n to 2 n
+    # from -2 n to 2 n
+    net = reduce(np.convolve, [np.asarray(chances, np.float64)] * pairs, np.ones(1))
     return float(net[np.abs(np.arange(-2 * pairs, 2 * pairs + 1)) <= score].sum())
 
 
@@ -133,6 +131,5 @@ def pairs_needed(
     )
     deviation = math.sqrt(float(np.asarray(chances) @ np.arange(-2, 3) ** 2))
     quantile = two_sided_quantile(confidence) + NORMAL.inv_cdf(power)
-    return math.ceil(
-        (quantile * deviation / (4 * difference)) ** 2
-    )  # a pair's result is 4 times that of a game
+    # a pair's result is 4 times that of a game
+    return math.ceil((quantile * deviation / (4 * difference)) ** 2)

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta, Struct, convert
@@ -73,7 +73,7 @@ _Words = Annotated[str, Meta(min_length=1)]
 class _Record(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A game as in files; docs/files.md documents the keys."""
 
-    game: dict[str, Any]
+    game: dict[str, object]
     players: tuple[_Words, _Words]
     moves: str
     result: Literal["player_0", "player_1", "draw"] | None
@@ -81,7 +81,7 @@ class _Record(Struct, forbid_unknown_fields=True, omit_defaults=True):
     episode: _Index | None = None
     opening: Annotated[str, Meta(max_length=MAX_EDGE * (MAX_EDGE + 1) + 1)] | None = None
     forfeit: _Words | None = None
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
 
     def __post_init__(self) -> None:
         for text in (*self.players, self.forfeit or "none"):
@@ -116,7 +116,7 @@ class PlayedGame:
     """the first position as text, if it is not the empty board"""
     forfeit: str | None = None
     """reason for a win without a decided board: the loser's time, say, or an illegal action"""
-    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    settings: Mapping[str, object] = field(default_factory=dict, hash=False)
     """additional JSON-ready data"""
 
     def __post_init__(self) -> None:
@@ -137,16 +137,16 @@ class PlayedGame:
                 f"the game is over in the opening {self.opening!r}: choose one of an unfinished "
                 "game"
             )
-        reached = [None, *(result for *_, result in self._turns())][-1]
+        board_result = [None, *(result for *_, result in self._turns())][-1]
         if self.forfeit is not None:
-            if reached is not None or self.result is None or self.result.winner < 0:
+            if board_result is not None or self.result is None or self.result.winner < 0:
                 raise Refusal(
                     "a game that is forfeited has a winner, and a board on which it is not over"
                 )
-        elif reached != self.result:
+        elif board_result != self.result:
             names = [
                 "none yet" if result is None else RESULTS[result]
-                for result in (self.result, reached)
+                for result in (self.result, board_result)
             ]
             raise Refusal(f"its result is {names[0]}, and its moves end with {names[1]}")
 
@@ -162,10 +162,13 @@ class PlayedGame:
 
         In a finished game the mover of the last position is the last mover.
         """
-        position, is_over = self.start(), False
+        position = self.start()
+        is_over = False
         stones = int(np.count_nonzero(position.cells))
         for number, move in enumerate(self.moves, 1):
-            (cell, skipped), cells, mover = move, position.cells.copy(), position.mover
+            cell, skipped = move
+            cells = position.cells.copy()
+            mover = position.mover
             if is_over:
                 raise Refusal(
                     f"move {number} comes after the end of the game, which is over with move "
@@ -174,18 +177,20 @@ class PlayedGame:
             outcome = Outcome(place(cells, mover, cell, stones + number - 1, self.game.parameters))
             is_over = outcome != Outcome.NOT_OVER
             if outcome == Outcome.ILLEGAL:
-                why = (
-                    "the cell holds a stone"
-                    if cells[cell]
-                    else "stones fall to the lowest empty cell of a column"
+                reason = "stones fall to the lowest empty cell of a column"
+                if cells[cell]:
+                    reason = "the cell holds a stone"
+                raise Refusal(f"move {number}, {coordinate(cell, self.game)}, is illegal: {reason}")
+            if skipped and is_over:
+                raise Refusal(f"a turn is skipped after move {number}, and the game is over then")
+            if skipped and self.game.skip_chance == 0:
+                raise Refusal(
+                    f"a turn is skipped after move {number}, and turns are never skipped in this "
+                    "game"
                 )
-                raise Refusal(f"move {number}, {coordinate(cell, self.game)}, is illegal: {why}")
-            if skipped and (self.game.skip_chance == 0 or is_over):
-                why = "the game is over then" if is_over else "turns are never skipped in this game"
-                raise Refusal(f"a turn is skipped after move {number}, and {why}")
-            following = Position(cells, mover if skipped or is_over else 1 - mover)
-            yield position, move, following, outcome if is_over else None
-            position = following
+            next_position = Position(cells, mover if skipped or is_over else 1 - mover)
+            yield position, move, next_position, outcome if is_over else None
+            position = next_position
 
     def positions(self) -> Iterator[Ply]:
         """Yield every position with a move."""
@@ -194,16 +199,16 @@ class PlayedGame:
 
     def end(self) -> Position:
         """Return the last position; if the game is over, its mover is the last mover."""
-        return [self.start(), *(following for _, _, following, _ in self._turns())][-1]
+        return [self.start(), *(position for _, _, position, _ in self._turns())][-1]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON-ready data without unknown fields; docs/files.md documents the keys."""
         moves = " ".join(
-            coordinate(cell, self.game) + AGAIN * skipped for cell, skipped in self.moves
+            coordinate(cell, self.game) + (AGAIN if skipped else "") for cell, skipped in self.moves
         )
-        result: Any = None if self.result is None else RESULTS[self.result]
+        result = None if self.result is None else RESULTS[self.result]
         options = {name: getattr(self, name) for name in ("seed", "episode", "opening", "forfeit")}
-        record = {
+        record: dict[str, object] = {
             "game": self.game.to_dict(),
             "players": list(self.players),
             "moves": moves,
@@ -213,7 +218,7 @@ class PlayedGame:
         return record | ({"settings": dict(self.settings)} if self.settings else {})
 
     @classmethod
-    def from_dict(cls, data: Any) -> PlayedGame:
+    def from_dict(cls, data: object) -> PlayedGame:
         """Return the game stored by :meth:`to_dict`.
 
         Raises:
@@ -349,7 +354,7 @@ def to_notation(played: PlayedGame) -> str:
     the moves.
     """
     record = played.to_dict()
-    moves = record.pop("moves").replace(AGAIN, f" {SKIPPED}")
+    moves = str(record.pop("moves")).replace(AGAIN, f" {SKIPPED}")
     tags = [
         f"[{name} {json.dumps(value, ensure_ascii=name == 'settings')}]"
         for name, value in record.items()
@@ -363,14 +368,17 @@ def from_notation(text: str) -> list[PlayedGame]:
     Raises:
         ValueError: anything else; the message names the game, from 1.
     """
-    games, (head, *parts) = list[PlayedGame](), re.split(r"^(?=\[game )", text, flags=re.MULTILINE)
+    games = list[PlayedGame]()
+    head, *parts = re.split(r"^(?=\[game )", text, flags=re.MULTILINE)
     if head.strip() or not parts:
         raise Refusal(f"{quote(head)} is no game: begin each with [game ...]")
     for number, part in enumerate(parts, 1):
-        tags, words = dict[str, Any](), list[str]()
+        tags = dict[str, object]()
+        words = list[str]()
         with name_place(f"game {number}"):
             for line in map(str.strip, part.splitlines()):
-                if tag := _TAG.fullmatch(line):
+                tag = _TAG.fullmatch(line)
+                if tag is not None:
                     tags[tag[1]] = parse_json(tag[2], MAX_LINE_LENGTH)
                 else:
                     words += line.split()

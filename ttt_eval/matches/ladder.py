@@ -39,7 +39,7 @@ from ttt_eval.matches.score import CorrectedPairs, Score, StoredCorrection
 from ttt_eval.matches.tournament import DRAWS, bradley_terry
 from ttt_eval.store.cost import processor
 from ttt_eval.store.policy_identity import policy_identity
-from ttt_eval.store.result_store import Unit, collect_results, path_of_set, read_hashed_json
+from ttt_eval.store.result_store import Data, Unit, collect_results, path_of_set, read_hashed_json
 from ttt_eval.store.statistics import Interval
 
 ANCHOR = "random"
@@ -121,14 +121,14 @@ class Pairing(Struct, frozen=True):
         return self._played().weights()
 
 
-def check_games(games: int, smallest: int) -> None:
-    """Raise ValueError for an odd number of games, or one not from ``smallest`` to
+def check_games(games: int, min_games: int) -> None:
+    """Raise ValueError for an odd number of games, or one not from ``min_games`` to
     :data:`MAX_GAMES`.
     """
-    if games % 2 or not smallest <= games <= MAX_GAMES:
+    if games % 2 or not min_games <= games <= MAX_GAMES:
         raise Refusal(
             f"games={games} makes no pairs, two games with the seats swapped: "
-            f"choose an even number from {smallest} to {MAX_GAMES:,}"
+            f"choose an even number from {min_games} to {MAX_GAMES:,}"
         )
 
 
@@ -137,13 +137,12 @@ def pairing_seed(seed: int, number: int) -> int:
     return MAX_GAMES * seed + number
 
 
-def play_pairing(
-    game: Game, a: str | Policy, b: str | Policy, games: int, seed: int
-) -> dict[str, Any]:
+def play_pairing(game: Game, a: str | Policy, b: str | Policy, games: int, seed: int) -> Data:
     """Return a's results against b, a :class:`Pairing` as JSON-ready data: exact if ``games`` is
     0.
     """
-    first, second = make_policy_once(game, a), make_policy_once(game, b)
+    first = make_policy_once(game, a)
+    second = make_policy_once(game, b)
     if games == 0:
         result = Pairing(
             exact=True, games=0, **match_outcome(game, first, second)._asdict(), pentanomial=None
@@ -155,7 +154,7 @@ def play_pairing(
         win, draw, loss = (score.table.sum(axis=0) / score.games).tolist()
         corrected = UNSET if score.corrected is None else score.corrected.to_list()
         result = Pairing(False, score.games, win, draw, loss, score.pentanomial.tolist(), corrected)
-    data: dict[str, Any] = to_builtins(result)
+    data: Data = to_builtins(result)
     return data
 
 
@@ -241,7 +240,7 @@ class _File(Struct):
     results: list[Pairing]
 
 
-def _parse(data: dict[str, Any], source: str) -> Ladder:
+def _parse(data: Data, source: str) -> Ladder:
     file = convert(data, _File)
     rungs = [replace(rung, spec=FromFile(rung.spec)) for rung in file.rungs]
     pairings = set(map(frozenset, combinations(range(len(rungs)), 2)))
@@ -343,14 +342,14 @@ class LadderResult(GameResult, tag="ladder", kw_only=True):
 def rate_policy(
     policy: str,
     ladder: Ladder,
-    provenance: Mapping[str, Any],
+    provenance: Mapping[str, object],
     *,
     games: int = GAMES,
     seed: int = 0,
     costs: bool = True,
     jobs: Jobs = 1,
     folder: Path | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> LadderResult:
     """Return a policy's rating on a ladder. On small boards pure policies are rated exactly, and
     its exploitability, regret and worst positions are computed; otherwise games are played against
@@ -373,7 +372,7 @@ def rate_policy(
         ValueError: an unknown policy, one that does not play by the rules or not this game; an
             invalid number of games.
     """
-    check_games(games, smallest=2)
+    check_games(games, min_games=2)
     game = ladder.game
     players = [make_policy_once(game, spec) for spec in (policy, *ladder.specs)]
     is_small = sum(boards_by_stones(game)) <= MAX_BOARDS_WITHOUT_ESTIMATE
@@ -421,16 +420,17 @@ def rate_policy(
 
 def _rung_units(policy: str, ladder: Ladder, settings: LadderSettings) -> list[Unit]:
     """Return the units of work: the results of the policy against each rung."""
-    shared = {"policy": policy, "game": ladder.game.to_dict(), "games": settings.games}
+    unit_settings = {"policy": policy, "game": ladder.game.to_dict(), "games": settings.games}
     return [
-        {**shared, "rung": spec, "seed": pairing_seed(settings.seed, number)}
+        {**unit_settings, "rung": spec, "seed": pairing_seed(settings.seed, number)}
         for number, spec in enumerate(ladder.specs)
     ]
 
 
-def _play_rung(unit: Unit) -> dict[str, Any]:
+def _play_rung(unit: Unit) -> Data:
     """Do one unit of work of :func:`rate_policy`."""
-    game, rung = Game.from_dict(unit["game"]), FromFile(unit["rung"])
+    game = Game.from_dict(unit["game"])
+    rung = FromFile(unit["rung"])
     return play_pairing(game, unit["policy"], rung, unit["games"], unit["seed"])
 
 
@@ -513,10 +513,11 @@ def fit_rating(ladder: Ladder, pairings: Sequence[Pairing], *, exact: bool) -> I
     if exact or ladder.exact:
         return rating
     # the rungs' ratings come from samples: re-estimate all together to include their uncertainty
-    others = {
+    rung_pairings = {
         (result["a"], result["b"]): convert(result, Pairing) for result in ladder.data["results"]
     }
-    doubt = rate_rungs(own | others, count + 1, exact=False, anchor=ladder.specs.index(ANCHOR))[-1]
+    anchor = ladder.specs.index(ANCHOR)
+    doubt = rate_rungs(own | rung_pairings, count + 1, exact=False, anchor=anchor)[-1]
     return Interval(
         rating.mean, rating.mean - (doubt.mean - doubt.low), rating.mean + (doubt.high - doubt.mean)
     )

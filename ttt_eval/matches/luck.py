@@ -110,7 +110,8 @@ class LuckCorrection(PositionValues):
 
     def __init__(self, game: Game, evaluator: StateValues) -> None:
         super().__init__(game, self._evaluate)
-        self._evaluator, self.exact = evaluator, isinstance(evaluator, Optimal)
+        self._evaluator = evaluator
+        self.exact = isinstance(evaluator, Optimal)
 
     def _evaluate(self, boards: Boards) -> Float64Array:
         if not len(boards.mover):
@@ -136,7 +137,7 @@ class LuckCorrection(PositionValues):
         return PositionValues(self.game, expect)
 
     def values_after(
-        self, cells: Int8Array, mover: Int8Array, following: Int8Array
+        self, cells: Int8Array, mover: Int8Array, next_mover: Int8Array
     ) -> tuple[Float64Array, Float64Array]:
         """Return values for player_0 after chance events, and their expectations before these,
         float64[B] each.
@@ -144,12 +145,12 @@ class LuckCorrection(PositionValues):
         Args:
             cells: int8[B, cells]: boards after the moves, none of which ends the game.
             mover: int8[B]: who moved.
-            following: int8[B]: who moves next.
+            next_mover: int8[B]: who moves next.
         """
         other = self.values(Boards(cells, 1 - mover))
         # without skips, no player moves twice
         own = self.values(Boards(cells, mover)) if self.game.skip_chance > 0 else other
-        return np.where(following == mover, own, other), values_over_skip(
+        return np.where(next_mover == mover, own, other), values_over_skip(
             own, other, self.game.skip_chance
         )
 
@@ -166,40 +167,44 @@ class LuckTracker:
     def __init__(
         self, correction: LuckCorrection, values: Sequence[PositionValues | None], cells: Int8Array
     ) -> None:
-        self._correction, self._values, self._cells = correction, values, cells
+        self._correction = correction
+        self._values = values
+        self._cells = cells
         self.luck = np.zeros(len(cells))
         """float64[B]"""
 
     def add(
-        self, which: int, rows: Int64Array, before: Boards, mover: Int8Array, outcome: Int8Array
+        self, player: int, rows: Int64Array, before: Boards, mover: Int8Array, outcome: Int8Array
     ) -> None:
         """Add the luck of one move in some games, after it was made.
 
         Args:
-            which: the player that moved, 0 or 1: index of ``values``.
+            player: the player that moved, 0 or 1: index of ``values``.
             rows: int64[R]: the games.
             before: their positions before the moves.
             mover, outcome: int8[B], of all games, after the moves.
         """
-        expected, correction, skip = (
-            self._values[which],
-            self._correction,
-            self._correction.game.skip_chance,
-        )
+        expected = self._values[player]
+        correction = self._correction
+        skip = self._correction.game.skip_chance
         if expected is None and skip == 0:
             return
-        games = self._cells, mover, outcome, self.luck
-        tables = np.zeros(0) if expected is None else expected.values(before), correction.table
-        if not (
-            len(tables[1])
-            and _add_luck(rows, before.mover, games, tables, skip, np.empty(len(rows)))
-        ):
-            ends = outcome[rows]
-            value = np.where(ends == DRAW, 0.0, 1.0 - 2.0 * ends)
-            mean, running = value.copy(), np.flatnonzero(ends == NOT_OVER)
-            moves = self._cells[rows[running]], before.mover[running], mover[rows[running]]
-            value[running], mean[running] = correction.values_after(*moves)
-            self.luck[rows] += value - (mean if expected is None else tables[0])
+        means = np.zeros(0) if expected is None else expected.values(before)
+        table = correction.table
+        if len(table):
+            games = (self._cells, mover, outcome, self.luck)
+            luck = np.empty(len(rows))
+            if _add_luck(rows, before.mover, games, (means, table), skip, luck):
+                return
+        ends = outcome[rows]
+        value = np.where(ends == DRAW, 0.0, 1.0 - 2.0 * ends)
+        mean = value.copy()
+        running = np.flatnonzero(ends == NOT_OVER)
+        running_rows = rows[running]
+        value[running], mean[running] = correction.values_after(
+            self._cells[running_rows], before.mover[running], mover[running_rows]
+        )
+        self.luck[rows] += value - (mean if expected is None else means)
 
 
 @kernel
@@ -226,17 +231,18 @@ def _add_luck(
     Returns:
         False if a value is missing, and then no luck has changed.
     """
-    (cells, following, outcome, total), (means, values) = games, tables
+    cells, next_mover, outcome, total = games
+    means, values = tables
     for i in range(len(rows)):
-        b, player = rows[i], int64(movers[i])
+        b = rows[i]
+        player = int64(movers[i])
         value = mean = 0.0 if outcome[b] == DRAW else 1.0 - 2.0 * outcome[b]
         if outcome[b] == NOT_OVER:
             key = 2 * int64(base_3(cells[b]))
-            own, other = values[key + player], values[key + 1 - player]
-            value, mean = (
-                own if following[b] == player else other,
-                value_over_skip(own, other, skip),
-            )
+            own = values[key + player]
+            other = values[key + 1 - player]
+            value = own if next_mover[b] == player else other
+            mean = value_over_skip(own, other, skip)
         luck[i] = value - (means[i] if len(means) else mean)
         if luck[i] != luck[i]:
             return False

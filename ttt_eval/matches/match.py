@@ -8,12 +8,13 @@ one game at a time: its results depend on the machine and its load.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -32,7 +33,7 @@ from ttt_eval.matches.luck import OFF, LuckCorrection, LuckTracker, StateValues,
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Forfeits, Score, Times
 from ttt_eval.store.policy_identity import policy_identity
-from ttt_eval.store.result_store import Unit, do_units
+from ttt_eval.store.result_store import Data, Unit, do_units
 
 if TYPE_CHECKING:  # an untimed match loads no search
     from baselines.timed import Clock
@@ -90,7 +91,7 @@ class MatchSettings:
     clock: Clock | None = None
     luck_correction: str | StateValues = OFF
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Data:
         """Return the settings without the players, JSON-ready; docs/files.md documents the keys."""
         return {
             "game": self.game.to_dict(),
@@ -102,7 +103,7 @@ class MatchSettings:
             **({} if self.clock is None else {"clock": str(self.clock)}),
         }
 
-    def describe_pair(self) -> dict[str, Any]:
+    def describe_pair(self) -> Data:
         """Return the two players, their identities and the settings, JSON-ready; docs/files.md
         documents the keys.
         """
@@ -191,33 +192,34 @@ def play_blocks(
     for name, value in (("pairs", pairs), ("block", block)):
         check_range(name, value, 1, problem="leaves nothing to play", hint=" pairs")
     call = Call(match)
-    stateful = any(
-        policy.player is not None for policy in _prepare(call).policies
-    )  # reports a wrong name at once
+    policies = _prepare(call).policies  # reports a wrong name at once
     if block is None:
-        max_block = (
-            1 if match.clock is not None else STATEFUL_BLOCK if stateful else PAIRS_PER_SEED_BLOCK
-        )
-        block = min(max_block, max(MIN_BLOCK, -(-pairs // MIN_BLOCKS)))
-    seed_blocks = (
-        range(start, min(start + PAIRS_PER_SEED_BLOCK, pairs))
-        for start in range(0, pairs, PAIRS_PER_SEED_BLOCK)
-    )
-    blocks = (
-        (numbers[i : i + block], len(numbers))
-        for numbers in seed_blocks
-        for i in range(0, len(numbers), block)
-    )
+        block = min(_max_block(match, policies), max(MIN_BLOCK, -(-pairs // MIN_BLOCKS)))
+    play = partial(play_block, call, log is not None)
     try:
-        with closing(
-            map_blocks(partial(play_block, call, log is not None), blocks, jobs)
-        ) as results:
+        with closing(map_blocks(play, _split_pairs(pairs, block), jobs)) as results:
             for score, games in results_in_order(results):
                 if log is not None:
                     log(games)
                 yield score
     finally:
         _prepare.cache_clear()
+
+
+def _max_block(match: MatchSettings, policies: Sequence[Policy]) -> int:
+    """Return the maximum number of pairs in a block."""
+    if match.clock is not None:
+        return 1
+    is_stateful = any(policy.player is not None for policy in policies)
+    return STATEFUL_BLOCK if is_stateful else PAIRS_PER_SEED_BLOCK
+
+
+def _split_pairs(pairs: int, block: int) -> Iterator[tuple[range, int]]:
+    """Yield blocks of pairs, each with the number of pairs of its seed block."""
+    for start in range(0, pairs, PAIRS_PER_SEED_BLOCK):
+        numbers = range(start, min(start + PAIRS_PER_SEED_BLOCK, pairs))
+        for i in range(0, len(numbers), block):
+            yield numbers[i : i + block], len(numbers)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -242,11 +244,10 @@ class StatelessPlayer(Player):
         time_left: Float64Array | None = None,
     ) -> Int64Array:
         """Return moves int64[B]; ``rng`` and ``time_left`` are ignored."""
-        plies = (
-            np.count_nonzero(boards.cells, axis=1)
-            if self.stones is None
-            else self.stones.take(slots)
-        )
+        if self.stones is None:
+            plies = np.count_nonzero(boards.cells, axis=1)
+        else:
+            plies = self.stones.take(slots)
         return act_in_episodes(self.policy, boards, self.keys.take(slots), plies)
 
 
@@ -260,9 +261,8 @@ class DeduplicatedPolicy(Policy):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return move probabilities float64[B, cells]."""
-        if (
-            boards.cells.shape[1] >= MAX_CELLS_BASE_3
-        ):  # no one-word key, and hardly any equal boards
+        # no one-word key, and hardly any equal boards
+        if boards.cells.shape[1] >= MAX_CELLS_BASE_3:
             return self.policy.probabilities(boards, rng)
         distinct, inverse = distinct_boards(boards)
         return np.asarray(self.policy.probabilities(distinct, rng)).take(inverse, axis=0)
@@ -293,11 +293,14 @@ class TimedGames(Player):
     """
 
     def __init__(self, player: Player, clock: Clock, now: Now) -> None:
-        self.player, self.clock, self.now = player, clock, now
+        self.player = player
+        self.clock = clock
+        self.now = now
         self.time_left = clock.seconds
         self.seconds: dict[int, list[float]] = {}
         """of its moves, by game"""
-        self.least_left, self.lost = float("inf"), 0
+        self.least_left = float("inf")
+        self.lost = 0
         player.use_clock(*clock)
 
     def begin(self, slots: Int64Array) -> None:
@@ -319,9 +322,9 @@ class TimedGames(Player):
         """
         start = self.now()
         actions = self.player.act(boards, slots, rng, np.array([self.time_left]))
-        spent = self.now() - start
-        self.time_left -= spent
-        self.seconds.setdefault(int(slots[0]), []).append(spent)
+        seconds = self.now() - start
+        self.time_left -= seconds
+        self.seconds.setdefault(int(slots[0]), []).append(seconds)
         self.least_left = min(self.least_left, self.time_left)
         if self.time_left < 0:
             self.lost += 1
@@ -336,9 +339,7 @@ class TimedGames(Player):
     @property
     def times(self) -> Times:
         """Time statistics of all games."""
-        seconds = np.array(
-            [spent for moves in self.seconds.values() for spent in moves], np.float64
-        )
+        seconds = np.array(list(chain.from_iterable(self.seconds.values())), np.float64)
         return Times(seconds, self.least_left, self.lost)
 
 
@@ -373,21 +374,24 @@ def _prepare(call: Call) -> _Shared:
     match = call.match
     policies = [make_policy_once(match.game, player) for player in match.players]
     values = list[PositionValues | None]()
-    correction, slots = make_correction(match.luck_correction, match.game), np.zeros(1, np.int64)
+    correction = make_correction(match.luck_correction, match.game)
     for policy in policies:
-        values.append(
-            None if correction is None or match.clock else correction.expected_values(policy)
-        )
-        if match.clock is not None:  # a temporary player makes a move, with no time to think
-            with compile_at_once():
-                player = make_player(policy, np.zeros(1, np.uint64))
-                player.begin(slots)
-                with suppress(Forfeit):
-                    player.act(
-                        Boards.start(match.game), slots, np.random.default_rng(0), np.zeros(1)
-                    )
-                player.close()
+        evaluator = None if match.clock is not None else correction
+        values.append(None if evaluator is None else evaluator.expected_values(policy))
+        if match.clock is not None:
+            _compile_move(policy, match.game)
     return _Shared(policies, correction, values)
+
+
+def _compile_move(policy: Policy, game: Game) -> None:
+    """Let a temporary player make a move, with no time to think."""
+    slots = np.zeros(1, np.int64)
+    with compile_at_once():
+        player = make_player(policy, np.zeros(1, np.uint64))
+        player.begin(slots)
+        with suppress(Forfeit):
+            player.act(Boards.start(game), slots, np.random.default_rng(0), np.zeros(1))
+        player.close()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -396,7 +400,7 @@ def _prepare(call: Call) -> _Shared:
 
 def play_block(
     call: Call,
-    logged: bool,
+    is_logged: bool,
     numbers: range,
     seed_block_pairs: int = PAIRS_PER_SEED_BLOCK,
     now: Now = time.perf_counter,
@@ -408,15 +412,15 @@ def play_block(
 
     Args:
         call: the call that it belongs to.
-        logged: whether to return the games, pair by pair.
+        is_logged: whether to return the games, pair by pair.
         numbers: the pairs, all of one seed block.
         seed_block_pairs: number of pairs of that seed block in the match.
         now: returns seconds from an arbitrary start.
     """
-    block = _Block(call, numbers, seed_block_pairs, logged, now)
-    groups = (
-        [np.arange(2 * len(numbers))] if call.match.clock is None else block.rows_by_pairs[:, None]
-    )
+    block = _Block(call, numbers, seed_block_pairs, is_logged, now)
+    groups = [np.arange(2 * len(numbers))]
+    if call.match.clock is not None:
+        groups = list(block.rows_by_pairs[:, None])
     try:
         for rows in groups:
             for player in block.players:
@@ -425,9 +429,8 @@ def play_block(
     finally:
         for player in block.players:
             player.close()
-    return block.score(), [
-        block.played_game(row) for row in block.rows_by_pairs.tolist()
-    ] if logged else ()
+    games = [block.played_game(row) for row in block.rows_by_pairs.tolist()] if is_logged else ()
+    return block.score(), games
 
 
 class _Block:
@@ -437,24 +440,29 @@ class _Block:
     """
 
     def __init__(
-        self, call: Call, numbers: range, seed_block_pairs: int, logged: bool, now: Now
+        self, call: Call, numbers: range, seed_block_pairs: int, is_logged: bool, now: Now
     ) -> None:
-        match, (self.policies, correction, values) = call.match, _prepare(call)
-        self.match, game, self.numbers, pairs = match, match.game, numbers, len(numbers)
+        match = call.match
+        game = match.game
+        pairs = len(numbers)
+        self.match = match
+        self.numbers = numbers
+        self.policies, correction, values = _prepare(call)
         seed_block, start = divmod(numbers.start, PAIRS_PER_SEED_BLOCK)
-        index = np.arange(start, start + pairs)
         rng = np.random.default_rng(np.random.SeedSequence(match.seed, spawn_key=(seed_block,)))
+        episodes = np.arange(start, start + pairs)
         self.swapped = np.arange(2 * pairs) >= pairs
         """bool[2 P]: whether a moves second"""
-        self.skip_keys = np.tile(_episode_keys(draw_key(rng), index), 2)
+        self.skip_keys = np.tile(_episode_keys(draw_key(rng), episodes), 2)
         """uint64[2 P]: the same in both games of a pair"""
-        action_keys = _episode_keys(
-            draw_key(rng), np.concatenate([index, index + seed_block_pairs])
-        )
+        both_episodes = np.concatenate([episodes, episodes + seed_block_pairs])
+        action_keys = _episode_keys(draw_key(rng), both_episodes)
         self.cells, self.mover = Boards.start(game, 2 * pairs)
         if match.openings is not None:
-            first = match.openings.for_pairs(numbers, game, _episode_keys(draw_key(rng), index))
-            self.cells[:], self.mover[:] = np.tile(first.cells, (2, 1)), np.tile(first.mover, 2)
+            opening_keys = _episode_keys(draw_key(rng), episodes)
+            openings = match.openings.for_pairs(numbers, game, opening_keys)
+            self.cells[:] = np.tile(openings.cells, (2, 1))
+            self.mover[:] = np.tile(openings.mover, 2)
         self.stones = np.count_nonzero(self.cells, axis=1)
         self.outcome = np.full(2 * pairs, NOT_OVER, np.int8)
         self.rows_by_pairs = np.arange(2 * pairs).reshape(2, pairs).T.ravel()
@@ -465,8 +473,8 @@ class _Block:
         generators = np.random.SeedSequence(match.seed, spawn_key=(seed_block, start))
         self.generators = np.random.default_rng(generators).spawn(2)
         """of stateful players"""
-        self.first = Boards(self.cells.copy(), self.mover.copy()) if logged else None
-        self.moves: list[list[Move]] | None = [[] for _ in self.mover] if logged else None
+        self.first = Boards(self.cells.copy(), self.mover.copy()) if is_logged else None
+        self.moves: list[list[Move]] | None = [[] for _ in self.mover] if is_logged else None
         """of each game"""
         self.luck = None if correction is None else LuckTracker(correction, values, self.cells)
         self.forfeits: dict[int, Forfeit] = {}
@@ -474,51 +482,63 @@ class _Block:
 
     def play(self, group: Int64Array) -> None:
         """Play the games of a group of rows to their ends."""
-        while len(group := group[self.outcome.take(group) == NOT_OVER]):
-            turn = self.mover.take(group) == self.swapped.take(group)  # where a is to move
-            for who, rows in enumerate((group[turn], group[~turn])):
+        while True:
+            group = group[self.outcome.take(group) == NOT_OVER]
+            if not len(group):
+                return
+            # where a is to move
+            is_turn = self.mover.take(group) == self.swapped.take(group)
+            for side, rows in enumerate((group[is_turn], group[~is_turn])):
                 if len(rows):
-                    self._move(who, rows)
+                    self._move(side, rows)
 
     def _request_moves(
-        self, who: int, boards: Boards, rows: Int64Array
+        self, side: int, boards: Boards, rows: Int64Array
     ) -> tuple[Int64Array, dict[int, Forfeit]]:
         """Return the moves int64[R] of a or b in the games ``rows``, and the forfeits by row.
 
         Raises:
             ValueError: the player forfeits one game after another.
         """
-        actions, forfeits, start = np.zeros(len(rows), np.int64), dict[int, Forfeit](), 0
+        actions = np.zeros(len(rows), np.int64)
+        forfeits = dict[int, Forfeit]()
+        start = 0
         while start < len(rows):
-            rest = boards.take(np.arange(start, len(rows))) if start else boards
+            remaining = boards.take(np.arange(start, len(rows))) if start else boards
             try:
-                actions[start:] = self.players[who].act(rest, rows[start:], self.generators[who])
+                actions[start:] = self.players[side].act(
+                    remaining, rows[start:], self.generators[side]
+                )
                 break
             except Forfeit as problem:
                 stop = start + len(problem.actions)
-                actions[start:stop], start = problem.actions, stop + 1
+                actions[start:stop] = problem.actions
+                start = stop + 1
                 forfeits[int(rows[stop])] = problem
-                count, total = len(self.forfeits) + len(forfeits), len(self.outcome)
+                count = len(self.forfeits) + len(forfeits)
+                total = len(self.outcome)
                 gives_up = start == len(forfeits) == MAX_FORFEITS or count == total >= MAX_FORFEITS
                 if gives_up and not isinstance(problem, OutOfTimeError):
                     raise Refusal(
-                        f"{self.policies[who]} forfeited {count} games in a row, so the match is "
+                        f"{self.policies[side]} forfeited {count} games in a row, so the match is "
                         f"aborted: {problem}"
                     ) from None
         return actions, forfeits
 
-    def _move(self, who: int, rows: Int64Array) -> None:
+    def _move(self, side: int, rows: Int64Array) -> None:
         """Make a move of a or b in each of the games ``rows``."""
-        mover, outcome = self.mover, self.outcome
-        boards = Boards(
-            self.cells.take(rows, axis=0), mover.take(rows)
-        )  # take is twice as fast as cells[rows]
-        actions, forfeits = self._request_moves(who, boards, rows)
+        mover = self.mover
+        outcome = self.outcome
+        # take is twice as fast as cells[rows]
+        boards = Boards(self.cells.take(rows, axis=0), mover.take(rows))
+        actions, forfeits = self._request_moves(side, boards, rows)
         if forfeits:
             self.forfeits |= forfeits
             outcome[list(forfeits)] = 1 - mover[list(forfeits)]
             remaining = np.flatnonzero(outcome[rows] == NOT_OVER)
-            rows, boards, actions = rows[remaining], boards.take(remaining), actions[remaining]
+            rows = rows[remaining]
+            boards = boards.take(remaining)
+            actions = actions[remaining]
             if not len(rows):
                 return
         parameters = self.match.game.parameters
@@ -527,51 +547,60 @@ class _Block:
         )
         if outcome.min() == ILLEGAL:
             raise Refusal(
-                f"{self.policies[who]} moved to a cell that is not empty: choose another policy, "
+                f"{self.policies[side]} moved to a cell that is not empty: choose another policy, "
                 "or correct this one"
             )
         if self.moves is not None:
-            skipped = (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER)
-            for row, *move in zip(rows.tolist(), actions.tolist(), skipped.tolist(), strict=True):
-                self.moves[row].append(Move(*move))
+            skips = (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER)
+            for row, action, skip in zip(rows, actions.tolist(), skips.tolist(), strict=True):
+                self.moves[row].append(Move(action, skip))
         if self.luck is not None:
-            self.luck.add(who, rows, boards, mover, outcome)
+            self.luck.add(side, rows, boards, mover, outcome)
 
     def score(self) -> Score:
         """Return the score of the finished games, corrected by their luck."""
-        swapped, luck, shape = self.swapped, None, (2, len(self.numbers))
+        swapped = self.swapped
+        shape = (2, len(self.numbers))
         # a's results: 0 win, 1 draw, 2 loss
         result = np.where(self.outcome == DRAW, 1, np.where(self.outcome == swapped, 0, 2))
         lengths = np.zeros((2, 3, self.match.game.cells + 1), np.int64)
         np.add.at(lengths, (swapped.astype(np.int64), result, self.stones), 1)
-        reasons = {
-            row: str(why)
-            for row, why in self.forfeits.items()
-            if not isinstance(why, OutOfTimeError)
-        }
-        lost = result[list(reasons)] == 2
-        forfeits = Forfeits(int(lost.sum()), int((~lost).sum()), next(iter(reasons.values()), ""))
+        luck = None
         if self.luck is not None:
             luck = np.where(swapped, -self.luck.luck, self.luck.luck).reshape(shape)
-        times = (
-            tuple(player.times for player in self.players if isinstance(player, TimedGames)) or None
-        )
+        times = [player.times for player in self.players if isinstance(player, TimedGames)]
         return Score.from_games(
-            result.reshape(shape), luck, lengths=lengths, forfeits=forfeits, times=times
+            result.reshape(shape),
+            luck,
+            lengths=lengths,
+            forfeits=self._count_forfeits(result),
+            times=tuple(times) or None,
         )
+
+    def _count_forfeits(self, result: Int64Array) -> Forfeits:
+        """Return the forfeits, without losses on time; ``result`` is 2 where a lost."""
+        reasons = {
+            row: str(problem)
+            for row, problem in self.forfeits.items()
+            if not isinstance(problem, OutOfTimeError)
+        }
+        is_loss = result[list(reasons)] == 2
+        reason = next(iter(reasons.values()), "")
+        return Forfeits(int(is_loss.sum()), int((~is_loss).sum()), reason)
 
     def played_game(self, row: int) -> PlayedGame:
         """Return a finished game."""
-        match, first = self.match, self.first
+        match = self.match
+        first = self.first
         assert self.moves is not None
         assert first is not None
-        swapped, index = divmod(row, len(self.numbers))
-        seats = (1, 0) if swapped else (0, 1)
-        settings: dict[str, Any] = (
-            {} if match.openings is None else {"openings": match.openings.text}
-        )
+        number, index = divmod(row, len(self.numbers))
+        seats = (1, 0) if number else (0, 1)
+        settings: dict[str, object] = {}
+        if match.openings is not None:
+            settings["openings"] = match.openings.text
         if match.clock is not None:
-            players = [self.players[who] for who in seats]
+            players = [self.players[side] for side in seats]
             seconds = [
                 player.seconds.get(row, []) for player in players if isinstance(player, TimedGames)
             ]
@@ -585,7 +614,7 @@ class _Block:
             tuple(self.moves[row]),
             Outcome(self.outcome[row]),
             seed=match.seed,
-            episode=2 * self.numbers[index] + swapped,
+            episode=2 * self.numbers[index] + number,
             opening=to_text(first.position(row), match.game) if first.cells[row].any() else None,
             forfeit=str(self.forfeits[row]) if row in self.forfeits else None,
             settings=settings,
@@ -610,7 +639,7 @@ def play_matches(
     pairings: Sequence[tuple[str, str]],
     pairs: int,
     folder: Path,
-    provenance: Mapping[str, Any],
+    provenance: Mapping[str, object],
     *,
     jobs: Jobs = 1,
 ) -> Generator[tuple[int, Score], None, None]:
@@ -631,22 +660,29 @@ def play_matches(
             folder.
     """
     check_range("pairs", pairs, 1, MAX_GAMES // 2, "makes no match")
-    settings, identities = match.to_dict(), match.identities()
+    settings = match.to_dict()
+    identities = match.identities()
     settings["correction_identity"] = policy_identity(str(match.luck_correction))
-    firsts = range(0, pairs, block := settings["block"])
-    units = [
-        {**settings, "players": [a, b], "identities": [identities[a], identities[b]]}
-        | {"first": first, "pairs": min(block, pairs - first)}
-        for a, b in pairings
-        for first in firsts
-    ]
+    block = settings["block"]
+    starts = range(0, pairs, block)
+
+    def unit(a: str, b: str, start: int) -> Unit:
+        return {
+            **settings,
+            "players": [a, b],
+            "identities": [identities[a], identities[b]],
+            "first": start,
+            "pairs": min(block, pairs - start),
+        }
+
+    units = [unit(a, b, start) for a, b in pairings for start in starts]
     play = partial(_play_unit, match, uuid4().hex)
     with closing(do_units(play, units, folder, provenance, jobs=jobs)) as results:
         for number, result in enumerate(results_in_order(results)):
-            yield number // len(firsts), Score.from_record(result)
+            yield number // len(starts), Score.from_record(result)
 
 
-def _play_unit(match: MatchSettings, name: str, unit: Unit) -> dict[str, Any]:
+def _play_unit(match: MatchSettings, name: str, unit: Unit) -> Data:
     """Play a block of :func:`play_matches` in the call with a name; return its record, see
     :meth:`Score.to_record`.
     """

@@ -76,10 +76,12 @@ def time_moves(game: Game, spec: str, boards: Boards) -> MoveCost:
     """
     rng = np.random.default_rng(0)
     singles = list(boards.chunks(1))
-    before, start = Usage.now().peak_rss_bytes, time.process_time()
+    before = Usage.now().peak_rss_bytes
+    start = time.process_time()
     policy = make_policy(spec, game)
     act(policy, singles[0], rng)
-    setup, total = time.process_time() - start, 0.0
+    setup = time.process_time() - start
+    total = 0.0
     seconds: list[list[float]] = [[] for _ in singles]
     for number, row in product(range(ROUNDS), range(len(singles))):
         if total > MOST_S or (row == 0 and number and total > ENOUGH_S):

@@ -66,13 +66,11 @@ class Openings(NamedTuple):
             return cls(text, 0, _from_file(text, game))
         plies = int(match[2])
         if not 1 <= plies < game.cells:
-            fewer = f"choose 1 to {game.cells - 1} plies" if game.cells > 1 else "leave them out"
-            raise Refusal(f"openings={text!r} are none of a game on {game.cells} cells: {fewer}")
-        return (
-            cls(text, 0, _all_positions(plies, game, text))
-            if match[1] == "all"
-            else cls(text, plies, None)
-        )
+            remedy = f"choose 1 to {game.cells - 1} plies" if game.cells > 1 else "leave them out"
+            raise Refusal(f"openings={text!r} are none of a game on {game.cells} cells: {remedy}")
+        if match[1] == "all":
+            return cls(text, 0, _all_positions(plies, game, text))
+        return cls(text, plies, None)
 
     def for_pairs(self, numbers: range, game: Game, keys: UInt64Array) -> Boards:
         """Return the openings of the pairs with these numbers and keys, uint64[B]."""
@@ -115,9 +113,8 @@ def _draw(
     """Draw openings on empty boards for :func:`draw_openings`; return the first row without one, or
     -1.
     """
-    closed = np.empty(
-        cells.shape[1], np.int8
-    )  # cells that are not legal, or where a stone ends the game
+    # cells that are not legal, or where a stone ends the game
+    closed = np.empty(cells.shape[1], np.int8)
     for b in range(len(cells)):
         board = cells[b]
         ply = int64(0)

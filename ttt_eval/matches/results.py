@@ -21,7 +21,7 @@ from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.elo import elo_interval, elo_to_dict
 from ttt_eval.matches.score import Score, StoredCorrection, StoredForfeits
-from ttt_eval.store.result_store import RESULT
+from ttt_eval.store.result_store import RESULT, Data
 from ttt_eval.store.statistics import Interval
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ else:
 
 Spec = Annotated[str, Meta(min_length=1, max_length=MAX_SPEC_LENGTH, pattern="^[^-]")]
 """of a policy; one that begins with a hyphen would be an option of a command"""
-Data = dict[str, Any]
-"""JSON-ready content of a file; docs/files.md documents the keys."""
 CellShares = dict[int, float]
 """Probabilities of moves by cell."""
 

@@ -13,6 +13,7 @@ from msgspec import Meta, UnsetType, convert
 
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.game import Game
+from ttt_eval.store.result_store import Data
 from ttt_eval.store.statistics import (
     GuardedMean,
     Interval,
@@ -23,7 +24,8 @@ from ttt_eval.store.statistics import (
 
 NUM_BINS = 401
 """Number of bins of corrected scores of pairs."""
-_LOWEST_SCORE, _WIDTH = -1.505, 0.01
+_LOWEST_SCORE = -1.505
+_WIDTH = 0.01
 _Number = Annotated[float, Meta(ge=-(10**15), le=10**15)]
 _Bin = tuple[
     Annotated[int, Meta(ge=0, lt=NUM_BINS)],
@@ -33,7 +35,7 @@ _Bin = tuple[
 ]
 StoredCorrection = list[_Bin]
 """of :meth:`CorrectedPairs.to_list`"""
-StoredForfeits = tuple[int, int, str] | dict[str, Any]
+StoredForfeits = tuple[int, int, str] | Data
 """of :class:`Forfeits`, without or with their names"""
 
 
@@ -94,14 +96,14 @@ class CorrectedPairs:
         points = np.concatenate([means - deviations, means + deviations, [0.0, 1.0]])
         return np.concatenate([counts / 2, counts / 2, [0.0, 0.0]]), points
 
-    def to_list(self) -> list[Any]:
+    def to_list(self) -> StoredCorrection:
         """Return JSON-ready data: [bin, count, sum, sum of squares] of each bin that is not
         empty.
         """
-        return [
-            [int(i), int(self.bins[0, i]), *self.bins[1:, i].tolist()]
-            for i in np.flatnonzero(self.bins[0])
-        ]
+        numbers = np.flatnonzero(self.bins[0]).tolist()
+        counts, sums, squares = self.bins[:, numbers].tolist()
+        rows = zip(numbers, map(int, counts), sums, squares, strict=True)
+        return list(rows)
 
     @classmethod
     def from_list(cls, data: object) -> CorrectedPairs:
@@ -137,10 +139,8 @@ class Forfeits(NamedTuple):
 
     def describe(self, a: str, b: str) -> str:
         """Describe the forfeits in a sentence."""
-        by = ", ".join(
-            f"{count:,} by {name}" for count, name in ((self.a, a), (self.b, b)) if count
-        )
-        return f"games were given up, and so lost: {by}. The first: {self.first}"
+        counts = [f"{count:,} by {name}" for count, name in ((self.a, a), (self.b, b)) if count]
+        return f"games were given up, and so lost: {', '.join(counts)}. The first: {self.first}"
 
     def reversed(self) -> Forfeits:
         """Return the same forfeits from the other player's view."""
@@ -164,19 +164,20 @@ class Times:
 
     def __add__(self, other: Times) -> Times:
         """Return the statistics of the games of both."""
-        seconds, least_left = (
-            np.append(self.seconds, other.seconds),
-            min(self.least_left, other.least_left),
-        )
+        seconds = np.append(self.seconds, other.seconds)
+        least_left = min(self.least_left, other.least_left)
         return Times(seconds, least_left, self.lost + other.lost)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Data:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        values: tuple[float | None, ...] = (None, None, None)
-        if len(self.seconds):
-            values = float(np.median(self.seconds)), float(self.seconds.max()), self.least_left
-        data = dict(zip(("median_s", "largest_s", "least_left_s"), values, strict=True))
-        return {"moves": len(self.seconds), **data, "lost_on_time": self.lost}
+        has_moves = len(self.seconds) > 0
+        return {
+            "moves": len(self.seconds),
+            "median_s": float(np.median(self.seconds)) if has_moves else None,
+            "largest_s": float(self.seconds.max()) if has_moves else None,
+            "least_left_s": self.least_left if has_moves else None,
+            "lost_on_time": self.lost,
+        }
 
 
 NO_FORFEITS = Forfeits()
@@ -224,7 +225,8 @@ class Score:
             luck: float64[2, P]: of a; None if it is not corrected.
             more: further attributes.
         """
-        pairs, corrected = np.zeros((3, 3), np.int64), None
+        pairs = np.zeros((3, 3), np.int64)
+        corrected = None
         np.add.at(pairs, tuple(results), 1)
         if luck is not None:
             corrected = CorrectedPairs.from_scores(((2 - results - luck) / 2).sum(axis=0) / 2)
@@ -276,7 +278,7 @@ class Score:
         distribution = CorrectedPairs.from_list(corrected) if isinstance(corrected, list) else None
         return cls(np.array(pairs, np.int64), None, Forfeits.from_stored(forfeits), distribution)
 
-    def to_record(self) -> dict[str, Any]:
+    def to_record(self) -> Data:
         """Return what is stored of a score, JSON-ready: all but lengths and times."""
         return {
             "pairs": self.pairs.tolist(),
@@ -332,22 +334,20 @@ class Score:
         """
         if self.corrected is None:
             return self.pentanomial.astype(np.float64), 1.0
-        num, mean = self.corrected.num, min(max(self.moments()[0], 0.0), 1.0)
+        num = self.corrected.num
+        mean = min(max(self.moments()[0], 0.0), 1.0)
         centre, error = self.guarded_mean()
         centre = min(max(centre, 0.0), 1.0)
-        return np.array([1 - mean, 0, 0, 0, mean]) * num, max(
-            1e-3, centre * (1 - centre) / error**2 / num
-        )
+        precision = max(1e-3, centre * (1 - centre) / error**2 / num)
+        return np.array([1 - mean, 0, 0, 0, mean]) * num, precision
 
     def sample(self) -> tuple[Float64Array | Int64Array, Float64Array]:
         """Return the independent samples, of pairs: the count of each result, and its score,
         float64[K].
         """
-        return (
-            (self.pentanomial, np.arange(5) / 4)
-            if self.corrected is None
-            else self.corrected.support()
-        )
+        if self.corrected is not None:
+            return self.corrected.support()
+        return self.pentanomial, np.arange(5) / 4
 
     def rate(self, result: str, confidence: float = 0.95) -> Interval:
         """Return the rate per game of ``"wins"``, ``"draws"``, ``"losses"`` or ``"score"`` (wins
@@ -373,7 +373,8 @@ class Score:
         """Return the sample mean and variance of a pair's mean of ``points``, float64[3] by the
         result of a game.
         """
-        per_pair, num = np.add.outer(points, points) / 2, self.games // 2
+        per_pair = np.add.outer(points, points) / 2
+        num = self.games // 2
         mean = float((per_pair * self.pairs).sum() / num)
         return mean, float(((per_pair - mean) ** 2 * self.pairs).sum() / max(1, num - 1))
 
@@ -388,13 +389,14 @@ class Score:
 
         A match with the corrected scores is as precise as one of as many times more games without.
         """
-        if self.corrected is None or not (variance := self.moments()[1]) > 0:
+        if self.corrected is None:
             return None
-        return self.raw.moments()[1] / variance
+        _, variance = self.moments()
+        return self.raw.moments()[1] / variance if variance > 0 else None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Data:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        data: dict[str, Any] = {"games": self.games}
+        data: Data = {"games": self.games}
         data |= {name: self.rate(name)._asdict() for name in ("score", "wins", "draws", "losses")}
         if self.corrected is not None:
             ratio = self.variance_reduction

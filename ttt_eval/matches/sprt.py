@@ -34,6 +34,7 @@ from ttt_eval.matches.elo import likelihood_of_superiority, score_from_elo
 from ttt_eval.matches.match import MatchSettings, play_matches
 from ttt_eval.matches.results import MatchResult, compare_moves
 from ttt_eval.matches.score import Score
+from ttt_eval.store.result_store import Data
 from ttt_eval.store.statistics import Interval
 
 MAX_ELO = 4_000
@@ -42,9 +43,8 @@ MAX_LOOKS = 100
 """Maximum number of looks that are computed; more are replaced by fewer at bounds that are nearer.
 """
 _GRID = 201
-_OVERSHOOT = (
-    0.5826  # mean overshoot of a bound by a normal random walk, in standard deviations of a step
-)
+# mean overshoot of a bound by a normal random walk, in standard deviations of a step
+_OVERSHOOT = 0.5826
 
 
 class Decision(NamedTuple):
@@ -112,9 +112,8 @@ class SPRT:
         return Decision(ratio, *self.bounds)
 
 
-_NEVER_SEEN = (
-    1e-3  # pseudo-count of each result, so that an unseen result is not taken for impossible
-)
+# pseudo-count of each result, so that an unseen result is not taken for impossible
+_NEVER_SEEN = 1e-3
 
 
 def likelihood_ratio(
@@ -130,10 +129,9 @@ def likelihood_ratio(
     """
     positive_counts = counts + _NEVER_SEEN
     shares = positive_counts / positive_counts.sum()
-    log_one, zero = (
-        np.log(_maximum_likelihood(shares, points - score)) for score in (score1, score0)
-    )
-    return float(positive_counts @ (log_one - zero))
+    log_likelihood1 = np.log(_maximum_likelihood(shares, points - score1))
+    log_likelihood0 = np.log(_maximum_likelihood(shares, points - score0))
+    return float(positive_counts @ (log_likelihood1 - log_likelihood0))
 
 
 def _maximum_likelihood(shares: Float64Array, values: Float64Array) -> Float64Array:
@@ -142,7 +140,8 @@ def _maximum_likelihood(shares: Float64Array, values: Float64Array) -> Float64Ar
     """
     from scipy.optimize import brentq  # see ttt_eval/statistics.py
 
-    low, high = -1 / values.max(), -1 / values.min()
+    low = -1 / values.max()
+    high = -1 / values.min()
     inside = 1e-9 * (high - low)
     theta = brentq(
         lambda x: float(shares @ (values / (1 + x * values))), low + inside, high - inside
@@ -186,7 +185,8 @@ class RandomWalk(NamedTuple):
         from scipy.special import ndtr
 
         low, high, looks, step = self
-        root, mean = math.sqrt(step), drift * step
+        root = math.sqrt(step)
+        mean = drift * step
         if looks == 1:
             return float(ndtr((end - mean) / root))
         grid = low + (np.arange(_GRID) + 0.5) * (high - low) / _GRID
@@ -195,11 +195,12 @@ class RandomWalk(NamedTuple):
         kernel = _density((grid - grid[:, None] - mean) / root) * (weight / root)
         stops_low = ndtr((low - grid - mean) / root)
         lower = float(ndtr((low - mean) / root))
-        at = _density((grid - mean) / root) * (weight / root)  # probabilities of the points
+        # probabilities of the points
+        mass = _density((grid - mean) / root) * (weight / root)
         for _ in range(looks - 2):
-            lower += float(at @ stops_low)
-            at = at @ kernel
-        return min(1.0, lower + float(at @ ndtr((end - grid - mean) / root)))
+            lower += float(mass @ stops_low)
+            mass = mass @ kernel
+        return min(1.0, lower + float(mass @ ndtr((end - grid - mean) / root)))
 
 
 def _density(x: Float64Array) -> Float64Array:
@@ -216,41 +217,73 @@ def stopped_score(test: SPRT, score: Score, looks: int, confidence: float = 0.95
         looks: number of looks at them, equally many pairs apart, the last at the end.
         confidence: confidence level of the interval.
     """
-    from scipy.optimize import brentq
-
     mean, variance = score.moments()
-    score0, score1 = score_from_elo(test.elo0), score_from_elo(test.elo1)
+    gain, intercept = _secant(test, score)
+    stop = _Stop(test.bounds, looks, mean, gain, intercept)
+    guarded_error = score.guarded_mean(confidence).standard_error
+    error = max(math.sqrt(variance / (score.games // 2)), guarded_error / 4)
+    tail = (1 - confidence) / 2
+    estimate = stop.true_mean(0.5, error)
+    low = stop.true_mean(1 - tail, guarded_error)
+    high = stop.true_mean(tail, guarded_error)
+    return Interval(estimate, min(estimate, low), max(estimate, high))
+
+
+def _secant(test: SPRT, score: Score) -> tuple[float, float]:
+    """Return gain and intercept of the log-likelihood ratio as a linear function of the mean of the
+    same sample: between the hypotheses, or up to a mean beyond them.
+    """
+    mean, _ = score.moments()
     counts, points = score.sample()
+    score0 = score_from_elo(test.elo0)
+    score1 = score_from_elo(test.elo1)
+    # with the ends of the range, which did not occur, means of 0 and 1 are possible
+    all_counts = np.append(counts, (0, 0))
 
     def ratio(sample_mean: float) -> float:
-        """Return the log-likelihood ratio of the same sample, moved to another mean."""
-        moved = np.append(points + (sample_mean - mean) * (counts > 0), (0.0, 1.0))
-        return likelihood_ratio(np.append(counts, (0, 0)), moved, score0, score1)
+        """Return the log-likelihood ratio of the sample, shifted to another mean."""
+        shifted_points = points + (sample_mean - mean) * (counts > 0)
+        all_points = np.append(shifted_points, (0.0, 1.0))
+        return likelihood_ratio(all_counts, all_points, score0, score1)
 
-    ends = [min(score0, mean), max(score1, mean)]
-    gain, at_zero = np.polyfit(ends, [*map(ratio, ends)], 1).tolist()
+    means = [min(score0, mean), max(score1, mean)]
+    gain, intercept = np.polyfit(means, [ratio(end) for end in means], 1).tolist()
+    return gain, intercept
 
-    def find(probability: float, standard_error: float) -> float:
-        spread = (gain * standard_error) ** 2
-        walk = RandomWalk(*test.bounds, looks, spread / looks).coarser()
+
+class _Stop(NamedTuple):
+    """A sequential test at its last look."""
+
+    bounds: tuple[float, float]
+    looks: int
+    mean: float
+    """of the sample"""
+    gain: float
+    intercept: float
+    """of :func:`_secant`"""
+
+    def true_mean(self, probability: float, standard_error: float) -> float:
+        """Return the true mean, in [0, 1], by which an outcome at most as high has a probability.
+
+        Args:
+            probability: the probability.
+            standard_error: of the sample mean.
+        """
+        from scipy.optimize import brentq
+
+        variance = (self.gain * standard_error) ** 2
+        walk = RandomWalk(*self.bounds, self.looks, variance / self.looks).coarser()
+        end = self.gain * self.mean + self.intercept
 
         def excess(true_mean: float) -> float:
-            return (
-                walk.probability_of_lower(
-                    (gain * true_mean + at_zero) / spread, gain * mean + at_zero
-                )
-                - probability
-            )
+            drift = (self.gain * true_mean + self.intercept) / variance
+            return walk.probability_of_lower(drift, end) - probability
 
         if excess(0.0) <= 0:
             return 0.0
-        return 1.0 if excess(1.0) >= 0 else float(brentq(excess, 0.0, 1.0, xtol=1e-7))
-
-    guarded, tail = score.guarded_mean(confidence).standard_error, (1 - confidence) / 2
-    estimate = find(0.5, max(math.sqrt(variance / (score.games // 2)), guarded / 4))
-    return Interval(
-        estimate, min(estimate, find(1 - tail, guarded)), max(estimate, find(tail, guarded))
-    )
+        if excess(1.0) >= 0:
+            return 1.0
+        return float(brentq(excess, 0.0, 1.0, xtol=1e-7))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -278,7 +311,7 @@ class SprtResult(MatchResult, tag="sprt", kw_only=True):
         """State of the test at its end."""
         return Decision(self.llr, self.llr_low, self.llr_high)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Data:
         """Return the content of the file, JSON-ready."""
         return {**super().to_dict(), "test": asdict(self.test)}
 
@@ -316,7 +349,7 @@ def run_sprt(
     match: MatchSettings,
     test: SPRT,
     folder: Path,
-    provenance: Mapping[str, Any],
+    provenance: Mapping[str, object],
     *,
     pairs: int,
     jobs: Jobs = 1,
@@ -342,7 +375,8 @@ def run_sprt(
             folder.
     """
     a, b = map(str, match.players)
-    total, path = Score.empty(match.game), []
+    total = Score.empty(match.game)
+    path = []
     with closing(play_matches(match, [(a, b)], pairs, folder, provenance, jobs=jobs)) as blocks:
         for _, score in blocks:
             total += score

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,11 +14,12 @@ import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ttt_envs.core.checks import Refusal, check_choice
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.matches.match import MatchSettings, play_matches
-from ttt_eval.matches.results import Data, DifferentMoves, PlayedResult, Spec, compare_moves
+from ttt_eval.matches.results import DifferentMoves, PlayedResult, Spec, compare_moves
 from ttt_eval.matches.score import Score, StoredCorrection, StoredForfeits
+from ttt_eval.store.result_store import Data
 from ttt_eval.store.statistics import Interval
 
 PRIOR = 0.2
@@ -26,7 +28,8 @@ all, so that a perfect score has a finite rating."""
 DRAWS = 1000
 """Number of samples for the intervals of ratings."""
 _PER_NAT = 400 / math.log(10)  # Elo per unit of log strength
-_LEAST = 1e-6  # minimum distance of a score from 0 and 1, for finite ratings
+_MIN_DISTANCE = 1e-6  # minimum distance of a score from 0 and 1, for finite ratings
+_POINTS = np.arange(5) / 4  # per game, of a pair
 _MAX_STEP = 2.0  # of a log strength, in one iteration
 
 
@@ -70,51 +73,61 @@ def bradley_terry(
         raise Refusal(
             f"anchor={anchor} would move ratings that are fixed: choose one of anchor and fixed"
         )
-    ordered = {
-        (min(i, j), max(i, j)): (pairs[:: 1 if i < j else -1], x)
-        for (i, j), (pairs, x) in pairings.items()
+    first, second, counts, precision = _sort_pairings(pairings)
+    weights = counts + PRIOR
+    games = weights.sum(axis=1)
+    known_ratings = {
+        player: rating for player, rating in enumerate(fixed or ()) if rating is not None
     }
-    first, second = np.array(sorted(ordered)).T
-    weights = (
-        np.array([ordered[pairing][0] for pairing in sorted(ordered)]) + PRIOR
-    )  # float64[pairings, 5]
-    precision = np.array([ordered[pairing][1] for pairing in sorted(ordered)])
-    held = {player: rating for player, rating in enumerate(fixed or ()) if rating is not None} or {
-        anchor or 0: 0.0
-    }
+    known_ratings = known_ratings or {anchor or 0: 0.0}
     ratings = np.zeros(players)
-    ratings[list(held)] = list(held.values())
-    free = np.setdiff1d(np.arange(players), list(held))
-    signs = (
-        np.eye(players)[first] - np.eye(players)[second]
-    )  # of the ratings in the difference of each pairing
-    if len(free) and np.linalg.matrix_rank(signs[:, free]) < len(free):
+    ratings[list(known_ratings)] = list(known_ratings.values())
+    unknown = np.setdiff1d(np.arange(players), list(known_ratings))
+    # of the ratings in the difference of each pairing
+    signs = np.eye(players)[first] - np.eye(players)[second]
+    if len(unknown) and np.linalg.matrix_rank(signs[:, unknown]) < len(unknown):
         raise Refusal(
             "games do not connect all players: ratings need some between all, by others too"
         )
-    known_part, games = signs @ ratings / _PER_NAT, weights.sum(axis=1)
-
-    def rate(scores: Float64Array, start: Float64Array) -> Float64Array:
-        """Return the log strengths of the free players, from the score of the first of each
-        pairing.
-        """
-        return _newton(signs[:, free], known_part, games, scores, start)
-
-    points = np.arange(5) / 4
-    estimate = rate(weights @ points / games, np.zeros(len(free)))
-    # normalized gamma variates are Dirichlet distributed
-    sampled = np.random.default_rng(seed).standard_gamma(
-        weights * precision[:, None], (draws, *weights.shape)
-    )
-    scores = np.clip(sampled @ points / sampled.sum(axis=2), _LEAST, 1 - _LEAST)
+    fit = partial(_newton, signs[:, unknown], signs @ ratings / _PER_NAT, games)
+    estimate = fit(weights @ _POINTS / games, np.zeros(len(unknown)))
+    samples = _resample(weights, precision, draws, seed)
+    strengths = [estimate, *(fit(scores, estimate) for scores in samples)]
     all_ratings = np.tile(ratings, (1 + draws, 1))
-    all_ratings[:, free] = _PER_NAT * np.array(
-        [estimate, *(rate(sample, estimate) for sample in scores)]
-    )
+    all_ratings[:, unknown] = _PER_NAT * np.array(strengths)
     if anchor is None and fixed is None:
         all_ratings -= all_ratings.mean(axis=1, keepdims=True)
     ends = np.quantile(all_ratings[1:], (0.025, 0.975), axis=0)
     return [Interval(*column) for column in np.vstack([all_ratings[0], ends]).T.tolist()]
+
+
+def _sort_pairings(
+    pairings: Mapping[tuple[int, int], tuple[Float64Array, float]],
+) -> tuple[Int64Array, Int64Array, Float64Array, Float64Array]:
+    """Return the first and the second player of each pairing, int64[P], the first with the lower
+    number, its pairs of games float64[P, 5], and its precision float64[P].
+    """
+    rows = {}
+    for (i, j), (pairs, precision) in pairings.items():
+        rows[min(i, j), max(i, j)] = (pairs if i < j else pairs[::-1]), precision
+    keys = sorted(rows)
+    first, second = np.array(keys).T
+    counts = np.array([rows[key][0] for key in keys])
+    return first, second, counts, np.array([rows[key][1] for key in keys])
+
+
+def _resample(
+    weights: Float64Array, precision: Float64Array, draws: int, seed: int
+) -> Float64Array:
+    """Return the scores of the first players of pairings in samples of result probabilities,
+    float64[draws, P].
+    """
+    # normalized gamma variates are Dirichlet distributed
+    variates = np.random.default_rng(seed).standard_gamma(
+        weights * precision[:, None], (draws, *weights.shape)
+    )
+    scores = variates @ _POINTS / variates.sum(axis=2)
+    return np.asarray(np.clip(scores, _MIN_DISTANCE, 1 - _MIN_DISTANCE))
 
 
 def _newton(
@@ -244,12 +257,12 @@ def summarize_tournament(
 def run_tournament(
     match: MatchSettings,
     folder: Path,
-    provenance: Mapping[str, Any],
+    provenance: Mapping[str, object],
     *,
     pairs: int,
     anchor: str | None = None,
     jobs: Jobs = 1,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> TournamentResult:
     """Play pairs of games between any two of the players, all with the same random numbers.
 
@@ -286,8 +299,8 @@ def run_tournament(
             scores[i, j] += score if players[i] < players[j] else score.reversed()
             progress(sum(score.games for score in scores.values()) // 2, pairs * len(pairings))
     weights = {pairing: score.weights() for pairing, score in scores.items()}
-    anchored = None if anchor is None else players.index(anchor)
-    ratings = bradley_terry(weights, len(players), anchor=anchored, seed=match.seed)
+    anchor_index = None if anchor is None else players.index(anchor)
+    ratings = bradley_terry(weights, len(players), anchor=anchor_index, seed=match.seed)
     best, second, *_ = sorted(range(len(players)), key=lambda i: -ratings[i].mean)
     positions = compare_moves(match.game, players[best], players[second])
     result = summarize_tournament(

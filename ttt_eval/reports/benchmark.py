@@ -32,18 +32,13 @@ def benchmark_report(comparison: Comparison, command: str = "") -> Report:
         comparison: of the submissions.
         command: the command that writes the page, if it is shown.
     """
-    cells = {
-        (name, other): (
-            value.mean,
-            formats.three_digits(value.mean),
-            formats.format_ends(value, formats.three_digits),
-        )
-        for name, of_one in comparison.improvement.items()
-        for other, value in of_one.items()
-    }
-    improvement = parts.cross_table(
-        "improvement", {entry.name: entry.name for entry in comparison.entries}, cells
-    )
+    cells = {}
+    for name, improvements in comparison.improvement.items():
+        for other, value in improvements.items():
+            ends = formats.format_ends(value, formats.three_digits)
+            cells[name, other] = (value.mean, formats.three_digits(value.mean), ends)
+    names = {entry.name: entry.name for entry in comparison.entries}
+    improvement = parts.cross_table("improvement", names, cells)
     sections: dict[str, Parts] = {
         "": [
             Text(f"{len(comparison.tasks)} of {len(TASKS)} tasks. {page.words('scores')}"),
@@ -116,15 +111,14 @@ def _axes(comparison: Comparison) -> DataTable:
 
 
 def _task_means(comparison: Comparison) -> DataTable:
+    def cell(mean: float | None) -> Cell:
+        if mean is None:
+            return Cell("-")
+        return Cell(formats.three_digits(mean), shade=max(-1.0, mean))
+
     rows = list[page.Row]()
     for task in TASKS:
         means = [entry.tasks.get(task.name) for entry in comparison.entries]
         if any(mean is not None for mean in means):
-            cells = (
-                Cell("-")
-                if mean is None
-                else Cell(formats.three_digits(mean), shade=max(-1.0, mean))
-                for mean in means
-            )
-            rows.append((task.name, *cells))
+            rows.append((task.name, *map(cell, means)))
     return parts.table("tasks", rows, head=("task", *(entry.name for entry in comparison.entries)))

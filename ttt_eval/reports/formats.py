@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.checks import Refusal
@@ -44,7 +43,9 @@ def percent(value: float) -> str:
     """Format a probability as a percentage; as 0% and 100% only if equal up to rounding."""
     if _is_whole(value):
         return f"{100 * round(value)}%"
-    return "below 0.1%" if value < 0.0005 else ("over 99.9%" if value > 0.9995 else f"{value:.1%}")
+    if value < 0.0005:
+        return "below 0.1%"
+    return "over 99.9%" if value > 0.9995 else f"{value:.1%}"
 
 
 def likelihood(value: float) -> str:
@@ -64,8 +65,11 @@ def mebibytes(size: float) -> str:
 
 def duration(seconds: float) -> str:
     """Format the duration of a move in a suitable unit."""
-    size, unit = (1.0, "s") if seconds >= 1 else (1e-3, "ms") if seconds >= 1e-3 else (1e-6, "us")
-    return f"{seconds / size:.3g} {unit}"
+    if seconds >= 1:
+        return f"{seconds:.3g} s"
+    if seconds >= 1e-3:
+        return f"{seconds / 1e-3:.3g} ms"
+    return f"{seconds / 1e-6:.3g} us"
 
 
 def format_interval(value: Interval, write: Callable[[float], str] = number) -> str:
@@ -91,25 +95,28 @@ def format_elo(value: float) -> str:
     return "0" if round(value) == 0 else f"{value:+,.0f}"
 
 
-def describe_best(names: Sequence[str], values: Sequence[str], undecided: int, of: str = "") -> str:
+def describe_best(
+    names: Sequence[str], values: Sequence[str], undecided: int, group: str = ""
+) -> str:
     """Say whether the first of several is best.
 
     Args:
         names: best first.
         values: the value of each, or of the first ones.
         undecided: number of others that are not distinguished from the first.
-        of: what all of them are; by default their number.
+        group: what all of them are; by default their number.
     """
-    of = of or str(len(names))
+    group = group or str(len(names))
     if len(names) == 1:
         return f"{names[0]}: {values[0]}"
     if not undecided:
         second = f"; next is {names[1]}, {values[1]}" if len(values) > 1 else ""
-        return f"{names[0]} is best of {of}: {values[0]}{second}"
-    others = names[1] if len(names) == 2 else "1 other" if undecided == 1 else f"{undecided} others"
-    verb = "is" if undecided == 1 else "are"
-    first = f"Undecided: {names[0]} came out first of {of}, {values[0]}"
-    return f"{first}, and {others} {verb} not distinguished from it"
+        return f"{names[0]} is best of {group}: {values[0]}{second}"
+    others = f"{undecided} others are"
+    if undecided == 1:
+        others = f"{names[1] if len(names) == 2 else '1 other'} is"
+    first = f"Undecided: {names[0]} came out first of {group}, {values[0]}"
+    return f"{first}, and {others} not distinguished from it"
 
 
 def describe_better(a: str, b: str, score: Interval, superiority: float) -> str:
@@ -127,7 +134,7 @@ def describe_better(a: str, b: str, score: Interval, superiority: float) -> str:
     return describe_best([a, b], [value], int(score.low <= 0.5))
 
 
-def command(*words: str, **options: Any) -> str:
+def command(*words: str, **options: object) -> str:
     """Return a command with options, which have underscores; those of None are left out."""
     return shlex.join(["python", *words, *to_command_line(options)])
 
@@ -135,12 +142,12 @@ def command(*words: str, **options: Any) -> str:
 def game_options(game: AnyGame) -> list[str]:
     """Return a game's command options that differ from the default."""
     labels = game_labels(game)
-    usual = {
+    defaults = {
         "size": "3",
         "win_length": default_win_length(game.rows, game.columns),
         "skip_chance": 0.0,
     }
-    options = {name: labels[name] for name, value in usual.items() if labels[name] != value}
+    options = {name: labels[name] for name, value in defaults.items() if labels[name] != value}
     rules = dict.fromkeys(visible(game).variant_names, True)
     return to_command_line({**options, **rules, "phantom": labels.get("phantom")})
 
@@ -169,7 +176,7 @@ def explorer_link(game: AnyGame) -> str:
         "win": (game.win_length, default_win_length(game.rows, game.columns)),
         "skip": (game.skip_chance, 0.0),
     }
-    parts = {name: str(value) for name, (value, usual) in numbers.items() if value != usual}
+    parts = {name: str(value) for name, (value, default) in numbers.items() if value != default}
     parts |= {name: str(value).lower() for name, value in game.variants.items()}
     return "&".join(f"{name}={value}" for name, value in parts.items())
 

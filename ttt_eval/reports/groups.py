@@ -48,22 +48,21 @@ class GroupMeasure(NamedTuple):
 
     def difference(self, name: str, other: str) -> Interval:
         """Return the difference of the means over runs, below 0 if the first is better."""
-        a, b = self.values[name], self.values[other]
+        a = self.values[name]
+        b = self.values[other]
         value = float(mean(a) - mean(b))
         if min(len(a), len(b)) < 2:
             return Interval(value, -1.0, 1.0)
-        # where runs of both groups agree others may not: as if all were of one group
-        least_error = (
-            abs(value) / 2 * math.sqrt(1 / len(a) + 1 / len(b))
-            if np.ptp(a) == 0 == np.ptp(b)
-            else 0.0
-        )
+        min_error = 0.0
+        if np.ptp(a) == 0 == np.ptp(b):
+            # others may not agree as these runs do: as if all were of one group
+            min_error = abs(value) / 2 * math.sqrt(1 / len(a) + 1 / len(b))
         return bootstrap_interval(
             lambda a, b: mean(a) - mean(b),
             a,
             b,
             statements=self.statements,
-            least_error=least_error,
+            min_error=min_error,
             bounds=(-1.0, 1.0),
         )
 
@@ -84,7 +83,8 @@ def measure_groups(groups: Sequence[Group]) -> list[GroupMeasure]:
     everything = list(itertools.chain(*curves.values()))
     if not everything:
         return []
-    begin, end = max(x[0] for x, _ in everything), min(x[-1] for x, _ in everything)
+    begin = max(x[0] for x, _ in everything)
+    end = min(x[-1] for x, _ in everything)
     values = {
         "at the end": {name: np.array([y[-1:] for _, y in group]) for name, group in curves.items()}
     }
@@ -115,18 +115,18 @@ def describe_groups(at_end: GroupMeasure) -> str:
 
 def groups_parts(measures: Sequence[GroupMeasure]) -> Parts:
     """Return the tables of groups and of their pairs."""
-    values, labels = measures[0].values, [measure.label for measure in measures]
+    values = measures[0].values
+    labels = [measure.label for measure in measures]
     means = [
         (name, len(values[name]), *(measure.mean(name) for measure in measures)) for name in values
     ]
-    pairs = [
-        (
-            f"{name} - {other}",
-            *(measure.difference(name, other) for measure in measures),
-            *(formats.percent(measure.improvement(name, other)) for measure in measures),
-        )
-        for name, other in itertools.combinations(values, 2)
-    ]
+
+    def pair_row(name: str, other: str) -> Sequence[object]:
+        differences = [measure.difference(name, other) for measure in measures]
+        chances = [measure.improvement(name, other) for measure in measures]
+        return f"{name} - {other}", *differences, *map(formats.percent, chances)
+
+    pairs = [pair_row(*pair) for pair in itertools.combinations(values, 2)]
     heads = [f"{column} {label}" for column in ("difference", "improvement") for label in labels]
     return [
         parts.table("groups", means, head=("setting", "runs", *labels)),

@@ -31,7 +31,8 @@ def language_model_report(result: LanguageModelResult) -> Report:
     Raises:
         ValueError: neither games nor exact results.
     """
-    games, positions = result.games, result.positions
+    games = result.games
+    positions = result.positions
     exact = None if positions is None else positions.exact
     if games is None and exact is None:
         raise Refusal("there are neither games nor exact results")
@@ -97,7 +98,8 @@ def _positions_parts(game: AnyGame, positions: ModelPositions) -> Parts:
     for opponent, outcome in outcomes.items():
         shares = [outcome[part] for part in ("win", "draw", "loss")]
         rows.append((opponent, *shares, shares))
-    count, silent = positions.positions, positions.without_move
+    count = positions.positions
+    silent = positions.without_move
     return [
         Text(page.words("answered", positions=count, silent=silent)),
         parts.table("results of the model", rows) if rows else None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from ttt_eval.matches.elo import elo_interval
 from ttt_eval.matches.ladder import LadderResult
@@ -37,7 +36,8 @@ def match_report(result: MatchResult) -> Report:
     """Return the page of two players: the better one, where they differ, and of a sequential test
     its course.
     """
-    a, b = result.a, result.b
+    a = result.a
+    b = result.b
     score = result.played
     sections: dict[str, Parts] = {
         "": [Text(_describe_players(result)), parts.forfeits(score, a, b)],
@@ -76,7 +76,7 @@ def _describe_players(result: MatchResult) -> str:
     return players
 
 
-def _match_options(result: MatchResult) -> dict[str, Any]:
+def _match_options(result: MatchResult) -> dict[str, object]:
     """Return the options of the command that only matches and tests have."""
     clock = result.clock or None
     if not isinstance(result, SprtResult):
@@ -93,9 +93,13 @@ def describe_decision(result: SprtResult) -> str:
         bounds = f"LLR is {result.llr:+.2f}, between {result.llr_low:.2f} and {result.llr_high:.2f}"
         return f"The test of {test.elo0:g} against {test.elo1:g} Elo has not ended: {bounds}."
     if result.accepted == "elo1":
-        elo, lead, error = test.elo1, f"more than {test.elo0:g}", test.alpha
+        elo = test.elo1
+        lead = f"more than {test.elo0:g}"
+        error = test.alpha
     else:
-        elo, lead, error = test.elo0, f"less than {test.elo1:g}", test.beta
+        elo = test.elo0
+        lead = f"less than {test.elo1:g}"
+        error = test.beta
     return (
         f"The test accepts {elo:g} Elo: {result.a} is ahead by {lead} (wrong in at most "
         f"{formats.percent(error)} of tests)."
@@ -184,7 +188,8 @@ def _best_differences(result: TournamentResult) -> Parts:
     spots = result.differences
     if spots is None:
         return parts.differences(result.game, None, "", "")
-    a, b = result.players[spots.a], result.players[spots.b]
+    a = result.players[spots.a]
+    b = result.players[spots.b]
     return parts.differences(result.game, spots.positions, a.spec, b.spec)
 
 
@@ -265,12 +270,12 @@ def _describe_place(rating: Interval, rungs: Mapping[str, Interval]) -> str:
 def _ladder_table(result: LadderResult) -> DataTable:
     """Return the table of the rungs and the policy, best first."""
     seconds = None if result.cost is None else result.cost.cpu_s_per_move
-    placed = (f"{result.policy} (placed)", result.rating, seconds, result.front)
+    own_row = (f"{result.policy} (placed)", result.rating, seconds, result.front)
     rungs = [
         (rung.spec, rung.interval, rung.cpu_s_per_move_here, rung.front) for rung in result.rungs
     ]
     rows = []
-    ranking = sorted([placed, *rungs], key=lambda row: -row[1].mean)
+    ranking = sorted([own_row, *rungs], key=lambda row: -row[1].mean)
     for rank, (player, elo, seconds, front) in enumerate(ranking, 1):
         rows.append((f"{rank} {player}", elo, seconds, "yes" if front else ""))
     where = "" if result.cost is None else f", on {result.processor}"

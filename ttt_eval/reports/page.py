@@ -148,7 +148,7 @@ def fixed_words() -> dict[str, Any]:
     return tomllib.loads((TEMPLATES / "words.toml").read_text("utf-8"))
 
 
-def words(key: str, **names: Any) -> str:
+def words(key: str, **names: object) -> str:
     """Return a fixed text of ``templates/words.toml``, with names in the places in braces."""
     text: str = fixed_words()["texts"][key]
     return text.format(**names)
@@ -162,12 +162,8 @@ def left_out(why: str, *commands: str) -> Text:
 def figure(draw: plots.Draw, label: str, caption: str) -> PlotFigure:
     """Return a figure with its text alternative, which stands in its place without matplotlib."""
     try:
-        return PlotFigure(
-            Markup(
-                plots.as_svg(draw, f"f{crc32((label + caption).encode()):08x}", printable(label))
-            ),
-            caption,
-        )
+        name = f"f{crc32((label + caption).encode()):08x}"
+        return PlotFigure(Markup(plots.as_svg(draw, name, printable(label))), caption)
     except ValueError as problem:
         return PlotFigure("", caption, f"Not drawn: {problem}. {label}")
 
@@ -178,13 +174,8 @@ def table_texts(table: DataTable) -> list[list[str]]:
     def write(cell: str | Cell) -> str:
         if isinstance(cell, str):
             return cell
-        return " ".join(
-            [
-                cell.text,
-                *(f"({note})" for note in [cell.note] if note),
-                *(text for text, _ in cell.links),
-            ]
-        )
+        note = [f"({cell.note})"] if cell.note else []
+        return " ".join([cell.text, *note, *(text for text, _ in cell.links)])
 
     return [[write(cell).strip() for cell in row] for row in (table.head, *table.rows)]
 
@@ -206,11 +197,9 @@ def link_to(path: Path, folder: Path) -> str:
     """Return the relative address of a file, from a page in ``folder``; "" if there is no such
     file.
     """
-    return (
-        quote(os.fsencode(os.path.relpath(path, folder).replace(os.sep, "/")))
-        if path.is_file()
-        else ""
-    )
+    if not path.is_file():
+        return ""
+    return quote(os.fsencode(os.path.relpath(path, folder).replace(os.sep, "/")))
 
 
 def write_report(path: Path, report: Report) -> Path:

@@ -87,11 +87,11 @@ def _write_column(writer: str, column: Sequence[Any]) -> Sequence[str | Cell]:
 
 def table(
     key: str,
-    rows: Sequence[Sequence[Any]],
+    rows: Sequence[Sequence[object]],
     parts: Sequence[int] = (),
     *,
     head: Sequence[str] = (),
-    **names: Any,
+    **names: object,
 ) -> DataTable:
     """Return a table with the caption, head and writers of columns of ``templates/words.toml``.
 
@@ -102,13 +102,14 @@ def table(
         head: in place of that of the file.
         names: in the places in braces of the caption.
     """
-    fixed = page.fixed_words()["tables"][key]
-    writers, head = fixed.get("write", [""]), head or fixed["head"]
-    writers = [*writers, *[writers[-1]] * len(head)]
-    columns = [_write_column(*pair) for pair in zip(writers, zip(*rows, strict=True), strict=False)]
-    return DataTable(
-        fixed["caption"].format(**names), head, list(zip(*columns, strict=True)), parts
-    )
+    words = page.fixed_words()["tables"][key]
+    writers = words.get("write", [""])
+    columns = [
+        _write_column(writers[min(number, len(writers) - 1)], column)
+        for number, column in enumerate(zip(*rows, strict=True))
+    ]
+    caption = words["caption"].format(**names)
+    return DataTable(caption, head or words["head"], list(zip(*columns, strict=True)), parts)
 
 
 def cross_table(
@@ -122,9 +123,15 @@ def cross_table(
         names: by key, in order.
         cells: of the row against the column: a score, 0 to 1, its text, and a note.
     """
-    shaded = {pair: Cell(text, note, 2 * value - 1) for pair, (value, text, note) in cells.items()}
+
+    def cell(pair: tuple[Key, Key]) -> Cell | str:
+        if pair not in cells:
+            return ""
+        value, text, note = cells[pair]
+        return Cell(text, note, 2 * value - 1)
+
     rows = [
-        (f"{place} {name}", *(shaded.get((a, b), "") for b in names))
+        (f"{place} {name}", *(cell((a, b)) for b in names))
         for place, (a, name) in enumerate(names.items(), 1)
     ]
     return table(key, rows, head=("of the row against", *map(str, range(1, len(names) + 1))))
@@ -163,13 +170,15 @@ def curve_parts(groups: Sequence[Group]) -> Parts:
     """Return figures of the exact exploitability of groups, by games and by CPU seconds, and notes
     on them.
     """
-    figures, problem, notes = list[PlotFigure](), "no run is here", list[str]()
+    figures = list[PlotFigure]()
+    problem = "no run is here"
+    notes = list[str]()
     axes: Sequence[XAxis] = ("games", "cpu") if groups else ()
     for x in axes:
         try:
             summaries, more = summarize_groups(groups, x, "exploitability")
-        except ValueError as why:
-            problem = str(why)
+        except ValueError as error:
+            problem = str(error)
             continue
         caption = page.words(f"curves by {x}")
         figures.append(
@@ -198,8 +207,7 @@ def summary_lines(summaries: Sequence[Summary]) -> list[plots.PlotLine]:
     if len(summaries) > MAX_GROUPS:
         raise Refusal(
             f"these are {len(summaries)} groups, and at most {MAX_GROUPS} can be told apart: name "
-            "fewer runs, or group "
-            f"them by fewer settings"
+            "fewer runs, or group them by fewer settings"
         )
     lines = []
     for summary in summaries:
@@ -216,7 +224,8 @@ def draw_summaries(summaries: Sequence[Summary], x: XAxis, y: YAxis, log: bool) 
     Raises:
         ValueError: more groups than readers can tell apart.
     """
-    lines, distances = summary_lines(summaries), metric(y).better == "lower"
+    lines = summary_lines(summaries)
+    distances = metric(y).better == "lower"
     return plots.draw_curves(lines, X_LABELS[x], metric(y).label, distances=distances, log=log)
 
 
@@ -224,10 +233,10 @@ def draw_summaries(summaries: Sequence[Summary], x: XAxis, y: YAxis, log: bool) 
 # Tiles and sentences
 
 
-def measure_tiles(values: Mapping[str, float | None], of: str = "") -> list[Tile]:
+def measure_tiles(values: Mapping[str, float | None], suffix: str = "") -> list[Tile]:
     """Return the headline numbers of the exact measures that are known."""
     return [
-        Tile(metric(name).label + of, formats.number(max(0.0, value)), metric(name).note)
+        Tile(metric(name).label + suffix, formats.number(max(0.0, value)), metric(name).note)
         for name, value in values.items()
         if value is not None
     ]
@@ -240,11 +249,9 @@ def score_tiles(name: str, score: Interval, match: Score, correction: str | None
     if match.corrected is None:
         return tiles
     reduction = match.variance_reduction
-    games = (
-        "leaves no variance"
-        if reduction is None
-        else f"as precise as {match.games * reduction:,.0f} games without"
-    )
+    games = "leaves no variance"
+    if reduction is not None:
+        games = f"as precise as {match.games * reduction:,.0f} games without"
     return [*tiles, Tile("luck correction", correction or "on", games)]
 
 
@@ -286,10 +293,8 @@ def choice_board(
     if loss is not None:
         rate = "" if likely is None else f" in {formats.percent(min(1.0, likely))} of games"
         cost = "loses nothing" if loss <= VALUE_TOLERANCE else f"loses {formats.number(loss)}{rate}"
-    words, numbers = (
-        f"{mover} is to move, {'; '.join(lines[1:])}.",
-        np.where(shares > 0, shares, np.nan),
-    )
+    words = f"{mover} is to move, {'; '.join(lines[1:])}."
+    numbers = np.where(shares > 0, shares, np.nan)
     explore = formats.explorer_command(game, position)
     return BoardFigure(
         game, position.cells, lines, words, numbers, best=best, cost=cost, explore=explore
@@ -307,18 +312,24 @@ def map_board(
         values: float64[cells], NaN where there is none.
         write: formats a number.
     """
-    name, about = page.words(key).split(": ")
-    filled = np.flatnonzero(~np.isnan(values)).tolist()
-    numbers = ", ".join(f"{coordinate(cell, game)} {write(values[cell])}" for cell in filled)
+    name, description = page.words(key).split(": ")
+    cells = np.flatnonzero(~np.isnan(values)).tolist()
+    numbers = ", ".join(f"{coordinate(cell, game)} {write(values[cell])}" for cell in cells)
     return BoardFigure(
-        game, np.zeros(game.cells, np.int8), (name, about), f"{name}: {numbers}.", values, write
+        game,
+        np.zeros(game.cells, np.int8),
+        (name, description),
+        f"{name}: {numbers}.",
+        values,
+        write,
     )
 
 
 def list_moves(names: Sequence[str]) -> str:
     """List the first names, and count the rest."""
-    rest = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
-    return ", ".join([*names[:NAMED], *rest])
+    if len(names) <= NAMED:
+        return ", ".join(names)
+    return ", ".join([*names[:NAMED], f"{len(names) - NAMED} more"])
 
 
 def spot_board(
@@ -359,7 +370,7 @@ def differences(game: AnyGame, spots: Sequence[DifferentMoves] | None, a: str, b
 # Reproduction
 
 
-def reproduction(result: Result, *words: str, **options: Any) -> Parts:
+def reproduction(result: Result, *words: str, **options: object) -> Parts:
     """Return the command that gives the same result.
 
     Args:

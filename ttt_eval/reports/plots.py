@@ -30,7 +30,9 @@ Draw = Callable[["Figure"], None]
 """Draws on an empty figure, and sets its height where that depends on the content."""
 Numbers = Sequence[float] | Float64Array
 
-WIN, DRAW, LOSS = "#0072B2", "#8C8C8C", "#D55E00"
+WIN = "#0072B2"
+DRAW = "#8C8C8C"
+LOSS = "#D55E00"
 RESULTS = (WIN, DRAW, LOSS)
 """Colours of wins, draws and losses."""
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -108,7 +110,8 @@ def render(draw: Draw, form: str, size: tuple[float, float], settings: Mapping[A
     from matplotlib.figure import Figure
 
     with rc_context({**_STYLE, **settings}):
-        figure, file = Figure(figsize=size, layout="constrained"), io.BytesIO()
+        figure = Figure(figsize=size, layout="constrained")
+        file = io.BytesIO()
         draw(figure)
         figure.savefig(file, format=form, metadata=dict.fromkeys(_METADATA[form]))
     return file.getvalue()
@@ -235,32 +238,31 @@ def draw_curves(
         axes: Axes = figure.subplots()
         for index, line in enumerate(lines):
             marker = "." if len(line.x) <= 40 and line.low is None else None
-            colour, style = (
-                line.colour or SERIES[index % len(SERIES)],
-                line.style or STYLES[index % len(STYLES)],
-            )
+            colour = line.colour or SERIES[index % len(SERIES)]
+            style = line.style or STYLES[index % len(STYLES)]
             axes.plot(
                 line.x, line.y, style, label=line.name, lw=1.6, marker=marker, ms=4, color=colour
             )
             if line.low is not None and line.high is not None:
                 axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.2, lw=0)
         axes.set(xlabel=x_label, ylabel=y_label)
-        x, y = (np.concatenate([line[column] for line in lines]) for column in (1, 2))
+        x = np.concatenate([line.x for line in lines])
+        y = np.concatenate([line.y for line in lines])
         _scale_x(axes, x, is_log(x))
-        top = max(1e-9, y.max(), *(np.max(line.high) for line in lines if line.high is not None))
+        max_y = max(1e-9, y.max(), *(np.max(line.high) for line in lines if line.high is not None))
         if not distances and not 0 <= y.min() <= y.max() <= 1:
             axes.axhline(0, color=DRAW, lw=0.8)
         elif not distances:
             axes.set_ylim(-0.02, 1.02)
             axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
         elif not is_log(y):
-            axes.set_ylim(-0.02 * top, max(1.05 * top, NEAR_ZERO))
+            axes.set_ylim(-0.02 * max_y, max(1.05 * max_y, NEAR_ZERO))
         else:
             axes.set_yscale("symlog", linthresh=NEAR_ZERO, linscale=0.5)
             axes.set_yticks(
                 [0, 0.001, 0.01, 0.1, 1], ["0", "0.001", "0.01", "0.1", "1"], minor=False
             )
-            axes.set_ylim(-NEAR_ZERO / 20, max(1.1, 1.1 * top))
+            axes.set_ylim(-NEAR_ZERO / 20, max(1.1, 1.1 * max_y))
         _add_legend(figure, lines)
 
     return draw

@@ -144,10 +144,10 @@ class RunResult(NamedTuple):
         """The seat of the training; None for both."""
         return SEATS.get(self.config.get("seat", ""))
 
-    def command(self, name: str, *more: str) -> str:
+    def command(self, name: str, *words: str) -> str:
         """Return a command of ``evaluate.py`` for the run."""
         return formats.command(
-            "evaluate.py", name, self.directory.policy, *more, *formats.game_options(self.game)
+            "evaluate.py", name, self.directory.policy, *words, *formats.game_options(self.game)
         )
 
 
@@ -158,7 +158,8 @@ def read_run(path: Path, strength: Strength | None = None, name: str = "") -> Ru
         ValueError: no run, or a damaged file.
     """
     directory = RunDirectory(path)
-    config, game = directory.read_config(), directory.read_game()
+    config = directory.read_config()
+    game = directory.read_game()
     policy = RunPolicy(game, str(path)) if directory.checkpoint.is_file() else None
     return RunResult(directory, config, game, policy, directory.read_metrics(), strength, name)
 
@@ -190,7 +191,7 @@ def write_run_page(run: Path, strength: Strength | None) -> Path:
 def read_runs(
     out: Path,
     paths: Sequence[Path],
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> RunsResult:
     """Read runs, and compute the exact strength and results against each other of up to
     ``MAX_RUNS``.
@@ -204,7 +205,8 @@ def read_runs(
     Raises:
         ValueError: as :func:`read_common_game`, and other damaged files.
     """
-    game, paths = read_common_game(paths), list_runs(paths)
+    game = read_common_game(paths)
+    paths = list_runs(paths)
     names = [path.resolve().name for path in paths]
     names = names if len(set(names)) == len(names) else list(map(str, paths))
     runs = [read_run(path, name=name) for path, name in zip(paths, names, strict=True)]
@@ -213,15 +215,17 @@ def read_runs(
         for i, run in enumerate(runs if len(runs) <= MAX_RUNS else ())
         if run.policy and run.policy.pure and affordable(game, run.policy)
     }
-    total, done = len(pure) * (len(pure) + 1) // 2, itertools.count(1)
+    total = len(pure) * (len(pure) + 1) // 2
+    counter = itertools.count(1)
     for i, policy in pure.items():
         runs[i] = runs[i]._replace(strength=strength(game, policy, OPPONENTS))
-        progress(next(done), total)
-    players, outcomes = {i: cached(policy, game) for i, policy in pure.items()}, {}
+        progress(next(counter), total)
+    players = {i: cached(policy, game) for i, policy in pure.items()}
+    outcomes = {}
     for i, j in itertools.combinations(players, 2):
         outcomes[i, j] = match_outcome(game, players[i], players[j])
         outcomes[j, i] = outcomes[i, j].reversed()
-        progress(next(done), total)
+        progress(next(counter), total)
     return RunsResult(game, runs, outcomes, out.parent)
 
 
@@ -234,9 +238,9 @@ def read_common_game(paths: Sequence[Path]) -> AnyGame:
     """
     games = {path: RunDirectory(path).read_game() for path in list_runs(paths)}
     if len(set(games.values())) > 1:
-        listed = "; ".join(f"{path}: {game}" for path, game in games.items())
+        names = "; ".join(f"{path}: {game}" for path, game in games.items())
         raise Refusal(
-            f"runs of different games cannot be compared ({listed}): name runs of one game"
+            f"runs of different games cannot be compared ({names}): name runs of one game"
         )
     return next(iter(games.values()))
 
@@ -247,7 +251,9 @@ def read_common_game(paths: Sequence[Path]) -> AnyGame:
 
 def run_report(run: RunResult) -> Report:
     """Return the page of a run."""
-    learner, phases, (cpu, memory) = run.config["learner"], run.directory.read_cost(), run.cost
+    learner = run.config["learner"]
+    phases = run.directory.read_cost()
+    cpu, memory = run.cost
     tiles = [] if run.strength is None else parts.measure_tiles(run.strength.measures)
     tiles.append(Tile("games", run.games, "played in training"))
     tiles.append(Tile("training", cpu, "" if cpu == UNKNOWN else f"of CPU, {memory} at most"))
@@ -265,22 +271,20 @@ def run_report(run: RunResult) -> Report:
 
 
 def _verdict(exact: Strength | None) -> str:
-    if exact is None or exact.perfect:
-        return page.words("perfect") if exact else ""
-    regret = (
-        ""
-        if exact.regret is None
-        else f". In self-play an average move loses {formats.number(exact.regret)}"
-    )
-    return page.words("imperfect", gain=formats.number(exact.exploitability)) + regret
+    if exact is None:
+        return ""
+    if exact.perfect:
+        return page.words("perfect")
+    verdict = page.words("imperfect", gain=formats.number(exact.exploitability))
+    if exact.regret is None:
+        return verdict
+    return f"{verdict}. In self-play an average move loses {formats.number(exact.regret)}"
 
 
 def _describe_training(run: RunResult) -> str:
     """Describe the opponent of a run's training."""
-    teacher, seat = (
-        run.config["settings"].get("teacher"),
-        "" if run.seat is None else f", {SEAT_NAMES[run.seat]}",
-    )
+    teacher = run.config["settings"].get("teacher")
+    seat = "" if run.seat is None else f", {SEAT_NAMES[run.seat]}"
     return (
         f"from games of its teacher {teacher}"
         if teacher
@@ -297,7 +301,7 @@ def _strength(run: RunResult) -> Parts:
         f"{name}, as it learned" if seat == run.seat else name
         for seat, name in enumerate(SEAT_NAMES)
     ]
-    rows = list[tuple[Any, ...]]()
+    rows = list[tuple[object, ...]]()
     for opponent, result in run.strength.results.items():
         seats = [(opponent, result), *zip(names, run.strength.seats[opponent], strict=True)]
         rows += [(name, *shares, shares) for name, shares in seats]
@@ -312,76 +316,83 @@ def _learning(run: RunResult) -> Parts:
     """Return the curves, and the first move at some marks."""
     if not run.rows:
         return [left_out(f"Nothing was logged: there is no line in {METRICS}.")]
-    measured = thin_out([row for row in run.rows if "exploitability" in row])
+    measurements = thin_out([row for row in run.rows if "exploitability" in row])
     moves = first_move_names(run.game)
     marks = thin_out([row for row in run.rows if all(name in row for name in moves)], MAX_BOARDS)
     start = Position(np.zeros(run.game.cells, np.int8), 0)
-    boards = [
-        parts.choice_board(
-            run.game,
-            start,
-            np.array([row[name] for name in moves]),
-            title=f"{row['games']:,.0f} games",
-        )
-        for row in marks
-    ]
+
+    def board(row: Row) -> BoardFigure:
+        probabilities = np.array([row[name] for name in moves])
+        title = f"{row['games']:,.0f} games"
+        return parts.choice_board(run.game, start, probabilities, title=title)
+
+    boards = [board(row) for row in marks]
     return [
-        list(_curves(run, measured)) or None,
-        None if measured else left_out(page.words("no measurements")),
+        list(_curves(run, measurements)) or None,
+        None if measurements else left_out(page.words("no measurements")),
         BoardRow(boards, "Its first move during training") if boards else None,
     ]
 
 
-def _curves(run: RunResult, measured: Sequence[Row]) -> Iterator[PlotFigure]:
+def _curves(run: RunResult, measurements: Sequence[Row]) -> Iterator[PlotFigure]:
     """Yield curves of exact measurements, of results during exploration, and of the loss, as far as
     they are known.
     """
-    explored = (
-        rates(thin_out(run.rows, MAX_RATES))
-        if all(name in row for row in run.rows for name in COUNTS)
-        else []
-    )
-    steps = [row for row in run.rows if "iterations" in row]
+    counts = list[Row]()
+    if all(name in row for row in run.rows for name in COUNTS):
+        counts = rates(thin_out(run.rows, MAX_RATES))
+    losses = [row for row in run.rows if "iterations" in row]
     results = ("won by o", "drawn", "won by x") if run.opponent == SELF else OUTCOMES
     exact_rates = page.words("exact rates", opponent=run.opponent)
-    for rows, x, columns, labels, y_label, caption in (
-        (measured, "games", LOSSES, LOSS_LABELS, "value lost", page.words("exact losses")),
-        (measured, "games", RATES, OUTCOMES, SHARES, exact_rates),
-        (explored, "games", COUNTS, results, SHARES, page.words("explored rates")),
-        (
-            steps,
-            "iterations",
-            ("loss", "held_out_loss"),
-            ("loss", "held out loss"),
-            "loss",
-            page.words("net loss"),
-        ),
-    ):
-        colours = plots.RESULTS if y_label == SHARES else plots.SERIES
-        lines = [
-            plots.PlotLine(label, [row[x] for row in rows], [row[name] for row in rows], colour)
-            for name, label, colour in zip(columns, labels, colours, strict=False)
-            if all(name in row for row in rows)
-        ]
-        if rows and lines and rows[0][x] < rows[-1][x]:
-            yield parts.curves_figure(
-                lines, X_LABELS[x], y_label, caption, distances=y_label != SHARES
-            )
+    loss_lines = dict(zip(LOSSES, LOSS_LABELS, strict=True))
+    rate_lines = dict(zip(RATES, OUTCOMES, strict=True))
+    count_lines = dict(zip(COUNTS, results, strict=True))
+    net_lines = {"loss": "loss", "held_out_loss": "held out loss"}
+    figures = [
+        _figure(measurements, "games", loss_lines, "value lost", page.words("exact losses")),
+        _figure(measurements, "games", rate_lines, SHARES, exact_rates),
+        _figure(counts, "games", count_lines, SHARES, page.words("explored rates")),
+        _figure(losses, "iterations", net_lines, "loss", page.words("net loss")),
+    ]
+    yield from filter(None, figures)
+
+
+def _figure(
+    rows: Sequence[Row], x: str, labels: Mapping[str, str], y_label: str, caption: str
+) -> PlotFigure | None:
+    """Return the curves of columns that all rows have; None if there are none, or no second mark.
+
+    Args:
+        rows: the measurements.
+        x: column of the x axis.
+        labels: by column of a curve.
+        y_label: of the y axis.
+        caption: of the figure.
+    """
+    colours = plots.RESULTS if y_label == SHARES else plots.SERIES
+    marks = [row[x] for row in rows]
+    lines = [
+        plots.PlotLine(label, marks, [row[name] for row in rows], colour)
+        for (name, label), colour in zip(labels.items(), colours, strict=False)
+        if all(name in row for row in rows)
+    ]
+    if not lines or not marks or marks[0] >= marks[-1]:
+        return None
+    return parts.curves_figure(lines, X_LABELS[x], y_label, caption, distances=y_label != SHARES)
 
 
 def rates(rows: Sequence[Row]) -> list[Row]:
     """Return the shares of :data:`COUNTS` among the games since the previous mark, where there were
     any.
     """
-    pairs = itertools.pairwise([{"games": 0, **dict.fromkeys(COUNTS, 0)}, *rows])
-    return [
-        {
-            "games": b["games"],
-            **{name: (b[name] - a[name]) / (b["games"] - a["games"]) for name in COUNTS},
-        }
-        for a, b in pairs
-        if b["games"] > a["games"]
-    ]
+    start: Row = {"games": 0, **dict.fromkeys(COUNTS, 0)}
+    shares = list[Row]()
+    for before, row in itertools.pairwise([start, *rows]):
+        games = row["games"] - before["games"]
+        if games > 0:
+            numbers = {name: (row[name] - before[name]) / games for name in COUNTS}
+            shares.append({"games": row["games"], **numbers})
+    return shares
 
 
 def thin_out(rows: Sequence[Row], max_rows: int = MAX_MARKS) -> list[Row]:
@@ -393,7 +404,8 @@ def thin_out(rows: Sequence[Row], max_rows: int = MAX_MARKS) -> list[Row]:
 
 def _play(run: RunResult) -> dict[str, Parts]:
     """Return the first move, a game, and the worst positions."""
-    game, policy = run.game, run.policy
+    game = run.game
+    policy = run.policy
     if policy is None:
         return {"How it plays": [left_out("There is no checkpoint yet.")]}
     exact = policy.pure and affordable(game, policy)
@@ -425,14 +437,18 @@ def _first_move(game: AnyGame, policy: Policy, solution: Solution | None) -> Par
 
 def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | None) -> Parts:
     """Return a game, move by move: the same one for a seed."""
-    players, names, seat = (policy, policy), "It plays itself", run.seat or 0
+    players = (policy, policy)
+    names = "It plays itself"
+    seat = run.seat or 0
     if run.opponent in QUICK_OPPONENTS and (run.opponent != "optimal" or solution is not None):
         other = make_policy(run.opponent, game)
         players = in_seats(policy, other, seat)
         names = f"It has {STONES[seat + 1]} and plays {run.opponent}, who has {STONES[2 - seat]}"
     games: list[PlayedGame] = []
     play_pairs(game, *players, 1, seed=run.config.get("seed", 0), log=games.extend)
-    plies, last, losses = list(games[0].positions()), games[0].end(), list[float]()
+    plies = list(games[0].positions())
+    last = games[0].end()
+    losses = list[float]()
     if solution is not None:
         values = solution.action_values(
             Boards.from_positions([position for position, _, _ in plies])
@@ -451,15 +467,25 @@ def _plies(
 ) -> Iterator[BoardFigure]:
     """Yield a board after each move."""
     for count, (position, action, skips) in enumerate(plies, 1):
-        cell, is_last = coordinate(action, game), count == len(plies)
-        reached = last if is_last else plies[count][0]
+        cell = coordinate(action, game)
+        is_last = count == len(plies)
+        next_position = last if is_last else plies[count].position
         skip = f"{STONES[2 - position.mover]}'s turn is skipped" if skips else ""
         lines = (f"{count}. {STONES[position.mover + 1]} {cell}", skip, end if is_last else "")
         cost = f"loses {formats.number(max(0.0, losses[count - 1]))}" if losses else ""
         board = BoardFigure(
-            game, reached.cells, lines, f"Marked is the move to {cell}.", last=action, cost=cost
+            game,
+            next_position.cells,
+            lines,
+            f"Marked is the move to {cell}.",
+            last=action,
+            cost=cost,
         )
-        yield board if is_last else board._replace(explore=formats.explorer_command(game, reached))
+        yield (
+            board
+            if is_last
+            else board._replace(explore=formats.explorer_command(game, next_position))
+        )
 
 
 def _worst(run: RunResult, game: Game, policy: Policy, solution: Solution | None) -> Parts:
@@ -498,21 +524,24 @@ def _settings(run: RunResult) -> Parts:
 
 def _reproduce_command(run: RunResult) -> str:
     """Return the command that repeats the training."""
-    config, learner = run.config, run.config["learner"]
+    config = run.config
+    learner = run.config["learner"]
     names = ("opponent", "seat", "games", "batch", "seed", "log_every", "exact_every")
     row = {name: config.get(name) for name in names}
     if "teacher" in config["settings"]:
         row.pop("opponent", None)
     settings = build_config(learner, config["settings"])
-    usual = [
+    defaults = [
         dataclasses.asdict(build_config(learner, default)) for default in ({}, settings.self_play)
     ]
     for name, value in dataclasses.asdict(settings).items():
-        if any(
-            value != default[name] for default in usual
-        ):  # which of them the command has depends on the opponent
-            given = "None" if value is None else value
-            row |= {f"no_{name}": True} if value is False else {name: given}
+        # which of the defaults the command has depends on the opponent
+        if all(value == default[name] for default in defaults):
+            continue
+        if value is False:
+            row[f"no_{name}"] = True
+        else:
+            row[name] = "None" if value is None else value
     words = ["train.py", "--learner", learner, *formats.game_options(run.game)]
     return formats.command(*words, **row, out=f"{run.directory}-again")
 
@@ -538,34 +567,34 @@ def runs_report(result: RunsResult) -> Report:
     measures = measure_groups(groups) if 1 < len(groups) < len(runs) else []
     if not measures:
         groups = [Group(run.name, {}, [curve]) for run, curve in zip(runs, curves, strict=True)]
-    ranked = sorted(runs, key=lambda run: run.measures.get("exploitability", math.inf))
+    ranking = sorted(runs, key=lambda run: run.measures.get("exploitability", math.inf))
     sections: dict[str, Parts] = {
         "": [Text(page.words("runs", game=result.game))],
         "Settings over seeds": groups_parts(measures) if measures else [],
         "Learning curves": parts.curve_parts(groups),
-        **(_side_by_side(result, ranked) if len(runs) <= MAX_RUNS else {}),
+        **(_side_by_side(result, ranking) if len(runs) <= MAX_RUNS else {}),
         "Settings": [_varied_settings([run.name for run in runs], curves)],
     }
     title = "1 recorded curve" if len(runs) == 1 else f"{len(runs)} runs side by side"
-    verdict = describe_groups(measures[0]) if measures else _best_of_runs(ranked)
+    verdict = describe_groups(measures[0]) if measures else _best_of_runs(ranking)
     return Report(title, verdict, [], sections)
 
 
-def _best_of_runs(ranked: Sequence[RunResult]) -> str:
+def _best_of_runs(ranking: Sequence[RunResult]) -> str:
     """Name the best of these runs by exploitability, which says nothing of other seeds."""
-    measured = [(run.name, run.measures["exploitability"]) for run in ranked if run.measures]
-    if not measured:
+    losses = {run.name: run.measures["exploitability"] for run in ranking if run.measures}
+    if not losses:
         return page.words("unmeasured")
-    values = [f"exploitability {formats.number(value)}" for _, value in measured[:2]]
-    undecided = sum(value <= measured[0][1] + VALUE_TOLERANCE for _, value in measured[1:])
-    return formats.describe_best(
-        [name for name, _ in measured], values, undecided, f"these {len(measured)} runs"
-    )
+    best_loss, *other_losses = losses.values()
+    values = [f"exploitability {formats.number(loss)}" for loss in (best_loss, *other_losses[:1])]
+    undecided = sum(loss <= best_loss + VALUE_TOLERANCE for loss in other_losses)
+    return formats.describe_best(list(losses), values, undecided, f"these {len(losses)} runs")
 
 
-def _side_by_side(result: RunsResult, ranked: Sequence[RunResult]) -> dict[str, Parts]:
+def _side_by_side(result: RunsResult, ranking: Sequence[RunResult]) -> dict[str, Parts]:
     """Return the sections that have a part for each run."""
-    game, runs = result.game, result.runs
+    game = result.game
+    runs = result.runs
     head = (
         "run",
         *LOSS_LABELS,
@@ -574,16 +603,16 @@ def _side_by_side(result: RunsResult, ranked: Sequence[RunResult]) -> dict[str, 
         "CPU of training",
         "peak memory",
     )
-    played = [(run.name, run.policy) for run in runs if run.policy]
+    policies = [(run.name, run.policy) for run in runs if run.policy]
     solution = (
         solve(visible(game)) if any(run.strength for run in runs) and has_regret(game) else None
     )
-    choices = [(name, first_choice(game, policy, solution=solution)) for name, policy in played]
+    choices = [(name, first_choice(game, policy, solution=solution)) for name, policy in policies]
     boards = [
         parts.choice_board(game, *choice[:2], choice.best.tolist(), title=name)
         for name, choice in choices
     ]
-    best = [(run.name, run.policy) for run in ranked if run.policy][:2]
+    best = [(run.name, run.policy) for run in ranking if run.policy][:2]
     sections: dict[str, Parts] = {
         "The runs": [parts.table("runs", [_run_row(run, result) for run in runs], head=head)],
         "Against each other": [_matrix(result)],
@@ -598,7 +627,8 @@ def _side_by_side(result: RunsResult, ranked: Sequence[RunResult]) -> dict[str, 
 
 def _run_row(run: RunResult, result: RunsResult) -> page.Row:
     """Return the strength and the cost of a run."""
-    measures, missing = run.measures, "no policy" if run.is_recorded else "not computed"
+    measures = run.measures
+    missing = "no policy" if run.is_recorded else "not computed"
     unknown = "not solved" if measures else missing
     numbers: list[str | Cell] = [
         formats.number(measures[name]) if name in measures else unknown for name in LOSSES

@@ -100,8 +100,10 @@ def _settings_table(settings: Sequence[SettingSummary], folder: Path) -> DataTab
     metrics = _metrics(settings)
     labels = settings[0].labels
     columns = [
-        parts.interval_cells([row.numbers.get(of.name) for row in settings], of.format_with_unit)
-        for of in metrics
+        parts.interval_cells(
+            [row.numbers.get(measure.name) for row in settings], measure.format_with_unit
+        )
+        for measure in metrics
     ]
 
     def row(setting: SettingSummary, *cells: str | Cell) -> page.Row:
@@ -110,7 +112,7 @@ def _settings_table(settings: Sequence[SettingSummary], folder: Path) -> DataTab
         return (*values, Cell(links=links), *cells)
 
     rows = [row(*entries) for entries in zip(settings, *columns, strict=True)]
-    head = [*(labels or ["setting"]), "seeds", *(of.label for of in metrics)]
+    head = [*(labels or ["setting"]), "seeds", *(measure.label for measure in metrics)]
     return parts.table("settings", rows, head=head)
 
 

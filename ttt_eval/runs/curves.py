@@ -27,7 +27,7 @@ from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.phantom import AnyGame
 from ttt_eval.exact.strength import measure
 from ttt_eval.runs.run_files import RunDirectory
-from ttt_eval.runs.sweep import Label, game_labels, setting_name, varied
+from ttt_eval.runs.sweep import Label, game_labels, setting_name, varied_names
 from ttt_eval.store.metrics import YAxis, write_rows
 from ttt_eval.store.result_store import write_csv
 
@@ -35,7 +35,8 @@ XAxis = Literal["games", "steps", "cpu"]
 Row = Mapping[str, float]
 Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
 
-SEED, LEARNER = "seed", "learner"
+SEED = "seed"
+LEARNER = "learner"
 SEATS = {"first": 0, "second": 1}
 """Numbers of the seats of a training by their names."""
 NO_LABELS = (
@@ -128,7 +129,8 @@ def record(
             else.
         MemoryError: a board that is too large to be measured exactly.
     """
-    began, run = time.process_time(), RunDirectory(path)
+    began = time.process_time()
+    run = RunDirectory(path)
     convert([games, steps or 0, seat], tuple[Count, Count, Literal[0, 1] | None])
     own_seat = "" if seat is None else list(SEATS)[seat]
     config = new_config(game, labels, learner=learner, seed=seed, opponent=opponent, seat=own_seat)
@@ -137,17 +139,16 @@ def record(
         raise Refusal(
             f"{run} holds another training, or other labels: choose another folder, or remove it"
         )
-    rows, key = run.read_metrics(), os.path.abspath(path)
+    rows = run.read_metrics()
+    key = os.path.abspath(path)
     if games == 0 or key not in _cpu_starts:
-        before = (
-            [0.0]
-            if games == 0
-            else [row["cpu_s"] for row in rows if row["games"] == games and "cpu_s" in row]
-        )
-        _cpu_starts[key] = began - before[-1] if before else math.nan
-    spent = began - _cpu_starts[key]
+        seconds = [row["cpu_s"] for row in rows if row["games"] == games and "cpu_s" in row]
+        if games == 0:
+            seconds = [0.0]
+        _cpu_starts[key] = began - seconds[-1] if seconds else math.nan
+    cpu_s = began - _cpu_starts[key]
     agent = make_policy(policy, game) if isinstance(policy, str) else as_policy(policy, game)
-    line = {"games": games, "steps": steps, "cpu_s": spent, **measure(game, agent, opponent, seat)}
+    line = {"games": games, "steps": steps, "cpu_s": cpu_s, **measure(game, agent, opponent, seat)}
     row = {
         name: value for name, value in line.items() if value is not None and not math.isnan(value)
     }
@@ -188,13 +189,9 @@ def _expand_path(path: Path) -> list[Path]:
     """Return the runs at a path."""
     if RunDirectory(path).exists():
         return [path]
-    inside = [
-        each
-        for folder in (path, path / "runs")
-        if folder.is_dir()
-        for each in sorted(folder.iterdir())
-    ]
-    runs = [each for each in inside if RunDirectory(each).exists()]
+    folders = [folder for folder in (path, path / "runs") if folder.is_dir()]
+    paths = [run for folder in folders for run in sorted(folder.iterdir())]
+    runs = [run for run in paths if RunDirectory(run).exists()]
     if not runs:
         RunDirectory(path).read_config()  # raises, with a hint
     return runs
@@ -209,12 +206,13 @@ def _read_run(path: Path) -> Curve:
         if name not in NO_LABELS
     }
     rows = run.read_metrics()
-    notes, games = [], config.get("games", 0)
+    notes = []
+    games = config.get("games", 0)
     if not rows or rows[-1]["games"] < games:
-        done = f"{rows[-1]['games']:,.0f}" if rows else "none"
-        notes.append(f"{path} is unfinished: {done} of its {games:,} games are measured so far")
-    measured = [row for row in rows if "exploitability" in row]
-    return Curve(str(path), {**game_labels(run.read_game()), **labels}, measured, notes)
+        count = f"{rows[-1]['games']:,.0f}" if rows else "none"
+        notes.append(f"{path} is unfinished: {count} of its {games:,} games are measured so far")
+    measurements = [row for row in rows if "exploitability" in row]
+    return Curve(str(path), {**game_labels(run.read_game()), **labels}, measurements, notes)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -252,7 +250,7 @@ class Summary(NamedTuple):
 
 def varied_labels(curves: Sequence[Curve]) -> list[str]:
     """Return the labels, without :data:`NOT_VARIED`, in which curves differ."""
-    return [name for name in varied([curve.labels for curve in curves]) if name not in NOT_VARIED]
+    return varied_names([curve.labels for curve in curves], NOT_VARIED)
 
 
 def group_curves(curves: Sequence[Curve], by: Sequence[str] = ()) -> list[Group]:
@@ -270,17 +268,16 @@ def group_curves(curves: Sequence[Curve], by: Sequence[str] = ()) -> list[Group]
     labels = dict.fromkeys(name for curve in curves for name in curve.labels)
     for name in names:
         find_named("setting of these runs", name, labels)
-    by_learner, groups = (
-        dict[Label, list[Curve]](),
-        dict[tuple[tuple[str, Label], ...], list[Curve]](),
-    )
+    learners = dict[Label, list[Curve]]()
     for curve in curves:
-        by_learner.setdefault(curve.labels.get(LEARNER), []).append(curve)
-    chosen = {
-        learner: names or [LEARNER, *varied_labels(alike)] for learner, alike in by_learner.items()
+        learners.setdefault(curve.labels.get(LEARNER), []).append(curve)
+    names_of_learners = {
+        learner: names or [LEARNER, *varied_labels(alike)] for learner, alike in learners.items()
     }
+    groups = dict[tuple[tuple[str, Label], ...], list[Curve]]()
     for curve in curves:
-        key = tuple((name, curve.labels.get(name)) for name in chosen[curve.labels.get(LEARNER)])
+        group_names = names_of_learners[curve.labels.get(LEARNER)]
+        key = tuple((name, curve.labels.get(name)) for name in group_names)
         groups.setdefault(key, []).append(curve)
     return [
         Group(setting_name(dict(key), list(dict(key))), dict(key), alike)
@@ -292,13 +289,13 @@ def _mixture_notes(group: Group) -> list[str]:
     """Return notes if the curves of a group differ in more than their seed, or are copies."""
     notes = []
     learners = {curve.labels.get(LEARNER) for curve in group.curves}
-    mixed = [LEARNER] if len(learners) > 1 else varied_labels(group.curves)
-    if mixed:
+    names = [LEARNER] if len(learners) > 1 else varied_labels(group.curves)
+    if names:
         notes.append(
-            f"{group.name}: its runs differ in {', '.join(mixed)} and not only in the seed"
+            f"{group.name}: its runs differ in {', '.join(names)} and not only in the seed"
         )
     seeds = [
-        (*(curve.labels.get(name) for name in mixed), curve.labels.get(SEED))
+        (*(curve.labels.get(name) for name in names), curve.labels.get(SEED))
         for curve in group.curves
     ]
     if len(set(seeds)) < len(seeds):
@@ -323,29 +320,36 @@ def summarize(group: Group, x: XAxis, y: YAxis) -> Summary:
         ValueError: no curve of the group has measurements of these, or they have no common range.
     """
     notes = [*_mixture_notes(group), *(note for curve in group.curves for note in curve.notes)]
-    measured = []
+    series = []
     for curve in group.curves:
         points = curve_points(curve, x, y)
         if points is None:
             notes.append(f"{curve.name} is left out: it has no measurements of {y} by {x}")
         else:
-            measured.append(points)
-    if not measured:
+            series.append(points)
+    if not series:
         remedy = "train.py --exact-every N makes them, of the score with --opponent"
         raise Refusal(f"{group.curves[0].name} has no measurements of {y} by {x}: {remedy}")
-    grid = _common_grid(group, [xs for xs, _ in measured])
-    if any(not np.array_equal(xs, measured[0][0]) for xs, _ in measured):
+    grid = _common_grid(group, [xs for xs, _ in series])
+    if any(not np.array_equal(xs, series[0][0]) for xs, _ in series):
         span = f"from {grid[0]:g} to {grid[-1]:g} {COLUMNS[x]}"
         notes.append(
             f"{group.name}: marks differ, so curves are interpolated between them, {span}, which "
             "all cover"
         )
-    values = np.array([np.interp(grid, xs, ys) for xs, ys in measured])
-    if len(measured) == 1:
+    values = np.array([np.interp(grid, xs, ys) for xs, ys in series])
+    if len(series) == 1:
         return Summary(group.name, group.labels, 1, grid, values[0], None, None, notes)
     low, high = median_band(values)
     return Summary(
-        group.name, group.labels, len(measured), grid, np.median(values, axis=0), low, high, notes
+        group.name,
+        group.labels,
+        len(series),
+        grid,
+        np.median(values, axis=0),
+        low,
+        high,
+        notes,
     )
 
 
@@ -358,7 +362,9 @@ def summarize_groups(
     Raises:
         ValueError: no group has such measurements.
     """
-    summaries, curves, problems = list[Summary](), list[Curve](), list[str]()
+    summaries = list[Summary]()
+    curves = list[Curve]()
+    problems = list[str]()
     for group in groups:
         try:
             summaries.append(summarize(group, x, y))
@@ -368,9 +374,8 @@ def summarize_groups(
     if not summaries:
         raise Refusal(problems[0])
     notes = []
-    for name in (
-        ("game", "opponent") if y == "score" else ("game",)
-    ):  # groups that cannot be compared
+    # groups that differ in these cannot be compared
+    for name in ("game", "opponent") if y == "score" else ("game",):
         values = list(dict.fromkeys(str(curve.labels.get(name)) for curve in curves))
         if len(values) > 1:
             notes.append(f"the runs are of different {name}s: {'; '.join(values)}")
@@ -382,25 +387,26 @@ def summarize_groups(
 
 def curve_points(curve: Curve, x: XAxis, y: YAxis) -> tuple[Float64Array, Float64Array] | None:
     """Return x, increasing, and y of a curve, float64[N] each; None if it has none."""
-    needed, points = ("exact_win", "exact_draw") if y == "score" else (y,), dict[float, float]()
+    columns = ("exact_win", "exact_draw") if y == "score" else (y,)
+    points = dict[float, float]()
     for row in curve.rows:
-        if row.get(COLUMNS[x], -1) >= next(reversed(points), 0) and all(
-            name in row for name in needed
-        ):
-            points[row[COLUMNS[x]]] = (
-                row["exact_win"] + row["exact_draw"] / 2 if y == "score" else row[y]
-            )
-    return (np.array(list(points), np.float64), np.array(list(points.values()))) if points else None
+        is_later = row.get(COLUMNS[x], -1) >= next(reversed(points), 0)
+        if is_later and all(name in row for name in columns):
+            value = row["exact_win"] + row["exact_draw"] / 2 if y == "score" else row[y]
+            points[row[COLUMNS[x]]] = value
+    if not points:
+        return None
+    return np.array(list(points), np.float64), np.array(list(points.values()))
 
 
 def _common_grid(group: Group, marks: Sequence[Float64Array]) -> Float64Array:
     """Return the marks of all curves in the range that all cover."""
-    low, high = max(series[0] for series in marks), min(series[-1] for series in marks)
+    low = max(series[0] for series in marks)
+    high = min(series[-1] for series in marks)
     if low > high:
         raise Refusal(
             f"{group.name}: runs have no range in common, because one begins at {low:g} and "
-            f"another ends at {high:g}: "
-            f"choose another x axis, or name fewer runs"
+            f"another ends at {high:g}: choose another x axis, or name fewer runs"
         )
     everything: Float64Array = np.unique(np.concatenate(marks))
     everything = everything[(everything >= low) & (everything <= high)]
@@ -430,8 +436,8 @@ def median_band(values: Float64Array) -> tuple[Float64Array, Float64Array]:
     from scipy.stats import binom
 
     left_out = max(0, int(binom.ppf(0.025, len(values), 0.5)) - 1)
-    ordered = np.sort(values, axis=0)
-    return ordered[left_out], ordered[-1 - left_out]
+    sorted_values = np.sort(values, axis=0)
+    return sorted_values[left_out], sorted_values[-1 - left_out]
 
 
 def write_summaries(path: Path, summaries: Sequence[Summary], x: XAxis, y: YAxis) -> None:
@@ -447,6 +453,6 @@ def write_summaries(path: Path, summaries: Sequence[Summary], x: XAxis, y: YAxis
         ends = [
             [""] * len(summary.x) if end is None else end for end in (summary.low, summary.high)
         ]
-        for at, median, low, high in zip(summary.x, summary.median, *ends, strict=True):
-            rows.append([*labels, f"{at:.12g}", summary.runs, median, low, high])
+        for x_value, median, low, high in zip(summary.x, summary.median, *ends, strict=True):
+            rows.append([*labels, f"{x_value:.12g}", summary.runs, median, low, high])
     write_csv(path, rows)

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
 from types import GenericAlias
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import convert, defstruct
+from numpy.typing import NDArray
 
 from learners import CONFIG, is_run
 from learners.base import MAX_COUNT, Arrays, ArraySpec, check_arrays
@@ -35,6 +36,7 @@ from ttt_envs.game.boards import coordinate
 from ttt_envs.game.phantom import AnyGame, game_from_dict
 from ttt_eval.store.cost import COST_KEYS, MAX_COST_BYTES
 from ttt_eval.store.metrics import read_rows
+from ttt_eval.store.result_store import Data
 
 FIRST = "first/"
 """Prefix of the keys of the probabilities of first moves, such as ``first/b2``, in a line of
@@ -62,9 +64,9 @@ def first_move_names(game: AnyGame) -> list[str]:
 class RunState(NamedTuple):
     """State of a run, as read from its files."""
 
-    config: dict[str, Any]
+    config: Data
     """its ``config.json``"""
-    checkpoint: dict[str, dict[str, np.ndarray[Any, Any]]] | None
+    checkpoint: dict[str, dict[str, NDArray[np.generic]]] | None
     """the parts of its ``checkpoint.npz``; None if there is none"""
     progress: Progress | None
     """progress at that checkpoint"""
@@ -85,9 +87,9 @@ class RunState(NamedTuple):
 
 def run_folder(spec: str) -> Path | None:
     """Return the folder of the run that a spec string names; None for any other spec."""
-    parsed = parse_spec(spec)
-    path = parsed.unkeyed or parsed.keyed.get("path")
-    return Path(path) if parsed.name == "run" and path else None
+    parts = parse_spec(spec)
+    path = parts.unkeyed or parts.keyed.get("path")
+    return Path(path) if parts.name == "run" and path else None
 
 
 def list_run_folders(spec: str) -> list[Path]:
@@ -100,8 +102,8 @@ def list_run_folders(spec: str) -> list[Path]:
     folder = run_folder(spec)
     if folder is not None:
         return [folder]
-    parsed = parse_spec(spec)
-    values = (parsed.unkeyed or "", *parsed.keyed.values())
+    parts = parse_spec(spec)
+    values = (parts.unkeyed or "", *parts.keyed.values())
     return [folder for value in values if "run:" in value for folder in list_run_folders(value)]
 
 
@@ -117,10 +119,8 @@ class RunDirectory:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.config, self.checkpoint, self.metrics, *others = (
-            self.path / name for name in RUN_FILES
-        )
-        self.cost, self.events, self.report = others
+        paths = [self.path / name for name in RUN_FILES]
+        self.config, self.checkpoint, self.metrics, self.cost, self.events, self.report = paths
 
     def __str__(self) -> str:
         return str(self.path)
@@ -141,7 +141,7 @@ class RunDirectory:
         """Return whether there is a run in the directory."""
         return is_run(self.path)
 
-    def read_config(self) -> dict[str, Any]:
+    def read_config(self) -> Data:
         """Return ``config.json``: the game, the learner and its settings.
 
         Raises:
@@ -149,7 +149,7 @@ class RunDirectory:
         """
         return read_config(self.path)
 
-    def read_training(self) -> dict[str, Any]:
+    def read_training(self) -> Data:
         """Return ``config.json``, with all fields needed to resume or repeat the training.
 
         Raises:
@@ -168,7 +168,7 @@ class RunDirectory:
         """
         return game_from_dict(self.read_config()["game"])
 
-    def write_config(self, config: Mapping[str, Any]) -> None:
+    def write_config(self, config: Mapping[str, object]) -> None:
         """Write ``config.json``."""
         write_json(self.config, config)
 
@@ -234,10 +234,14 @@ class RunDirectory:
             ValueError: no run, or one with a damaged ``config.json`` or ``checkpoint.npz``.
         """
         config = self.read_training()
-        checkpoint, progress, running, size = None, None, False, 0
+        checkpoint = None
+        progress = None
+        running = False
+        size = 0
         if self.checkpoint.exists():
             checkpoint = load_checkpoint(self.path)
-            stored, lines = checkpoint.get("progress", {}), checkpoint.get("metrics", {})
+            stored = checkpoint.get("progress", {})
+            lines = checkpoint.get("metrics", {})
             count = ArraySpec.like([0]).within(0, MAX_COUNT)
             progress_specs = {
                 "counts": count._replace(shape=(4,)),
@@ -245,7 +249,8 @@ class RunDirectory:
             }
             check_arrays(progress_specs, stored, str(self.checkpoint))
             check_arrays({"size": count}, lines, str(self.checkpoint))
-            progress, running = Progress(*stored["counts"].tolist()), bool(stored["running"][0])
+            progress = Progress(*stored["counts"].tolist())
+            running = bool(stored["running"][0])
             size = int(lines["size"][0])
         absent = {
             EVENTS: importlib.util.find_spec("tensorboard") is None,
@@ -266,11 +271,10 @@ class RunDirectory:
         """
         state = self.read_state()
         if not state.is_trained():
-            games, done = state.config["games"], state.progress
-            far = (
-                "it has no checkpoint yet"
-                if done is None
-                else f"{done.games:,} of its {games:,} games are played"
-            )
-            raise Refusal(f"{self} is not finished, {far}: continue with {self.resume_command}")
+            games = state.config["games"]
+            progress = state.progress
+            text = "it has no checkpoint yet"
+            if progress is not None:
+                text = f"{progress.games:,} of its {games:,} games are played"
+            raise Refusal(f"{self} is not finished, {text}: continue with {self.resume_command}")
         return state

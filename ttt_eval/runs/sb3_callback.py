@@ -142,10 +142,8 @@ class ExactEvalCallback(EventCallback):
 
     def _critic_error(self) -> dict[str, float]:
         """Return the error of the model's critic by name."""
-        game, policy = (
-            refuse_hidden(self.game),
-            self._policy(not hasattr(self.model.policy, "get_distribution")),
-        )
+        game = refuse_hidden(self.game)
+        policy = self._policy(not hasattr(self.model.policy, "get_distribution"))
         options: dict[str, Any] = {"seat": self.seat, "observation": self.observation}
         discount = float(getattr(self.model, "gamma", 1.0))
         return critic_error(
@@ -155,8 +153,8 @@ class ExactEvalCallback(EventCallback):
     def _on_step(self) -> bool:
         if self.eval_freq == 0 or self.n_calls % self.eval_freq:
             return True
-        measured = measure(self.game, self._policy(self.deterministic), self._opponent, self.seat)
-        measured_values = {name.removeprefix("exact_"): value for name, value in measured.items()}
+        measures = measure(self.game, self._policy(self.deterministic), self._opponent, self.seat)
+        measured_values = {name.removeprefix("exact_"): value for name, value in measures.items()}
         if self.critic:
             measured_values |= self._critic_error()
         for name, value in measured_values.items():

@@ -16,8 +16,9 @@ from ttt_envs.core.checks import Refusal, find_named, name_place
 from ttt_envs.core.files import read_bounded
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import AnyGame, PhantomGame
-from ttt_eval.matches.results import Data, Result, Spec
+from ttt_eval.matches.results import Result, Spec
 from ttt_eval.store.metrics import metric
+from ttt_eval.store.result_store import Data
 from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 MAX_FILE_BYTES, MAX_RUNS = 1 << 20, 10_000
@@ -39,7 +40,7 @@ Word = str | int | float | bool
 Value = Word | list[Word]
 
 Label = str | int | float | bool | None
-Row = dict[str, Any]
+Row = dict[str, object]
 """Options by name, with dashes, as in train.py."""
 
 
@@ -55,7 +56,7 @@ class _Parts(Struct):
     )
 
 
-def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list[int]]:
+def read_sweep(path: Path, forbidden: Sequence[str] = ()) -> tuple[list[Row], list[int]]:
     """Read a TOML file with these optional parts::
 
         seeds = 3                       # 0, 1 and 2; or a list of seeds
@@ -68,7 +69,7 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
 
     Args:
         path: the file.
-        refused: options that are not allowed.
+        forbidden: options that are not allowed.
 
     Returns:
         The settings, in order, and the seeds with which every setting is run.
@@ -78,7 +79,7 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
     """
     try:
         with name_place(f"{path} is no sweep (see train.py sweep --help)"):
-            data: dict[str, Any] = toml.decode(read_bounded(path, MAX_FILE_BYTES))
+            data: dict[str, object] = toml.decode(read_bounded(path, MAX_FILE_BYTES))
             for name in data:
                 find_named("part", name, dict.fromkeys(_Parts.__struct_fields__))
             parts = convert(data, _Parts)
@@ -93,50 +94,56 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
         )
     rows: list[Row] = []
     for run in parts.runs:
-        for chosen in itertools.product(*parts.grid.values()):
-            options = {**parts.fixed, **dict(zip(parts.grid, chosen, strict=True)), **run}
-            row = {name.replace("_", "-"): value for name, value in options.items()}
-            if AGENT in row and "learner" in row:
-                raise Refusal(f"{path} has a run with an agent and a learner: write one of them")
-            if AGENT in row:
-                row = {name: row[name] for name in AGENT_OPTIONS if name in row}
-            if (
-                AGENT not in row or row not in rows
-            ):  # the options of learners do not distinguish agents
+        for values in itertools.product(*parts.grid.values()):
+            options = {**parts.fixed, **dict(zip(parts.grid, values, strict=True)), **run}
+            row = _read_row(options, path)
+            # the options of learners do not distinguish agents
+            if AGENT not in row or row not in rows:
                 rows.append(row)
+    _check_rows(rows, path, forbidden)
+    return rows, seeds
+
+
+def _read_row(options: Mapping[str, Value], path: Path) -> Row:
+    """Return a setting, with dashes in its names; an agent has no options of learners."""
+    row: Row = {name.replace("_", "-"): value for name, value in options.items()}
+    if AGENT in row and "learner" in row:
+        raise Refusal(f"{path} has a run with an agent and a learner: write one of them")
+    if AGENT not in row:
+        return row
+    return {name: row[name] for name in AGENT_OPTIONS if name in row}
+
+
+def _check_rows(rows: Sequence[Row], path: Path, forbidden: Sequence[str]) -> None:
+    """Raise ValueError for values that would be options, forbidden options, and equal settings."""
     values = [value for row in rows for value in row.values()]
-    for word in itertools.chain.from_iterable(
-        value if isinstance(value, list) else [value] for value in values
-    ):
-        if isinstance(word, str) and word.startswith(
-            "-"
-        ):  # a pattern in a union crashes Python at exit (msgspec 0.22)
+    words = [value if isinstance(value, list) else [value] for value in values]
+    for word in itertools.chain.from_iterable(words):
+        # a pattern in a union crashes Python at exit (msgspec 0.22)
+        if isinstance(word, str) and word.startswith("-"):
             raise Refusal(
                 f"{path} has {word!r}, which would be an option: write a value that begins "
                 "otherwise"
             )
-    for name in {name for row in rows for name in row} & set(refused):
+    for name in {name for row in rows for name in row} & set(forbidden):
         raise Refusal(f"{path} has {name!r}, which is not for a file to say: leave it out")
     if any(rows.count(row) > 1 for row in rows):
         raise Refusal(
             f"{path} describes the same run twice: leave one out, or give them other options"
         )
-    return rows, seeds
 
 
-def to_command_line(row: Mapping[str, Any]) -> list[str]:
+def to_command_line(row: Mapping[str, object]) -> list[str]:
     """Convert a setting to command-line words; options without a value, False or None, are left
     out.
     """
     words: list[str] = []
     for name, value in row.items():
-        if value is not None and value is not False:
-            words.append(f"--{name.replace('_', '-')}")
-            words += (
-                []
-                if value is True
-                else map(str, value if isinstance(value, list | tuple) else [value])
-            )
+        if value is None or value is False:
+            continue
+        words.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            words += map(str, value if isinstance(value, list | tuple) else [value])
     return words
 
 
@@ -198,21 +205,21 @@ def _nest_numbers(line: object) -> object:
     """Return a line of a file with its numbers in one dictionary."""
     if not isinstance(line, dict):
         return line
-    nested: Row = {name: line[name] for name in ("options", "seeds") if name in line}
+    line_content: Row = {name: line[name] for name in ("options", "seeds") if name in line}
     numbers = {
         name: value
         for name, value in line.items()
-        if name not in nested and isinstance(value, dict) and "mean" in value
+        if name not in line_content and isinstance(value, dict) and "mean" in value
     }
-    return {**nested, "numbers": numbers}
+    return {**line_content, "numbers": numbers}
 
 
 def tabulate_runs(rows: Sequence[Row], runs: Iterable[SweepRun]) -> list[SweepLine]:
     """Return a line for each setting."""
-    ordered = sorted(runs, key=lambda run: (run.row, run.seed))
+    sorted_runs = sorted(runs, key=lambda run: (run.row, run.seed))
     lines = []
     for index, row in enumerate(rows):
-        results = [run.numbers for run in ordered if run.row == index]
+        results = [run.numbers for run in sorted_runs if run.row == index]
         lines.append(SweepLine(row, len(results), _mean_numbers(results)))
     return lines
 
@@ -248,27 +255,32 @@ def game_labels(game: AnyGame) -> dict[str, Label]:
     return labels
 
 
-def varied(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def varied_names(rows: Sequence[Mapping[str, object]], ignored: Sequence[str] = ()) -> list[str]:
     """Return the names of values in which rows differ, in order of first appearance."""
     names = dict.fromkeys(name for row in rows for name in row)
-    return [name for name in names if any(row.get(name) != rows[0].get(name) for row in rows)]
+    first = rows[0] if rows else {}
+    return [
+        name
+        for name in names
+        if name not in ignored and any(row.get(name) != first.get(name) for row in rows)
+    ]
 
 
 def varied_options(rows: Sequence[Row]) -> list[str]:
     """Return the options in which settings differ, in order of first appearance; agents have no
     options of learners.
     """
-    of_learners = varied([row for row in rows if AGENT not in row])
-    return [name for name in varied(rows) if name in ("learner", *AGENT_OPTIONS, *of_learners)]
+    of_learners = varied_names([row for row in rows if AGENT not in row])
+    names = ("learner", *AGENT_OPTIONS, *of_learners)
+    return [name for name in varied_names(rows) if name in names]
 
 
-def setting_name(row: Mapping[str, Any], options: Sequence[str]) -> str:
+def setting_name(row: Mapping[str, object], options: Sequence[str]) -> str:
     """Return a setting as text, such as "q-learning, epsilon 0.3"."""
-    texts = [
-        str(row[name])
-        if name in ("learner", AGENT, "game", "opponent")
-        else f"{name.replace('_', ' ')} {row[name]}"
-        for name in options
-        if row.get(name) is not None
-    ]
+    texts = []
+    for name in options:
+        value = row.get(name)
+        if value is not None:
+            is_clear = name in ("learner", AGENT, "game", "opponent")
+            texts.append(str(value) if is_clear else f"{name.replace('_', ' ')} {value}")
     return ", ".join(texts) or ("default settings" if options else "the only setting")

@@ -43,7 +43,8 @@ class Usage(NamedTuple):
             import psutil
 
             process = psutil.Process()
-            times, memory = process.cpu_times(), process.memory_info()
+            times = process.cpu_times()
+            memory = process.memory_info()
             return cls(
                 times.user,
                 times.system,
@@ -52,12 +53,10 @@ class Usage(NamedTuple):
             )
         usage = resource.getrusage(resource.RUSAGE_SELF)
         peak: re.Match[str] | None = None
-        with suppress(
-            OSError
-        ):  # getrusage may count the parent that started this program, /proc does not
-            peak = re.search(
-                r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8")
-            )
+        # getrusage may count the parent that started this program, /proc does not
+        with suppress(OSError):
+            status = Path("/proc/self/status").read_text(encoding="utf-8")
+            peak = re.search(r"VmHWM:\s*(\d+) kB", status)
         peak_bytes = 1024 * int(peak[1]) if peak else _to_bytes(usage.ru_maxrss)
         return cls(usage.ru_utime, usage.ru_stime, time.perf_counter(), peak_bytes)
 
@@ -83,7 +82,8 @@ class Meter:
 
     def end(self, phase: str) -> None:
         """End ``phase`` and begin the next."""
-        last, now = self._last, Usage.now()
+        last = self._last
+        now = Usage.now()
         costs = self.phases.setdefault(phase, dict.fromkeys(COST_KEYS, 0.0))
         for name, start, end in zip(COST_KEYS[:3], last, now, strict=False):
             costs[name] += end - start
@@ -103,7 +103,10 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
     Raises:
         subprocess.CalledProcessError: the process failed; it has the output.
     """
-    began, user_s, system_s, peak = time.perf_counter(), 0.0, 0.0, 0
+    began = time.perf_counter()
+    user_s = 0.0
+    system_s = 0.0
+    peak = 0
     with tempfile.TemporaryFile() as output:
         with subprocess.Popen(
             command,
@@ -116,11 +119,9 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
                 if hasattr(os, "wait4"):
                     _, status, usage = os.wait4(process.pid, 0)
                     process.returncode = os.waitstatus_to_exitcode(status)
-                    user_s, system_s, peak = (
-                        usage.ru_utime,
-                        usage.ru_stime,
-                        _to_bytes(usage.ru_maxrss),
-                    )
+                    user_s = usage.ru_utime
+                    system_s = usage.ru_stime
+                    peak = _to_bytes(usage.ru_maxrss)
                 process.wait()
             except BaseException:
                 _stop(process)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, convert
 
@@ -104,7 +104,7 @@ def read_rows(path: Path, order: str) -> list[dict[str, float]]:
     return rows
 
 
-def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
     """Write a file of lines of JSON, such as one of :func:`read_rows`, atomically."""
     write_bytes(path, b"".join(json.dumps(row).encode() + b"\n" for row in rows))
 
@@ -116,6 +116,6 @@ def metric(name: str) -> Metric:
 
 def describe_losses(values: Mapping[str, float | None], note: str = "") -> str:
     """Return the known ones of :data:`LOSSES` in words, with a note on the first."""
-    known = {name: values[name] for name in LOSSES if values.get(name) is not None}
-    parts = [f"{METRICS[name].label} {value:.6f}" for name, value in known.items()]
+    losses = {name: values[name] for name in LOSSES if values.get(name) is not None}
+    parts = [f"{METRICS[name].label} {value:.6f}" for name, value in losses.items()]
     return ", ".join([parts[0] + note, *parts[1:]])

@@ -35,7 +35,7 @@ def policy_identity(spec: str) -> str:
     if not states:
         return ""
     # a file that is written again within the resolution of its time looks the same
-    is_settled = time.time_ns() - max(written for *_, written in states) > SETTLED_NS
+    is_settled = time.time_ns() - max(time_ns for *_, time_ns in states) > SETTLED_NS
     return _hash_files(states) if is_settled else _hash_files.__wrapped__(states)
 
 
@@ -59,18 +59,15 @@ def _hash_files(states: tuple[tuple[Path, int, int, int], ...]) -> str:
 
 
 def _files_of(spec: str) -> Iterator[Path]:
-    parsed = parse_spec(spec)
-    is_refused = (
-        isinstance(parsed.name, FromFile) and not trusted()
-    )  # the search for a module may import a package
-    if ":" in parsed.name and not is_refused:
+    parts = parse_spec(spec)
+    # the search for a module may import a package
+    is_refused = isinstance(parts.name, FromFile) and not trusted()
+    if ":" in parts.name and not is_refused:
         with suppress(ImportError, ValueError):  # there is no such module, or it is a script's
-            module = find_spec(parsed.name.partition(":")[0])
+            module = find_spec(parts.name.partition(":")[0])
             if module is not None and module.origin:
                 yield Path(module.origin)
-    for value in filter(
-        None, (parsed.unkeyed, *(parsed.keyed[key] for key in sorted(parsed.keyed)))
-    ):
+    for value in filter(None, (parts.unkeyed, *(parts.keyed[key] for key in sorted(parts.keyed)))):
         if os.path.isfile(value):
             yield Path(value)
         elif os.path.isdir(value):

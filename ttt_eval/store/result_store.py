@@ -28,6 +28,8 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs, map_blocks
 
 Content = TypeVar("Content")
+Data = dict[str, Any]
+"""A JSON object; docs/files.md documents the keys of those in files."""
 Unit = Mapping[str, Any]
 """JSON-ready settings of one unit of work."""
 
@@ -43,14 +45,14 @@ UNITS = "units.jsonl"
 
 
 def do_units(
-    measure: Callable[[Unit], Any],
+    measure: Callable[[Unit], object],
     units: Sequence[Unit],
     folder: Path,
-    provenance: Mapping[str, Any],
+    provenance: Mapping[str, object],
     *,
     jobs: Jobs = 1,
     other_files: Sequence[str] = (),
-    postprocess: Callable[[Unit, Any], Any] = lambda unit, result: result,
+    postprocess: Callable[[Unit, Any], object] = lambda unit, result: result,
 ) -> Generator[tuple[int, Any], None, None]:
     """Do the units of work that are not done yet.
 
@@ -83,12 +85,16 @@ def do_units(
     with locked(folder):
         delete_temporary_files(folder, (UNITS, RESULT, TABLE, "*.html", *other_files))
         head = json.dumps({"provenance": dict(provenance)})
-        stored = _stored_results(folder / UNITS, json.loads(head)["provenance"])
+        old_results = _stored_results(folder / UNITS, json.loads(head)["provenance"])
         names = [json.dumps(unit, sort_keys=True) for unit in units]
-        missing = [index for index, name in enumerate(names) if name not in stored]
-        lines = [head, *(_line(name, result) for name, result in stored.items())]
+        lines = [head, *(_line(name, result) for name, result in old_results.items())]
         write_bytes(folder / UNITS, ("\n".join(lines) + "\n").encode())
-        yield from ((index, stored[name]) for index, name in enumerate(names) if name in stored)
+        missing = list[int]()
+        for index, name in enumerate(names):
+            if name in old_results:
+                yield index, old_results[name]
+            else:
+                missing.append(index)
         work = map_blocks(measure, ((units[index],) for index in missing), jobs)
         with open_to_write(folder / UNITS) as file, closing(work) as results:
             file.seek(0, os.SEEK_END)
@@ -100,12 +106,12 @@ def do_units(
 
 
 def collect_results(
-    measure: Callable[[Unit], Any],
+    measure: Callable[[Unit], object],
     units: Sequence[Unit],
     folder: Path,
-    provenance: Mapping[str, Any],
+    provenance: Mapping[str, object],
     *,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
     **options: Any,
 ) -> list[Any]:
     """Return the results of all units, in order; see :func:`do_units`.
@@ -116,20 +122,20 @@ def collect_results(
     """
     progress(0, len(units))
     results: dict[int, Any] = {}
-    with closing(do_units(measure, units, folder, provenance, **options)) as numbered:
-        for number, result in numbered:
+    with closing(do_units(measure, units, folder, provenance, **options)) as results_by_number:
+        for number, result in results_by_number:
             results[number] = result
             progress(len(results), len(units))
     return [results[number] for number in range(len(units))]
 
 
-def hash_data(data: Mapping[str, Any]) -> str:
+def hash_data(data: Mapping[str, object]) -> str:
     """Return the SHA-256 of JSON-ready data, without its key ``sha256``."""
     content = {key: value for key, value in data.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def with_hash(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
+def with_hash(kind: str, data: Mapping[str, object]) -> Data:
     """Return JSON-ready data with what :func:`read_hashed_json` checks: the format 1, the kind, and
     the hash.
     """
@@ -144,7 +150,7 @@ def json_numbers(values: Float64Array) -> list[Any]:
     return numbers
 
 
-def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:
+def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
     """Write rows as CSV, atomically."""
     text = StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
@@ -173,7 +179,7 @@ def path_of_set(name: str | Path, folder: Path, names: Collection[str], what: st
 
 
 def read_hashed_json(
-    path: Path, kind: str, max_bytes: int, parse: Callable[[dict[str, Any]], Content], *, what: str
+    path: Path, kind: str, max_bytes: int, parse: Callable[[Data], Content], *, what: str
 ) -> Content:
     """Read a JSON object of a kind and of format 1 that has its :func:`hash_data` as ``sha256``,
     and parse it.
@@ -198,13 +204,13 @@ def read_hashed_json(
         return parse(data)
 
 
-def _line(name: str, result: Any) -> str:
+def _line(name: str, result: object) -> str:
     """Encode a unit's result as a line; its hash detects damage that is still JSON."""
     data = {"unit": json.loads(name), "result": result}
     return json.dumps({**data, "sha256": hashlib.sha256(json.dumps(data).encode()).hexdigest()})
 
 
-def _stored_results(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]:
+def _stored_results(path: Path, provenance: Mapping[str, object]) -> Data:
     """Read the results in a file, by the unit as JSON.
 
     Raises:
@@ -215,17 +221,18 @@ def _stored_results(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]
     text = read_bounded(path).decode(errors="replace")
     try:
         head, *lines = text.splitlines()
-        stored = dict(**parse_json(head)["provenance"])
+        old_provenance = dict(**parse_json(head)["provenance"])
     except (ValueError, KeyError, TypeError):
         raise Refusal(
             f"{path} does not begin with its provenance: choose another folder, or remove it"
         ) from None
-    for key in {**stored, **provenance}:
-        old, new = stored.get(key), provenance.get(key)
-        if old != new:
+    for key in {**old_provenance, **provenance}:
+        old_value = old_provenance.get(key)
+        value = provenance.get(key)
+        if old_value != value:
             raise Refusal(
-                f"{path} has results of {key} {truncate(repr(old))}, not {truncate(repr(new))}: "
-                "choose another folder, or go back to that"
+                f"{path} has results of {key} {truncate(repr(old_value))}, not "
+                f"{truncate(repr(value))}: choose another folder, or go back to that"
             )
     # a line of a killed writer is no result
     return dict(filter(None, map(_read_line, lines)))

@@ -54,10 +54,10 @@ def wilson(mean: float, count: float, confidence: float = 0.95) -> Interval:
         return Interval(mean, 0.0, 1.0)
     z = two_sided_quantile(confidence)
     centre = (mean + z * z / (2 * count)) / (1 + z * z / count)
-    half = (
+    half_width = (
         z / (1 + z * z / count) * math.sqrt(mean * (1 - mean) / count + z * z / (4 * count * count))
     )
-    return Interval(mean, max(0.0, centre - half), min(1.0, centre + half))
+    return Interval(mean, max(0.0, centre - half_width), min(1.0, centre + half_width))
 
 
 class GuardedMean(NamedTuple):
@@ -72,23 +72,25 @@ class GuardedMean(NamedTuple):
 
     def interval(self, mean: float, confidence: float = 0.95) -> Interval:
         """Return the normal interval within [0, 1] of the sample mean, which it contains."""
-        half = two_sided_quantile(confidence) * self.standard_error
+        half_width = two_sided_quantile(confidence) * self.standard_error
         mean = min(max(mean, 0.0), 1.0)
         return Interval(
-            mean, min(mean, max(0.0, self.centre - half)), max(mean, min(1.0, self.centre + half))
+            mean,
+            min(mean, max(0.0, self.centre - half_width)),
+            max(mean, min(1.0, self.centre + half_width)),
         )
 
 
-def guarded_mean(mean: float, variance: float, pairs: int, added: float) -> GuardedMean:
+def guarded_mean(mean: float, variance: float, pairs: int, guard: float) -> GuardedMean:
     """Return the guarded mean of ``pairs`` scores with this sample mean and sample variance.
 
     Args:
         mean, variance, pairs: of the sample.
-        added: number of pairs added at 0, and at 1; see :func:`agresti_coull`.
+        guard: number of pairs added at 0, and at 1; see :func:`agresti_coull`.
     """
-    total = pairs + 2 * added
-    centre = (pairs * mean + added) / total
-    square = ((pairs - 1) * variance + pairs * mean * mean + added) / total
+    total = pairs + 2 * guard
+    centre = (pairs * mean + guard) / total
+    square = ((pairs - 1) * variance + pairs * mean * mean + guard) / total
     return GuardedMean(centre, math.sqrt(max(0.0, square - centre * centre) / total))
 
 
@@ -140,20 +142,21 @@ def interval_from_seeds(
         confidence: confidence level of the interval.
         bounds: range of possible values; the interval is clipped to it.
     """
-    mean, (least, upper) = statistics.fmean(values), bounds
+    mean = statistics.fmean(values)
+    lower, upper = bounds
     if len(values) < 2:
-        return Interval(mean, least, upper)
-    if max(values) - min(values) < 1e-9 and math.isfinite(upper - least):  # equal but for rounding
+        return Interval(mean, lower, upper)
+    if max(values) - min(values) < 1e-9 and math.isfinite(upper - lower):  # equal but for rounding
         share = 1 - (1 - confidence) ** (1 / len(values))
-        return Interval(mean, mean - share * (mean - least), mean + share * (upper - mean))
+        return Interval(mean, mean - share * (mean - lower), mean + share * (upper - mean))
     from scipy.special import stdtrit
 
-    half = (
+    half_width = (
         float(stdtrit(len(values) - 1, (1 + confidence) / 2))
         * statistics.stdev(values)
         / math.sqrt(len(values))
     )
-    return Interval(mean, max(least, mean - half), min(upper, mean + half))
+    return Interval(mean, max(lower, mean - half_width), min(upper, mean + half_width))
 
 
 def difference(estimate: Interval, other: Interval) -> Interval:
@@ -179,10 +182,10 @@ def median(counts: Int64Array, confidence: float = 0.95) -> Interval:
         return Interval(0.0, 0.0, float(len(counts) - 1))
     from scipy.stats import binom
 
-    below = max(1.0, float(binom.ppf((1 - confidence) / 2, total, 0.5)))
+    rank_below = max(1.0, float(binom.ppf((1 - confidence) / 2, total, 0.5)))
     return Interval(
         *(
             float(np.searchsorted(cumulative, rank))
-            for rank in (total / 2, below, total + 1 - below)
+            for rank in (total / 2, rank_below, total + 1 - rank_below)
         )
     )
