@@ -125,19 +125,11 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
             cli.show(costs, table, json=self.json)
             return
         ask = make_ask(self.endpoint, self.concurrency, self.timeout) if self.endpoint else None
-        name = folder_name([self.endpoint.partition("://")[2], self.model])
-        path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
         name = folder_name([game.slug, self.model, self.presentation])
         out = self.out or Path("runs", "llm", name)
-        fixed_settings = {
-            **self._stored_settings(sampling, settings),
-            "luck_correction": correction,
-        }
-        if not has_positions:
-            fixed_settings["positions"] = None
-        if not games:
-            fixed_settings["games"] = None
-        self.check_folder(out, fixed_settings, {"games": {"games": games}} if games else {})
+        fixed_keys = {**self._stored_settings(sampling, settings), "luck_correction": correction}
+        self.check_folder(out, fixed_keys, {"games": {"games": games}} if games else {})
+        path = self._answers_path()
         if ask is not None:
             cli.warn(
                 f"up to {usage['prompts']:,} prompts, less those with stored answers: --dry-run "
@@ -165,6 +157,11 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         usage_table = _usage_table(new, "requested by this call", "cost")
         self.show_folder(out, *_tables(result.to_dict()), usage_table)
 
+    def _answers_path(self) -> Path:
+        """Return the file of the answers, by default in the user's cache."""
+        name = folder_name([self.endpoint.partition("://")[2], self.model])
+        return self.answers or cache_root() / "llm" / name / "answers.jsonl"
+
     def _sampling(self) -> Sampling:
         """Return the settings of requests."""
         with name_place(f"--fields {self.fields} is no JSON object such as '{{\"top_p\": 1}}'"):
@@ -185,12 +182,18 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
     def _stored_settings(self, sampling: Sampling, settings: TextGameConfig) -> dict[str, object]:
         """Return the keys of ``result.json`` that are the same when a result is continued."""
         names = ("model", "temperature", "max_tokens", "seed", "presentation", "illegal")
+        absences: dict[str, object] = {}
+        if self.positions != "all":
+            absences["positions"] = None
+        elif not self.games:
+            absences["games"] = None
         return {
             "kind": "language-model",
             "game": settings.game.to_dict(),
             "opponent": str(settings.opponent),
             "fields": sampling.fields,
             **{name: getattr(self, name) for name in names},
+            **absences,
         }
 
     def _cost(self, usage: Mapping[str, int]) -> dict[str, float]:

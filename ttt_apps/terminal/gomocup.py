@@ -118,7 +118,8 @@ class Brain:
                     self._reply(reply)
         except CommandRefusedError as problem:
             self._reply(f"ERROR {_to_ascii_line(str(problem))}")
-        except Exception as problem:  # any policy may raise anything, and play another position
+        except Exception as problem:
+            # any policy may raise anything: the manager may try another position
             self._log(traceback.format_exc())
             self._reply(f"ERROR {_to_ascii_line(f'{type(problem).__name__}: {problem}')}")
         return word.upper() != "END"
