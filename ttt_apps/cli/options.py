@@ -117,23 +117,21 @@ def parse_probability(text: str) -> float:
     raise Refusal(f"{text[:40]} is no probability: write for example 0.25 or 25%")
 
 
-def _whole_number(**limits: int) -> PrimitiveConstructorSpec[Any]:
+def _number(metavar: str, parser: Callable[[str], float]) -> PrimitiveConstructorSpec[Any]:
+    """Return how an option is read whose value is a number, or None if it is not given."""
     return PrimitiveConstructorSpec(
         nargs=1,
-        metavar="N",
-        instance_from_str=lambda words: parse_count(words[0], **limits),
-        is_instance=lambda value: value is None or isinstance(value, int),
-        str_from_instance=lambda value: [str(value).lower()],
+        metavar=metavar,
+        instance_from_str=lambda words: parser(words[0]),
+        is_instance=lambda value: isinstance(value, int | float | None),
+        str_from_instance=lambda value: [str(value)],
     )
 
 
-PROBABILITY = PrimitiveConstructorSpec[Any](
-    nargs=1,
-    metavar="FLOAT",
-    instance_from_str=lambda words: parse_probability(words[0]),
-    is_instance=lambda value: value is None or isinstance(value, float),
-    str_from_instance=lambda value: [str(value)],
-)
+def _whole_number(**limits: int) -> PrimitiveConstructorSpec[Any]:
+    return _number("N", lambda text: parse_count(text, **limits))
+
+
 GameName = Literal["tic-tac-toe", "connect-four", "gomoku"]
 HiddenStones = Literal["no", "classic", "abrupt"]
 Count = Annotated[int, _whole_number()]
@@ -144,6 +142,7 @@ Even = Annotated[int, _whole_number(low=2, step=2)]
 """Number of games in pairs with the seats swapped."""
 Flag = tyro.conf.FlagCreatePairsOff[bool]
 """A flag without an opposite."""
+OptionalProbability = Annotated[float | None, _number("FLOAT", parse_probability)]
 OptionalNatural = Annotated[int | None, _whole_number(low=0)]
 OptionalPositive = Annotated[int | None, _whole_number(low=1)]
 OptionalEven = Annotated[int | None, _whole_number(low=2, step=2)]
@@ -183,7 +182,7 @@ class GameOptions:
     to 6, else 5
     """
     skip_chance: Annotated[
-        float | None, PROBABILITY, tyro.conf.arg(help_behavior_hint="(default: 0)")
+        OptionalProbability, tyro.conf.arg(help_behavior_hint="(default: 0)")
     ] = None
     """probability that a turn is skipped"""
     gravity: Flag = False

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from learners import LEARNERS
+from learners.config import LearnerConfig, load_learner
 from ttt_apps.cli import options as cli
 from ttt_apps.evaluate.reproduce import load_studies
 from ttt_envs.agents.specs import POLICIES, load_object
@@ -55,36 +56,31 @@ class List(cli.JsonOptions):
         cli.show(facts, cli.rows_table(rows), ABOUT[self.kind], json=self.json)
 
 
-def _facts(kind: str) -> dict[str, dict[str, object]]:
+def _facts(kind: Kind) -> dict[str, dict[str, object]]:
     """Return the facts by name."""
+    if kind == "policies":
+        return {name: _describe_factory(load_object(POLICIES[name])) for name in sorted(POLICIES)}
+    if kind == "learners":
+        return {name: _describe_learner(load_learner(name)) for name in sorted(LEARNERS)}
     if kind == "tasks":
         from ttt_eval.benchmark.tasks import TASKS
 
-        return {
-            task.name: {"what": f"{task.measure}: {', '.join(task.axes)}", "arguments": {}}
-            for task in TASKS
-        }
-    if kind == "agents":
+        texts = {task.name: f"{task.measure}: {', '.join(task.axes)}" for task in TASKS}
+    elif kind == "agents":
         from ttt_eval.benchmark.agents import AGENTS
 
         paths = {**POLICIES, **LEARNERS}  # agents have the names of what they train or play
-        return {
-            name: {"what": _summarize(load_object(paths[name])), "arguments": {}} for name in AGENTS
-        }
-    paths = {"policies": POLICIES, "learners": LEARNERS}.get(kind) or load_studies()
-    objects = {name: load_object(path) for name, path in sorted(paths.items())}
-    if kind == "studies":
-        return {
-            name: {"what": f"{study.title}: {study.source}", "arguments": {}}
-            for name, study in objects.items()
-        }
-    facts = {name: _describe_factory(factory) for name, factory in objects.items()}
-    if kind == "learners":
-        for name, learner in objects.items():
-            facts[name]["self_play"] = {
-                key.replace("_", "-"): value for key, value in learner.self_play.items()
-            }
-    return facts
+        texts = {name: _summarize(load_object(paths[name])) for name in AGENTS}
+    else:
+        studies = {name: load_object(path) for name, path in sorted(load_studies().items())}
+        texts = {name: f"{study.title}: {study.source}" for name, study in studies.items()}
+    return {name: {"what": text, "arguments": {}} for name, text in texts.items()}
+
+
+def _describe_learner(learner: type[LearnerConfig]) -> dict[str, object]:
+    """Describe a learner, its settings, and those that differ in self-play."""
+    settings = {name.replace("_", "-"): value for name, value in learner.self_play.items()}
+    return {**_describe_factory(learner), "self_play": settings}
 
 
 def _describe_factory(factory: Callable[..., object]) -> dict[str, object]:
