@@ -47,6 +47,9 @@ class OpenSpielBot(Named):
     """
 
     name: ClassVar[str] = "openspiel"
+    plays_skips = False
+    needs = ("pyspiel",)
+    test_specs = ("openspiel:simulations=10",)
     refusals: ClassVar = {
         "gravity": (
             "it takes the cells of OpenSpiel's boards as moves, and Connect Four has columns there"

@@ -358,6 +358,7 @@ class EvaluationPolicy(Named, Softmax):
 
     plays_hidden = True
     variants = ALL_VARIANTS
+    max_cells = MAX_SOLVER_CELLS
 
     game: Game
     terminal: Terminal

@@ -88,6 +88,12 @@ class LearnerConfig:
     """Whether games are played; else ``games`` is a number of exact updates."""
     variants: ClassVar[tuple[str, ...]] = ()
     """Rules of ``game.VARIANTS`` that are supported, and ``game.HIDING`` if phantom games are."""
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Names of the optional packages that a training imports."""
+    test_settings: ClassVar[Mapping[str, Any]] = {}
+    """Settings of a training that takes a fraction of a second on 2 x 3, for the conformance suite;
+    ``games`` among them.
+    """
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self), include_extras=True)

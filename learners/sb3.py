@@ -348,6 +348,13 @@ class SB3Config(LearnerConfig):
     variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
     loop: ClassVar[str] = "learners.sb3:SB3Training"
     resumes: ClassVar[bool] = False
+    needs: ClassVar[tuple[str, ...]] = ("torch", "stable_baselines3")
+    test_settings: ClassVar[dict[str, Any]] = {
+        "games": 60,
+        "hidden": 4,
+        "rollout": 16,
+        "batch_size": 16,
+    }
 
     learning_rate: Rate = 1e-3
     """initial learning rate of Adam, above 0 and at most 1"""
@@ -500,6 +507,7 @@ class DQNConfig(SB3Config):
     """
 
     name: ClassVar[str] = "sb3-dqn"
+    test_settings: ClassVar[dict[str, Any]] = {"games": 60, "hidden": 4, "learning_starts": 20}
     algorithm: ClassVar[str] = "stable_baselines3:DQN"
     net: ClassVar[type[SB3Net]] = SB3QNet
 
@@ -549,6 +557,7 @@ class MaskablePPOConfig(SB3Config):
 
     name: ClassVar[str] = "sb3-maskable-ppo"
     algorithm: ClassVar[str] = "sb3_contrib:MaskablePPO"
+    needs: ClassVar[tuple[str, ...]] = (*SB3Config.needs, "sb3_contrib")
     net: ClassVar[type[SB3Net]] = SB3ActorCritic
     self_play: ClassVar[Mapping[str, object]] = {
         "hidden": (64, 64),
@@ -606,6 +615,7 @@ class PPOConfig(MaskablePPOConfig):
     """PPO of Stable-Baselines3: policy gradients with clipped steps (Schulman et al., 2017)."""
 
     name: ClassVar[str] = "sb3-ppo"
+    needs: ClassVar[tuple[str, ...]] = SB3Config.needs
     algorithm: ClassVar[str] = "stable_baselines3:PPO"
 
     illegal_action: Literal["lose", "penalize"] = "lose"
@@ -642,6 +652,7 @@ class ZipPolicy(Named):
     """
 
     name: ClassVar[str] = "sb3"
+    needs = ("torch", "stable_baselines3")
     colour_blind = True
     plays_hidden = True
     # gravity shows by the number of actions

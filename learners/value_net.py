@@ -65,6 +65,14 @@ class ValueNetConfig(types.LearnerConfig):
     opponent: ClassVar[str] = types.TEACHER
     only_opponent: ClassVar[bool] = True
     loop: ClassVar[str] = "learners.value_net:Imitation"
+    needs: ClassVar[tuple[str, ...]] = ("tensorflow",)
+    test_settings: ClassVar[dict[str, Any]] = {
+        "games": 6,
+        "teacher": "expectiminimax:depth=2",
+        "preset": 20,
+        "iterations": 10,
+        "jobs": 1,
+    }
 
     preset: Preset = "40-20"
     """hidden layers of the report's four nets: 40-20 one sigmoid after the second, 20 sigmoid,

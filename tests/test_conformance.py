@@ -1,8 +1,8 @@
 """The contract of every registered policy; a new one is tested as soon as it is registered."""
 
-import importlib
 import inspect
 import re
+from functools import partial
 from typing import get_args
 
 import numpy as np
@@ -15,6 +15,8 @@ from phantoms import ViewPolicy
 from baselines.expectiminimax.lines import Heuristic
 from baselines.opening_book import PlayedMoves, make_book
 from learners import LEARNERS
+from learners.config import load_learner
+from learners.sb3 import CONFIGS, load_algorithm
 from ttt_envs import Boards, Game, Policy, act, make_policy
 from ttt_envs.agents.policy import sample
 from ttt_envs.agents.specs import POLICIES, load_object
@@ -31,30 +33,9 @@ VARIANTS = [
     Game(4, 5, 4, 0.1, gravity=True, overlines=False, misere=True, torus=True),
     Game(8, 9, 4, gravity=True, misere=True),
 ]
-BY_TABLE = ("hooi", "hosvd", "hosvd2", "optimal", "svd", "table", "tt")
-"""Policies from a table, which exists for small boards only."""
-MAX_TABLE_CELLS = 16
-IMPURE = ("mcts", "openspiel", "timed")
-"""Policies that draw random numbers in their search."""
-CHEAP = {
-    "openspiel": "openspiel:simulations=10",
-    "mcts": "mcts:simulations=64",
-    "timed": "timed:move=60,max-depth=2",
-}
-"""Cheaper settings of policies with slow defaults."""
-EXTERNAL = {"openspiel": "pyspiel"}
-"""Policies of other packages, for small boards without skips."""
-SEARCHING = {
-    "alpha-zero": "alpha-zero:path={run},simulations=8",
-    "guided": "mcts:simulations=8,rollout=(run:{run})",
-}
-"""Deterministic searches that a learned network guides."""
-CLOCKED = ("timed:move=0.001", "timed:mcts,move=0.001")
-"""Policies whose results depend on the speed of the machine."""
-MODELS = {"DQN": "stable_baselines3", "PPO": "stable_baselines3", "MaskablePPO": "sb3_contrib"}
-
-
 KINDS = {name: load_object(path) for name, path in POLICIES.items()}
+RUN = re.compile(r"\{(.+?)\}")
+"""the learner of a short run in a spec string of ``Policy.test_specs``"""
 
 
 def needs_arguments(name):
@@ -65,43 +46,51 @@ def needs_arguments(name):
 NAMES = [name for name in sorted(POLICIES) if not needs_arguments(name)]
 
 
+def is_too_large(name, game):
+    return game.cells > (KINDS[name].max_cells or game.cells)
+
+
 def supports(name, game):
-    if not set(game.variants) <= set(KINDS[name].variants):
-        return False
-    if name in EXTERNAL:
-        return game.cells <= MAX_TABLE_CELLS and game.skip_chance == 0
-    return name not in BY_TABLE or game.cells <= MAX_TABLE_CELLS
+    kind = KINDS[name]
+    has_rules = set(game.variants) <= set(kind.variants)
+    return has_rules and not is_too_large(name, game) and (kind.plays_skips or not game.skip_chance)
 
 
-def case_of(name, game=None, marks=()):
-    return pytest.param(
-        (name, game or tiny.GAME), id=f"{name}-{game}" if game else name, marks=marks
-    )
+def is_slow(name, game):
+    """Whether a case compiles a kernel once more, or decomposes tables again and again."""
+    if name == "hooi":
+        return bool(game.variants)
+    return name in ("expectiminimax", "mcts", "timed") and (game.torus or game.cells > 200)
 
 
-def marks_of(name, game):
-    """What a case needs; hooi, the slowest, has other rules in the second tier."""
-    needs = [pytest.mark.needs(EXTERNAL[name])] if name in EXTERNAL else []
-    return [pytest.mark.more] if name == "hooi" and game.variants else needs
+def case_of(spec, game, packages=(), id=None, marks=()):
+    """A case of a policy; learners in its spec string are trained first."""
+    learners = RUN.findall(spec)
+    needed = {*packages, *(name for learner in learners for name in load_learner(learner).needs)}
+    needs = [pytest.mark.needs(*sorted(needed))] if needed else []
+    return pytest.param((spec, game), id=id or re.sub("[{}]", "", spec), marks=[*marks, *needs])
 
 
+def cases_of(name):
+    """The first spec string of a policy by all rules, the others by one."""
+    kind = KINDS[name]
+    specs = list(kind.test_specs or [name])
+    if name in NAMES:
+        first = specs.pop(0)
+        for game in filter(partial(supports, name), [*GAMES, *VARIANTS]):
+            marks = [pytest.mark.more] if is_slow(name, game) else []
+            yield case_of(first, game, kind.needs, f"{name}-{game}", marks)
+    for spec in specs:
+        yield case_of(spec, tiny.GAME if RUN.search(spec) else GAMES[1], kind.needs)
+
+
+DECLARED = [name for name in sorted(POLICIES) if name in NAMES or KINDS[name].test_specs]
 CASES = [
-    *(
-        case_of(name, game, marks_of(name, game))
-        for name in NAMES
-        for game in [*GAMES, *VARIANTS]
-        if supports(name, game)
-    ),
-    *(case_of(f"run:{learner}", None, tiny.case(learner).marks) for learner in sorted(LEARNERS)),
-    *(case_of(f"{kind}:alpha-zero", None, tiny.case("alpha-zero").marks) for kind in SEARCHING),
-    *(case_of(name, GAMES[1]) for name in ("book:optimal", *CLOCKED)),
-    *(
-        case_of(f"sb3:{name}", GAMES[0], [pytest.mark.needs("torch", package)])
-        for name, package in MODELS.items()
-    ),
+    *(case for name in DECLARED for case in cases_of(name)),
+    *(case_of(f"run:{{{learner}}}", tiny.GAME) for learner in sorted(LEARNERS)),
+    case_of("book:optimal", GAMES[1]),
+    *(case_of(f"sb3:{name}", GAMES[0], config.needs) for name, config in CONFIGS.items()),
 ]
-PURE = [case for case in CASES if case.values[0][0].partition(":")[0] not in IMPURE]
-REPEATABLE = [case for case in CASES if case.values[0][0] not in CLOCKED]
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -116,29 +105,24 @@ def game(case):
 
 @pytest.fixture(scope="module")
 def policy(case, tiny_run, tmp_path_factory):
-    """The policy of a case; learned ones from a tiny run, or from a model of Stable-Baselines3."""
-    name, game = case
-    kind, _, what = name.partition(":")
-    if kind == "run":
-        name = f"run:{tiny_run(what)}"
-    elif kind in SEARCHING:
-        name = SEARCHING[kind].format(run=tiny_run(what))
-    elif kind == "book":
+    """The policy of a case; of a run, a book, or a model of Stable-Baselines3, which is made."""
+    spec, game = case
+    kind, _, what = spec.partition(":")
+    if kind == "book":
         path = tmp_path_factory.mktemp("book") / "a.book"
         boards = plain.positions_of_random_play(game, 256)
         values = make_policy(what, game).probabilities(boards)
         results = np.tile(np.array([[3, 2, 1]]), (256, 1))
         make_book(game, [PlayedMoves(boards, values.argmax(axis=1), results)], plies=5).write(path)
-        name = f"book:path={path},choose=ucb,then={what}"
+        spec = f"book:path={path},choose=ucb,then={what}"
     elif kind == "sb3":
-        model = getattr(importlib.import_module(MODELS[what]), what)
+        model = load_algorithm(spec, CONFIGS[what].algorithm)
         path = tmp_path_factory.mktemp("model") / "model.zip"
         model("MlpPolicy", SingleEnv(), seed=0, device="cpu", policy_kwargs={"net_arch": [4]}).save(
             path
         )
-        algorithm = {"DQN": "dqn", "PPO": "ppo", "MaskablePPO": "maskable-ppo"}[what]
-        name = f"sb3:{path},algorithm={algorithm},trust=true"
-    return make_policy(CHEAP.get(name, name), game)
+        spec = f"sb3:{path},algorithm={what},trust=true"
+    return make_policy(RUN.sub(lambda learner: str(tiny_run(learner[1])), spec), game)
 
 
 @pytest.fixture
@@ -151,9 +135,8 @@ def probabilities(policy, boards, seed=0):
 
 
 def test_all_registered_policies_are_tested():
-    with_arguments = {name for name in POLICIES if needs_arguments(name)}
-    assert with_arguments == {"alpha-zero", "book", "gomocup", "run", "sb3"}
-    assert {*BY_TABLE, *IMPURE, *EXTERNAL} <= set(NAMES)
+    tested = {case.values[0][0].partition(":")[0] for case in CASES}
+    assert POLICIES.keys() - tested == {"gomocup"}  # tests/baselines/test_gomocup.py
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -196,8 +179,15 @@ def test_learners_refuse_rules_by_name_with_the_reason(name):
             config.check_game(config, game_with(rule))
 
 
-@pytest.mark.parametrize("name", BY_TABLE)
-@pytest.mark.parametrize("game", [game for game in GAMES if game.cells > MAX_TABLE_CELLS], ids=str)
+@pytest.mark.parametrize(
+    ("name", "game"),
+    [
+        pytest.param(name, game, id=f"{game}-{name}")
+        for game in GAMES
+        for name in NAMES
+        if is_too_large(name, game)
+    ],
+)
 def test_boards_too_large_for_a_table_are_rejected(name, game):
     with pytest.raises(
         ValueError, match=f"{game.rows} x {game.columns} is too large (for a table|to solve)"
@@ -205,9 +195,8 @@ def test_boards_too_large_for_a_table_are_rejected(name, game):
         make_policy(name, game)
 
 
-def test_probabilities_are_of_legal_moves_and_boards_are_not_modified(policy, case, game, boards):
+def test_probabilities_are_of_legal_moves_and_boards_are_not_modified(policy, game, boards):
     assert isinstance(policy, Policy)
-    assert policy.pure == (case[0].partition(":")[0] not in IMPURE)
     before = [array.copy() for array in boards]
     p = probabilities(policy, boards)
     act(policy, boards, np.random.default_rng(0))
@@ -219,7 +208,7 @@ def test_probabilities_are_of_legal_moves_and_boards_are_not_modified(policy, ca
     assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
 
 
-def test_batches_may_be_empty_and_read_only(policy, case, game, boards):
+def test_batches_may_be_empty_and_read_only(policy, game, boards):
     """And of one position."""
     for count in (0, 1, 5):
         few, frozen = boards.take(np.arange(count)), boards.take(np.arange(count))
@@ -230,13 +219,21 @@ def test_batches_may_be_empty_and_read_only(policy, case, game, boards):
         actions = act(policy, frozen, np.random.default_rng(0))
         assert (actions.dtype, actions.shape) == (np.int64, (count,))
         assert boards.legal(game)[np.arange(count), actions].all()
-        if case[0] not in CLOCKED:
+        if not policy.clocked:
             assert_array_equal(p, probabilities(policy, few))
 
 
-@pytest.mark.parametrize("case", PURE, indirect=True)
 def test_pure_policies_depend_on_the_position_and_draw_one_number_for_it(policy, game, boards):
-    """Not on the batch; and their declarations of symmetry are true."""
+    """Not on the batch; and their declarations of symmetry are true. Others need a generator."""
+    if policy.pure:
+        check_pure(policy, game, boards)
+    else:
+        with pytest.raises(ValueError, match="draws random numbers: give it rng"):
+            policy.probabilities(boards)
+
+
+def check_pure(policy, game, boards):
+    """Raise AssertionError for a policy whose probabilities depend on more than the position."""
     p, order = probabilities(policy, boards), np.random.default_rng(1).permutation(64)
     assert_allclose(probabilities(policy, boards.take(order)), p[order], atol=1e-12)
     for row in range(0, 64, 9):
@@ -263,10 +260,9 @@ class Numbers:
         return self.u
 
 
-@pytest.mark.parametrize("case", REPEATABLE, indirect=True)
 def test_moves_follow_the_probabilities_and_the_spec_recreates_the_policy(policy, game, boards):
     """A pure policy's moves are, in all positions, the probabilities at uniform numbers; others'
-    are by frequency.
+    are by frequency, unless the clock decides them.
 
     Frequencies are those of `probabilities` within 5 standard errors, and three moves, because few
     are not normal.
@@ -274,7 +270,7 @@ def test_moves_follow_the_probabilities_and_the_spec_recreates_the_policy(policy
     if policy.pure:
         many, u = boards.take(np.repeat(np.arange(64), 8)), np.random.default_rng(3).random(512)
         assert_array_equal(act(policy, many, Numbers(u)), sample(probabilities(policy, many), u))
-    else:
+    elif not policy.clocked:
         count, many = 200, boards.take(np.full(200, 3))
         p = probabilities(policy, many, seed=3).mean(axis=0)
         shares = np.bincount(act(policy, many, np.random.default_rng(3)), minlength=len(p)) / count
@@ -282,7 +278,8 @@ def test_moves_follow_the_probabilities_and_the_spec_recreates_the_policy(policy
         assert (abs(shares - p) <= 5 * np.sqrt(p * (1 - p) / count) + 3 / count).all()
     again = make_policy(str(policy), game)
     assert (type(again), str(again)) == (type(policy), str(policy))
-    assert_array_equal(probabilities(again, boards), probabilities(policy, boards))
+    if not policy.clocked:
+        assert_array_equal(probabilities(again, boards), probabilities(policy, boards))
 
 
 # --------------------------------------------------------------------------------------------------

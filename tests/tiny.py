@@ -1,7 +1,5 @@
 """Learners by name, the packages that they need, and tiny runs of them."""
 
-from collections import defaultdict
-
 import pytest
 
 from learners import LEARNERS
@@ -12,43 +10,25 @@ from ttt_envs import Game
 GAME = Game(2, 3, 2, 0.25)
 OURS = tuple(name for name in sorted(LEARNERS) if not load_learner(name).loop)
 """learners trained by our loops; the others have loops of their own"""
-PACKAGES = {
-    "alpha-zero": ("tensorflow",),
-    "q-net": ("tensorflow",),
-    "value-net": ("tensorflow",),
-    "sb3-dqn": ("torch", "stable_baselines3"),
-    "sb3-ppo": ("torch", "stable_baselines3"),
-    "sb3-maskable-ppo": ("torch", "stable_baselines3", "sb3_contrib"),
-}
-OPTIONS = defaultdict(lambda: ("--games=200",)) | {
-    "alpha-zero": (
-        "--games=40",
-        "--hidden=4",
-        "--simulations=4",
-        "--gradient-steps=2",
-        "--batch-size=8",
-    ),
-    "exact-pg": ("--games=40", "--initial-std=0.1"),
-    "q-net": ("--games=40", "--hidden=4"),
-    "value-net": (
-        "--games=6",
-        "--teacher=expectiminimax:depth=2",
-        "--preset=20",
-        "--iterations=10",
-        "--jobs=1",
-    ),
-    "sb3-dqn": ("--games=60", "--hidden=4", "--learning-starts=20"),
-    "sb3-ppo": ("--games=60", "--hidden=4", "--rollout=16", "--batch-size=16"),
-    "sb3-maskable-ppo": ("--games=60", "--hidden=4", "--rollout=16", "--batch-size=16"),
+PACKAGES = {name: load_learner(name).needs for name in LEARNERS if load_learner(name).needs}
+GAMES = {"games": 200}
+"""Settings of a short training where a learner has none."""
+OPTIONS = {
+    name: tuple(
+        f"--{setting.replace('_', '-')}={value}"
+        for setting, value in (load_learner(name).test_settings or GAMES).items()
+    )
+    for name in LEARNERS
 }
 
 
-def case(name, *values, id=None, slow=False):
+def case(name, *values, id=None, slow=False, more=False):
     """A case of a test for a learner: ``values``, or its name; left out where its packages are not
     installed.
     """
     marks = [pytest.mark.needs(*PACKAGES[name])] if name in PACKAGES else []
     marks += [pytest.mark.slow] if slow else []
+    marks += [pytest.mark.more] if more else []
     return pytest.param(*(values or (name,)), id=id or name, marks=marks)
 
 

@@ -128,6 +128,7 @@ class Optimal(Named):
     name: ClassVar[str] = "optimal"
     symmetric = colour_blind = True
     variants = ALL_VARIANTS
+    max_cells = MAX_SOLVER_CELLS
     refusals: ClassVar = {"hidden": "it reads the whole board, to look up its exact value"}
 
     game: Game

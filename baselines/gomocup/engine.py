@@ -106,7 +106,8 @@ class Gomocup(ClockedPolicy):
     """
 
     name: ClassVar[str] = "gomocup"
-    runs_program = True
+    runs_program = clocked = True
+    plays_skips = False
     variants = ("overlines",)
     refusals: ClassVar = {
         "gravity": "the Gomocup protocol lets an engine put a stone on any empty cell",

@@ -36,6 +36,7 @@ class MCTS(Named):
 
     name: ClassVar[str] = "mcts"
     variants = ALL_VARIANTS
+    test_specs = ("mcts:simulations=64", "mcts:simulations=8,rollout=(run:{alpha-zero})")
     refusals: ClassVar = {"hidden": "it reads the whole board, to search the moves of both players"}
 
     game: Game

@@ -65,6 +65,7 @@ class Timed(ClockedPolicy):
 
     name: ClassVar[str] = "timed"
     variants = ALL_VARIANTS
+    test_specs = ("timed:move=60,max-depth=2", "timed:move=0.001", "timed:mcts,move=0.001")
     refusals: ClassVar = {"hidden": "it reads the whole board, to search the moves of both players"}
 
     game: Game
@@ -96,6 +97,11 @@ class Timed(ClockedPolicy):
         check_range("margin", self.margin, 0)
         super().__post_init__()
         self.searcher  # noqa: B018  # raises errors early
+
+    @property
+    def clocked(self) -> bool:  # type: ignore[override]  # computed
+        """Whether the clock decides, without a maximum depth."""
+        return self.max_depth is None
 
     @cached_property
     def searcher(self) -> Expectiminimax | MCTS:

@@ -69,6 +69,14 @@ class AlphaZeroConfig(LearnerConfig):
     self_play_games: ClassVar[int] = 8_192
     only_opponent: ClassVar[bool] = True
     loop: ClassVar[str] = "learners.alpha_zero.self_play:SelfPlay"
+    needs: ClassVar[tuple[str, ...]] = ("tensorflow",)
+    test_settings: ClassVar[dict[str, Any]] = {
+        "games": 40,
+        "hidden": 4,
+        "simulations": 4,
+        "gradient_steps": 2,
+        "batch_size": 8,
+    }
 
     hidden: config.Layers | None = None
     """units of the hidden ReLU layers; default: two of 64 on boards up to 9 cells; two of 256 on

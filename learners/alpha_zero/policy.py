@@ -37,6 +37,7 @@ class AlphaZeroSearch(Named):
     name: ClassVar[str] = "alpha-zero"
     colour_blind = True
     variants = ALL_VARIANTS
+    test_specs = ("alpha-zero:path={alpha-zero},simulations=8",)
     refusals: ClassVar = {"hidden": "it reads the whole board, to search the moves of both players"}
 
     game: Game

@@ -53,6 +53,21 @@ class Policy:
     """Whether it plays phantom games by views."""
     refusals: ClassVar[Mapping[str, str]] = {}
     """Rules that it does not support -> the reason, which follows "because" in messages."""
+    plays_skips: ClassVar[bool] = True
+    """Whether it plays games in which turns may be skipped."""
+    max_cells: ClassVar[int | None] = None
+    """Maximum number of cells of a board that it plays on by any rules; None for no limit."""
+    needs: ClassVar[Collection[str]] = ()
+    """Names of the optional packages that it imports."""
+    clocked: bool = False
+    """Whether the time that it is given decides its moves, so that the same positions and random
+    numbers may give others.
+    """
+    test_specs: ClassVar[Collection[str]] = ()
+    """Spec strings with which the conformance suite tests it, the first of them by all rules and
+    the others by one; none for its name alone. ``{LEARNER}`` in one is the folder of a short run of
+    that learner.
+    """
 
     values: Callable[[Boards], Float64Array] | None = None
     """Return the expected results, float64[B] from -1 (loss) to 1 (win), for the mover."""
