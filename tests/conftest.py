@@ -4,19 +4,17 @@ numba is imported.
 Three tiers, by two markers. Tests without one are those of ``make test``: they tell whether the
 project works, in this process, within seconds a file. ``more``, run by ``make test-more``:
 browsers, kills, fuzzing, other processes, blocks of documents, other libraries, and TensorFlow and
-torch beyond a smoke test. ``slow``, run by ``make slow``: studies and full sizes. A file is
-``more`` by what it uses, see ``tier_of``; a marker stands on a test or case where that is not
-enough.
+torch beyond a smoke test. ``slow``, run by ``make slow``: studies and full sizes. A marker stands
+in a file for all its tests, or on a test or case. What needs a large package is ``more`` without
+one, unless it is marked ``smoke``.
 """
 
 import gc
 import importlib.util
 import json
 import os
-import re
 import signal
 from functools import cache
-from inspect import ismodule
 from pathlib import Path
 
 import pytest
@@ -41,38 +39,6 @@ FIRST = (
 worker compiles many kernels for everybody. The longest groups follow, so that nobody is left alone
 with one in the end"""
 
-HARNESSES = {
-    "damage",
-    "documents",
-    "explorers",
-    "kills",
-    "pages",
-    "processes",
-    "stub_endpoint",
-    "subprocess",
-}
-"""modules by which a file of tests begins processes, looks at pages, or damages files: all its
-tests are ``more``
-"""
-MORE = re.compile(
-    r"tests/(baselines/test_(layers|tablebase)|studies/|ttt_envs/test_numbering|ttt_eval/test_(audit|benchmark_|cost|elo|luck))"
-)
-"""other files with tests of seconds, which ``make test`` can spare"""
-MORE_CASES = re.compile(
-    r"test_kernels.*interpreted|test_timed.*endgame|test_alpha_zero.*puct|test_match.*blocks_are_small|test_trust.*process"
-    r"|test_expectiminimax.*(torus|overlines|exactly)"
-    r"|test_conformance.*(expectiminimax|mcts|timed)-.*(torus|15 x 15)"
-    r"|test_exact.*(plain_python.3 x 3.*skip|best_response_has)"
-    r"|test_tables.py.*-3 x 3.*skip|test_adapters.*other_proc"
-    r"|test_learner_conformance.*(sb3-dqn|sb3-mask|lockstep.*q-net|its_rewards.*q-net|_decides.q-net,)"
-)
-"""cases that compile a kernel once more, take seconds, or train more than once with TensorFlow or
-torch
-"""
-SMOKE = "tests/learners/test_learner_conformance.py"
-"""the file in which ``make test`` trains with TensorFlow and torch; all other tests that need them
-are ``more``
-"""
 TIMEOUT_S = {"slow": 3600, "more": 1200}
 """s of a test, against hanging, for its cores may be shared; all others have that of setup.cfg"""
 
@@ -121,37 +87,19 @@ def is_here(package):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Files whose tests are all ``more`` are not even imported for the others; those of clients
-    import much.
+    """Files of clients, all of them ``more``, are not even imported for the others: they import
+    much.
     """
-    path = (
-        collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
-    )
-    is_more = path == "tests/clients" or MORE.match(path)
-    return True if is_more and "not more" in config.option.markexpr else None
+    is_left_out = collection_path.name == "clients" and "not more" in config.option.markexpr
+    return True if is_left_out else None
 
 
-@cache
-def has_harness(module):
-    """Return whether a file of tests uses one of ``HARNESSES``."""
-    values = vars(module).values()
-    return bool(
-        HARNESSES
-        & {
-            value.__name__ if ismodule(value) else getattr(value, "__module__", "")
-            for value in values
-        }
-    )
-
-
-def tier_of(item, packages):
-    """Return the marker of a test that has none of its own: ``more``, or nothing for one of ``make
-    test``.
-    """
-    path = item.location[0]
-    is_large = bool(packages - LIGHT) and path != SMOKE
-    chosen = is_large or MORE.match(path) or {"browser", "cluster"} & set(item.fixturenames)
-    return "more" if chosen or has_harness(item.module) or MORE_CASES.search(item.nodeid) else None
+def tier_of(item, needs_large):
+    """Return the marker of the tier of a test, None for ``make test``."""
+    for marker in ("slow", "more"):
+        if item.get_closest_marker(marker):
+            return marker
+    return "more" if needs_large and not item.get_closest_marker("smoke") else None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist reads the groups, and after
@@ -165,18 +113,11 @@ def pytest_collection_modifyitems(config, items):
         missing = sorted(name for name in needed if not is_here(name))
         if missing:
             item.add_marker(pytest.mark.skip(reason=f"{' and '.join(missing)} not installed"))
-        marker = (
-            "slow"
-            if item.get_closest_marker("slow")
-            else "more"
-            if item.get_closest_marker("more")
-            else None
-        )
-        if marker is None and (marker := tier_of(item, needed)):
-            item.add_marker(marker)
-        if marker is not None:
-            item.add_marker(pytest.mark.timeout(TIMEOUT_S[marker]))
         large = needed - LIGHT
+        marker = tier_of(item, bool(large))
+        if marker is not None:
+            item.add_marker(marker)
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S[marker]))
         if large or item.get_closest_marker("xdist_group") is None:
             apart = next((name for name in ("tensorflow", "torch") if name in large), "large")
             item.add_marker(pytest.mark.xdist_group(apart if large else item.location[0]))

@@ -5,6 +5,8 @@ import json
 import pytest
 from processes import ROOT, run_python
 
+pytestmark = pytest.mark.more
+
 
 @pytest.fixture
 def bench(tmp_path):

@@ -6,6 +6,8 @@ import pytest
 from documents import ROOT
 from processes import run_program
 
+pytestmark = pytest.mark.more
+
 SOURCE = '"""A module."""\n\nimport os\n\n# a comment\nX: int = (\n    1\n)\n"""About X."""\n'
 """three nodes: an assignment, its target and its value"""
 COUNT_NODES = runpy.run_path(str(ROOT / "tools" / "count_nodes.py"))

@@ -12,6 +12,8 @@ from make_environment_table import PAGE, TABLE, argument_table
 from learners import LEARNERS
 from ttt_apps.evaluate import COMMANDS
 
+pytestmark = pytest.mark.more
+
 PAGES = pages()
 QUICK = ("README.md", "CONTRIBUTING.md", "docs/tutorial.md")
 """Pages whose blocks run by default, except for slow ones."""

@@ -20,6 +20,8 @@ from ttt_eval.benchmark.scoring import score_policies
 from ttt_eval.benchmark.tasks import BudgetSpent, find_task
 from ttt_eval.exact.dynamic_programming import exploitability
 
+pytestmark = pytest.mark.more
+
 EXAMPLES, PAGE = ROOT / "examples", ROOT / "docs" / "clients.md"
 MODULES = {"bench_dqn", "bench_ppo", "audit_rollouts"}
 """Those that are no scripts."""

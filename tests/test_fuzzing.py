@@ -50,6 +50,8 @@ from ttt_eval.matches.games import (
 from ttt_eval.runs.run_files import RunDirectory
 from ttt_eval.store.result_store import UNITS, collect_results
 
+pytestmark = pytest.mark.more
+
 SEEDS = st.integers(0, 2**32 - 1)
 SCALE = float(os.environ.get("TTT_ENVS_FUZZ_SCALE", "0.05"))
 """multiplies the number of examples of every test here"""

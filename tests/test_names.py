@@ -9,6 +9,8 @@ import textwrap
 import pytest
 from documents import ROOT, blocks, pages
 
+pytestmark = pytest.mark.more
+
 TOPS = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps", "studies")
 PACKAGES = sorted(
     ".".join(file.parent.relative_to(ROOT).parts)

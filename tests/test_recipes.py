@@ -14,6 +14,8 @@ from processes import run_program, run_python
 
 from ttt_envs.core.jit import kernel_folder
 
+pytestmark = pytest.mark.more
+
 PAGE = ROOT / "CONTRIBUTING.md"
 ENTRY = re.compile(r'`("\w+":\s"[\w.:]+")`\s+into\s+`(\w+)`\s+\(`([\w/.]+)`\)')
 """an entry of a registry, the registry, and its file"""

@@ -12,6 +12,8 @@ import pytest
 from documents import ROOT
 from processes import run_program
 
+pytestmark = pytest.mark.more
+
 spec = importlib.util.spec_from_file_location("make_pages", ROOT / "docs" / "make_pages.py")
 make_pages = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(make_pages)

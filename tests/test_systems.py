@@ -3,6 +3,8 @@
 import pytest
 from processes import ROOT, python_path, run_python
 
+pytestmark = pytest.mark.more
+
 # Python imports sitecustomize when it starts, in worker processes too. What is hidden there is
 # hidden from us alone: other libraries have code of their own for each system.
 POORER = """

@@ -181,13 +181,23 @@ LARGE = [
     (Game(6, 3, 6, 0.25), 15, 4),
 ]
 """games, how many positions, depth"""
+
+
+def tiered(rules, *values):
+    """A case with rules; those that compile a search once more are not for every test run."""
+    is_slow = rules.get("torus") or not rules.get("overlines", True)
+    return pytest.param(*values, marks=[pytest.mark.more] if is_slow else [])
+
+
 OTHER_RULES = [
-    (Game(3, 3, 2 + n % 2, 0.25, **rules), 32, 3)
+    tiered(rules, Game(3, 3, 2 + n % 2, 0.25, **rules), 32, 3)
     for n, rules in enumerate(plain.COMBINATIONS[1::2])
 ]
 
 
-@pytest.mark.parametrize("rules", [{}, *plain.COMBINATIONS], ids=plain.label_rules)
+@pytest.mark.parametrize(
+    "rules", [{}, *(tiered(rules, rules) for rules in plain.COMBINATIONS)], ids=plain.label_rules
+)
 def test_a_search_to_the_end_is_exact(rules):
     for game in (Game(2, 3, 3, 0.25, **rules), Game(**rules)):
         boards = plain.positions_of_random_play(game, 100)
@@ -208,6 +218,7 @@ def test_pruning_does_not_change_values_on_larger_boards(game, count, depth):
             )
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("game", "count", "depth"), LARGE[:4], ids=str)
 def test_a_search_for_the_best_moves_finds_exactly_these(game, count, depth):
     boards = plain.positions_of_random_play(game, count)

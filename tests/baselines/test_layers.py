@@ -11,6 +11,8 @@ from baselines.exact import LayeredSolution, Work, build, estimate, open_layers,
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.core.files import locked
 
+pytestmark = pytest.mark.more
+
 SKIPS = [0.0, 0.1, 0.25]
 SMALL = Game(2, 3, 3, 0.25)  # for the files: 28 parts
 LONG = Game(1, 17, 2, 0.25)

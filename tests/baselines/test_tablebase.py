@@ -16,6 +16,8 @@ from baselines.mcts import MCTS
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_eval.store.policy_identity import policy_identity
 
+pytestmark = pytest.mark.more
+
 SKIPS = [0.0, 0.1, 0.25]
 SMALL = Game(2, 3, 3, 0.25)
 

@@ -46,7 +46,14 @@ def plain_table(game, terminal, best=False):
     return table if game.skip_chance else table[0]
 
 
-@pytest.mark.parametrize("game", GAMES, ids=str)
+@pytest.mark.parametrize(
+    "game",
+    [
+        pytest.param(game, marks=[pytest.mark.more] if game.skip_chance and game.cells == 9 else [])
+        for game in GAMES
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("terminal", ["equation", "as_published"])
 def test_tables_equal_a_recursion_in_plain_python(game, terminal):
     for best, source in ((False, "random"), (True, "optimal")):

@@ -387,6 +387,7 @@ def test_errors_in_the_thread_are_raised(monkeypatch):
         player.close()
 
 
+@pytest.mark.more
 def test_a_timed_search_uses_its_endgame_database(tmp_path):
     build(Game(), tmp_path, stones=4)
     policy = make_policy(f"expectiminimax:depth=1,endgame={tmp_path}", Game())

@@ -132,7 +132,7 @@ def test_search_values_with_skips_need_chance_nodes():
         assert (abs(stones[0] - stones[1]) > 1).any()  # it was played with skips
 
 
-@pytest.mark.parametrize("search", ["gumbel", "puct"])
+@pytest.mark.parametrize("search", ["gumbel", pytest.param("puct", marks=pytest.mark.more)])
 def test_a_game_depends_on_its_number_and_the_seed(search):
     net = build(SKIPS, search=search)
 

@@ -18,6 +18,8 @@ from learners.config import load_learner
 from learners.training import make_initial_rng
 from ttt_envs import Boards, Game, PhantomGame
 
+pytestmark = pytest.mark.more
+
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
 SMALL = Game(2, 3, 2, 0.25)
 CASES = [

@@ -49,7 +49,18 @@ CASES = [
     for name in tiny.OURS
     for settings in FORMS.get(name, ({},))
 ]
-OWN_LOOPS = [tiny.case(name) for name in sorted(LEARNERS) if name not in tiny.OURS]
+OWN_LOOPS = [
+    tiny.case(name, more=name in ("sb3-dqn", "sb3-maskable-ppo"))
+    for name in sorted(LEARNERS)
+    if name not in tiny.OURS
+]
+pytestmark = pytest.mark.smoke
+
+
+def with_more(case, is_more):
+    """The case, marked ``more`` if that is so."""
+    marks = [*case.marks, pytest.mark.more] if is_more else case.marks
+    return pytest.param(*case.values, id=case.id, marks=marks)
 
 
 class Maker:
@@ -158,6 +169,11 @@ def test_exploration_has_probability_epsilon_which_decays(make):
     assert shrinking.epsilon[0] == 0.5
 
 
+@pytest.mark.parametrize(
+    "make",
+    [with_more(case, "gradient_steps" in case.values[0][1]) for case in CASES],
+    indirect=True,
+)
 def test_the_seed_decides(make):
     first, same, other = (make.trained(Game(), seed=seed) for seed in (5, 5, 6))
     assert_same(first, same)
@@ -184,7 +200,8 @@ def lockstep_cases():
         if name == "q-net" and (opponent, phantom, skip_chance) != ("self", None, 0.25):
             continue  # the loops are those of tables, which take a hundredth of the time
         label = f"{case.id}-{skip_chance}-{phantom}-{opponent}"
-        yield pytest.param(*case.values, skip_chance, phantom, opponent, marks=case.marks, id=label)
+        marks = with_more(case, name == "q-net").marks
+        yield pytest.param(*case.values, skip_chance, phantom, opponent, marks=marks, id=label)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +241,13 @@ def test_damaged_arrays_and_those_of_another_game_are_refused(make):
 
 @pytest.mark.parametrize("sign", [1, -1], ids=["own", "the opponent's"])
 @pytest.mark.parametrize(
-    "make", [case for case in CASES if "buffer_size" not in case.values[0][1]], indirect=True
+    "make",
+    [
+        with_more(case, case.values[0][0] == "q-net")
+        for case in CASES
+        if "buffer_size" not in case.values[0][1]
+    ],
+    indirect=True,
 )
 def test_training_on_its_rewards_beats_random_play_and_on_the_opponents_loses(make, sign):
     """The opponent's rewards are the mistake of a well-known self-play wrapper."""

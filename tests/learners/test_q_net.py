@@ -14,7 +14,7 @@ from ttt_envs import Boards, Game, from_text
 from ttt_envs.game.symmetry import inverse, symmetries
 from ttt_eval.exact.dynamic_programming import exploitability
 
-pytestmark = pytest.mark.needs("tensorflow")
+pytestmark = [pytest.mark.more, pytest.mark.needs("tensorflow")]
 
 WEIGHTS = ("net.0.weights", "net.0.bias", "net.1.weights", "net.1.bias")
 

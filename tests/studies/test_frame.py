@@ -10,6 +10,8 @@ from studies.frame import Panel, Series, StudyFigure, draw_figure, reproduce
 from ttt_eval.store.result_store import UNITS
 from ttt_eval.store.statistics import Interval
 
+pytestmark = pytest.mark.more
+
 
 def run(folder, provenance=None, **options):
     report, _ = reproduce(Squares(), "squares", folder, provenance or {}, **options)

@@ -29,6 +29,8 @@ from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.score import Score
 from ttt_eval.store.statistics import wilson
 
+pytestmark = pytest.mark.more
+
 DOCUMENTED = ROOT / "docs" / "studies"
 SUBMITTED = noise.SUBMISSIONS / "q-learning.npz"
 IN_A_MOMENT = ("slides-tables", "tree-random")

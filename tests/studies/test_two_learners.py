@@ -10,6 +10,8 @@ from learners.training import Trainer
 from studies.learners import TwoLearners
 from ttt_envs import Boards, Game, mnk_v0
 
+pytestmark = pytest.mark.more
+
 GAME = Game(3, 4, 3, 0.25)
 PAIRS = (
     (("naive-mc", {}), ("q-learning", {"step_size": 0.5, "step_size_power": 0.0})),

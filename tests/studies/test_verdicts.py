@@ -3,9 +3,12 @@
 import math
 
 import numpy as np
+import pytest
 
 from studies import verdicts
 from ttt_eval.store.statistics import Interval
+
+pytestmark = pytest.mark.more
 
 YES, NO, OPEN = Interval(0.2, 0.1, 0.3), Interval(-0.2, -0.3, -0.1), Interval(0.2, -0.1, 0.5)
 

@@ -29,6 +29,8 @@ from ttt_envs.version import __version__
 from ttt_eval.benchmark.agents import AGENTS
 from ttt_eval.reports.formats import game_options
 
+pytestmark = pytest.mark.more
+
 
 @pytest.mark.parametrize("rule", VARIANTS)
 def test_the_options_of_a_game_are_read_as_the_same_game(rule):

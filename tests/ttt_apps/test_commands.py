@@ -21,6 +21,8 @@ from ttt_eval import exact
 from ttt_eval.runs.run_files import EVENTS, METRICS
 from ttt_eval.store.result_store import RESULT_VERSION
 
+pytestmark = pytest.mark.more
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):

@@ -31,6 +31,8 @@ from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.runs.curves import record
 from ttt_eval.store.result_store import UNITS
 
+pytestmark = pytest.mark.more
+
 MATCH = [
     "match",
     "win-or-block",

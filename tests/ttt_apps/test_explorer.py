@@ -36,7 +36,7 @@ from ttt_envs.core.array_cache import CACHE_VARIABLE
 from ttt_envs.game.boards import Boards, cell_at, coordinate, from_text, to_text
 from ttt_envs.game.rules import DRAW
 
-pytestmark = [pytest.mark.needs("fastapi", "httpx")]
+pytestmark = [pytest.mark.more, pytest.mark.needs("fastapi", "httpx")]
 TIMEOUT_S = 60
 """limit for what should happen at once"""
 START = ".../.../... o"

@@ -19,7 +19,7 @@ from ttt_envs.game.boards import Boards, cell_at, from_text
 from ttt_envs.game.game import VARIANTS
 from ttt_eval.reports.formats import explorer_command
 
-pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx"), *IN_BROWSER]
+pytestmark = [pytest.mark.more, pytest.mark.needs("fastapi", "uvicorn", "httpx"), *IN_BROWSER]
 SKIPS = Game(skip_chance=0.25)
 WITHOUT = (ROOT / "docs" / "play" / "index.html").as_uri()
 EVERYWHERE = pytest.mark.parametrize("where", ["file", "server"])

@@ -18,6 +18,8 @@ from ttt_apps.terminal.gomocup import Brain, make_timed_policy
 from ttt_envs import Game, Policy, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 
+pytestmark = pytest.mark.more
+
 
 def replies(*lines, spec="win-or-block", seed=0):
     """Return the answers to lines, until the end."""

@@ -28,6 +28,8 @@ from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import Boards, cell_at, coordinate
 from ttt_eval.matches.games import HUMAN, PlayedGame, append_games, read_games, write_games
 
+pytestmark = pytest.mark.more
+
 SKIPPING = Game(skip_chance=0.25)
 
 

@@ -36,6 +36,8 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.rules import STREAM_OPPONENT
 from ttt_eval.exact.dynamic_programming import exploitation, match_outcome
 
+pytestmark = pytest.mark.more
+
 PAGE = ROOT / "docs" / "play" / "index.html"
 
 

@@ -9,7 +9,7 @@ from ttt_apps.training import command as train
 from ttt_envs.game.boards import coordinate, to_text
 from ttt_eval.puzzles import read_puzzles
 
-pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx"), *IN_BROWSER]
+pytestmark = [pytest.mark.more, pytest.mark.needs("fastapi", "uvicorn", "httpx"), *IN_BROWSER]
 
 
 @pytest.fixture(scope="module", params=["file", "server"])

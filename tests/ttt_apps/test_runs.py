@@ -27,6 +27,8 @@ from ttt_envs.core.files import write_json
 from ttt_eval.reports import runs as run_report
 from ttt_eval.runs.run_files import CHECKPOINT, EVENTS, METRICS, REPORT, RunDirectory
 
+pytestmark = pytest.mark.more
+
 OPPONENTS = ["random", "win-or-block", "self", "pool:every=40,size=3"]
 RESUMABLE = [(name, opponent) for name in tiny.OURS for opponent in OPPONENTS]
 RESUMABLE += [("alpha-zero", "self"), ("exact-pg", "self")]

@@ -26,6 +26,8 @@ from ttt_eval.exact.strength import strength
 from ttt_eval.runs.run_files import REPORT, RunDirectory
 from ttt_eval.store.cost import cpu_seconds
 
+pytestmark = pytest.mark.more
+
 SWEEP = """
 seeds = 2
 fixed = {games = 60, batch = 4, no_report = true}

@@ -201,6 +201,7 @@ def test_config_that_is_invalid_or_of_another_run_is_one_sentence(
 # Several processes, and killed ones
 
 
+@pytest.mark.more
 def test_second_process_is_refused(tmp_path, capsys, monkeypatch):
     """During a training, and during its continuation."""
     errors, run = [], tmp_path / "run"

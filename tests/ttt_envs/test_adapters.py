@@ -126,6 +126,7 @@ def test_masks_are_passed_to_functions_that_accept_them():
     assert_allclose(inside.probabilities(BOARDS), UNIFORM)
 
 
+@pytest.mark.more
 def test_adapters_are_sent_to_other_processes_and_policies_stay():
     random = make_policy("random", GAME)
     assert as_policy(random, GAME) is random

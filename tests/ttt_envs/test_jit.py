@@ -12,9 +12,10 @@ from processes import run_python
 from ttt_envs.core import jit
 
 ROOT = Path(jit.__file__).resolve().parents[2]
-pytestmark = pytest.mark.skipif(
-    os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="runs compiled"
-)
+pytestmark = [
+    pytest.mark.more,
+    pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="runs compiled"),
+]
 
 MODULE = """
 from ttt_envs.core.jit import inlined, kernel

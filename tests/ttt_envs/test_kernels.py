@@ -165,6 +165,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.more
 @needs_numpy_2
 def test_interpreted_kernels_give_the_results_of_machine_code_bit_for_bit(fresh):
     compared, different = ast.literal_eval(

@@ -16,6 +16,8 @@ from ttt_envs.game.symmetry import symmetries
 from ttt_envs.graph import numbering as numbering_module
 from ttt_envs.graph.numbering import Numbering, rank, unrank
 
+pytestmark = pytest.mark.more
+
 GAMES = [
     Game(1, 1, 1),
     Game(3, 2, 1, 0.25),

@@ -5,6 +5,8 @@ import shutil
 import pytest
 from processes import ROOT, python_path, run_python
 
+pytestmark = pytest.mark.more
+
 PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps")
 # What is installed already, in whatever way, is left out: only the current folder and one place
 # have packages of ours.

@@ -16,6 +16,8 @@ import pytest
 
 from ttt_envs.core.parallel import MAX_ATTEMPTS, MAX_JOBS, check_jobs, map_blocks, results_in_order
 
+pytestmark = pytest.mark.more
+
 ROOT = Path(__file__).resolve().parents[2]
 GIVE_UP_S = 120
 """a way out where what is waited for never happens; workers that are left alone live for 300 s"""

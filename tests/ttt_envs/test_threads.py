@@ -21,6 +21,8 @@ from ttt_envs.core.parallel import map_blocks
 from ttt_envs.core.work import MAX_THREADS, count_threads, map_threads
 from ttt_envs.graph import numbering
 
+pytestmark = pytest.mark.more
+
 NUMBERS = (1, 2, 7)
 SKIPS = Game(skip_chance=0.25)
 

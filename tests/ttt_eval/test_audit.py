@@ -22,6 +22,8 @@ from ttt_eval.audit.estimators import Batch
 from ttt_eval.exact import evaluate_policy
 from ttt_eval.exact.dynamic_programming import outcome
 
+pytestmark = pytest.mark.more
+
 LATE = "ox./xo./.o. x"
 """A position of 3 x 3 from which some hundred episodes can occur."""
 GROUPS = [

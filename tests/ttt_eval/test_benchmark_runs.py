@@ -37,6 +37,8 @@ from ttt_eval.benchmark.submission import (
 )
 from ttt_eval.benchmark.tasks import SEEDS, BudgetSpent, find_task
 
+pytestmark = pytest.mark.more
+
 LEADERBOARD = ROOT / "docs" / "benchmark" / "leaderboard.md"
 STEPS = 200
 LAST = f"/steps-{STEPS:06d}/"

@@ -21,6 +21,8 @@ from ttt_eval.benchmark.scores import (
 from ttt_eval.benchmark.submission import Cost
 from ttt_eval.reports.benchmark import describe_leader, report_command, write_benchmark
 
+pytestmark = pytest.mark.more
+
 # float64[5 runs, 6 tasks]
 RUNS, COLUMNS = np.ogrid[:5, :6]
 A, B = (

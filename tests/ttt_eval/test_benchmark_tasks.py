@@ -24,6 +24,8 @@ from ttt_eval.benchmark.tasks import split_openings
 from ttt_eval.exact import evaluate_policy, exploitability, outcome
 from ttt_eval.exact.best_response_values import BestResponseValues
 
+pytestmark = pytest.mark.more
+
 SMALL = [task for task in TASKS if task.size == (3, 3)]
 LARGE = [task for task in TASKS if task.size != (3, 3)]
 

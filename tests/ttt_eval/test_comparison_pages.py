@@ -30,6 +30,8 @@ from ttt_eval.runs.sweep import SweepResult, SweepRun, tabulate_runs
 from ttt_eval.store.result_store import RESULT
 from ttt_eval.store.statistics import Interval, interval_from_seeds
 
+pytestmark = pytest.mark.more
+
 SKIP = Game(skip_chance=0.25)
 PROVENANCE = {"versions": {"ttt_envs": "0"}, "code": "abc"}
 SETTINGS = {"game": SKIP.to_dict(), "seed": 3, "openings": None, "provenance": PROVENANCE}

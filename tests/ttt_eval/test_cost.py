@@ -7,6 +7,8 @@ from ttt_envs import Game
 from ttt_eval.matches.move_cost import measure_move_costs
 from ttt_eval.store.cost import Meter
 
+pytestmark = pytest.mark.more
+
 
 def test_meter_adds_usage_to_the_current_phase():
     meter = Meter()

@@ -21,6 +21,8 @@ from ttt_eval.matches.elo import (
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import SPRT, likelihood_ratio
 
+pytestmark = pytest.mark.more
+
 from_pentanomial = Score.from_pentanomial
 
 

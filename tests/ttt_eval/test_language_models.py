@@ -39,6 +39,8 @@ from ttt_eval.language_models.results import evaluate_model, make_games, reachab
 from ttt_eval.matches.luck import make_correction
 from ttt_eval.store.result_store import RESULT
 
+pytestmark = pytest.mark.more
+
 needs_client = pytest.mark.needs("openai")
 
 SMALL = Game(2, 3, 2, 0.25)

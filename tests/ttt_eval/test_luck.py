@@ -21,6 +21,8 @@ from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.score import CorrectedPairs, Score
 from ttt_eval.matches.sprt import SPRT, RandomWalk, stopped_score
 
+pytestmark = pytest.mark.more
+
 OTHERS = ("random", "win-or-block", "optimal")
 PAIRINGS = [
     (a, b) for a, b in product((*OTHERS, "optimal:epsilon=0.3", "svd:rank=2"), OTHERS) if a != b

@@ -133,6 +133,7 @@ def test_games_of_a_stateful_player_do_not_depend_on_workers(b, more_workers):
     )
 
 
+@pytest.mark.more
 def test_blocks_are_small_enough_to_share_and_to_stop_early():
     blocks = play_blocks(settings(seed=3), 10**12, block=50, jobs=2)
     assert next(blocks).games == 100

@@ -24,6 +24,8 @@ from ttt_eval.matches.sprt import SPRT, run_sprt
 from ttt_eval.matches.tournament import run_tournament
 from ttt_eval.store.result_store import UNITS
 
+pytestmark = pytest.mark.more
+
 GAME = Game(skip_chance=0.25)
 CODE = {"code": "this"}
 EQUALS = MatchSettings(GAME, ("random", "random"), 3, luck_correction=EXACT)

@@ -35,6 +35,8 @@ from ttt_eval.reports.runs import MAX_MARKS, rates, read_runs, runs_report, thin
 from ttt_eval.runs.curves import group_curves, read_curves
 from ttt_eval.runs.run_files import FIRST, REPORT, RunDirectory
 
+pytestmark = pytest.mark.more
+
 SKIP = Game(skip_chance=0.25)
 SECTIONS = [
     "Learning curves",

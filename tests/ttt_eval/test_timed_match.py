@@ -17,6 +17,8 @@ from ttt_eval.matches.match import Call, MatchSettings, play_block, play_pairs
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import SPRT, run_sprt
 
+pytestmark = pytest.mark.more
+
 GAME = Game(4, 4, 3, 0.25)
 AMPLE = Clock(1000)
 
