@@ -83,7 +83,7 @@ class ExactPGConfig(LearnerConfig):
     self_play_games: ClassVar[int] = 2_000
     plays_games: ClassVar[bool] = False
     loop: ClassVar[str] = "learners.exact_pg:ExactTraining"
-    test_settings: ClassVar[dict[str, Any]] = {"games": 40, "initial_std": 0.1}
+    test_settings: ClassVar[dict[str, object]] = {"games": 40, "initial_std": 0.1}
 
     method: Method = "natural-gradient"
     """update of the policy, the same against an opponent and in self-play: gradient,

@@ -59,7 +59,7 @@ class QNetConfig(LearnerConfig):
     name: ClassVar[str] = "q-net"
     variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
     needs: ClassVar[tuple[str, ...]] = ("tensorflow",)
-    test_settings: ClassVar[dict[str, Any]] = {"games": 40, "hidden": 4}
+    test_settings: ClassVar[dict[str, object]] = {"games": 40, "hidden": 4}
     self_play: ClassVar[Mapping[str, object]] = {
         "backup": "negamax",
         "symmetries": "all",

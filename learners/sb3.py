@@ -349,7 +349,7 @@ class SB3Config(LearnerConfig):
     loop: ClassVar[str] = "learners.sb3:SB3Training"
     resumes: ClassVar[bool] = False
     needs: ClassVar[tuple[str, ...]] = ("torch", "stable_baselines3")
-    test_settings: ClassVar[dict[str, Any]] = {
+    test_settings: ClassVar[dict[str, object]] = {
         "games": 60,
         "hidden": 4,
         "rollout": 16,
@@ -507,7 +507,7 @@ class DQNConfig(SB3Config):
     """
 
     name: ClassVar[str] = "sb3-dqn"
-    test_settings: ClassVar[dict[str, Any]] = {"games": 60, "hidden": 4, "learning_starts": 20}
+    test_settings: ClassVar[dict[str, object]] = {"games": 60, "hidden": 4, "learning_starts": 20}
     algorithm: ClassVar[str] = "stable_baselines3:DQN"
     net: ClassVar[type[SB3Net]] = SB3QNet
 

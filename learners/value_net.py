@@ -66,7 +66,7 @@ class ValueNetConfig(types.LearnerConfig):
     only_opponent: ClassVar[bool] = True
     loop: ClassVar[str] = "learners.value_net:Imitation"
     needs: ClassVar[tuple[str, ...]] = ("tensorflow",)
-    test_settings: ClassVar[dict[str, Any]] = {
+    test_settings: ClassVar[dict[str, object]] = {
         "games": 6,
         "teacher": "expectiminimax:depth=2",
         "preset": 20,

@@ -131,7 +131,8 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             # pytest-xdist 3.8 writes the group where pytest 9.2 looks no more: each test would go
             # alone
-            if (node_id := getattr(item, "_nodeid", item.nodeid)) != item.nodeid:
+            node_id = getattr(item, "_nodeid", item.nodeid)
+            if node_id != item.nodeid:
                 item._id = type(item._id).parse(node_id)
             told_to_all = item.nodeid.endswith("@" + item.get_closest_marker("xdist_group").args[0])
             assert told_to_all, (

@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def damaged_bytes(whole, rng):
     """Bytes with one of them flipped, cut off, repeated, or with others in their place."""
-    place, length = int(rng.integers(max(1, len(whole)))), int(rng.integers(1, 64))
+    place = int(rng.integers(max(1, len(whole))))
+    length = int(rng.integers(1, 64))
     flipped = bytes([byte ^ 1 << int(rng.integers(8)) for byte in whole[place : place + 1]])
     choices = [
         whole[:place] + flipped + whole[place + 1 :],
@@ -52,9 +53,8 @@ VALUES = [
 
 def _nodes(data, path=()):
     yield path
-    for key in (
-        data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ()
-    ):
+    keys = range(len(data)) if isinstance(data, list) else data
+    for key in keys if isinstance(data, dict | list) else ():
         yield from _nodes(data[key], (*path, key))
 
 
@@ -68,7 +68,9 @@ def damaged_json(data, rng):
     holder = root
     for part in path:
         holder = holder[part]
-    value, kind, other = holder[key], rng.integers(4), VALUES[rng.integers(len(VALUES))]
+    value = holder[key]
+    kind = rng.integers(4)
+    other = VALUES[rng.integers(len(VALUES))]
     if kind == 0 and path:
         del holder[key]
     elif kind == 1 and isinstance(holder, list):
@@ -164,7 +166,8 @@ def damaged_zip(whole, rng):
         "x" * 60_000 + ".npy",
         "learner.x.npy",
     ]
-    name, kind = names[rng.integers(len(names))], rng.integers(9)
+    name = names[rng.integers(len(names))]
+    kind = rng.integers(9)
     if kind == 0:
         target[0] = name
     elif kind == 1:
@@ -188,7 +191,8 @@ def damaged_zip(whole, rng):
         warnings.simplefilter("ignore")  # of names that are there twice
         for name, content, compression in entries:
             info = zipfile.ZipInfo("x")
-            info.filename, info.compress_type = name, compression
+            info.filename = name
+            info.compress_type = compression
             archive.writestr(info, content)
         archive.comment = comment
     written = bytearray(out.getvalue())

@@ -43,7 +43,9 @@ def branches(game, state, cell):
     attempt.
     """
     assert cell in state.legal()
-    mover, other, skip = state.mover, 1 - state.mover, game.skip_chance
+    mover = state.mover
+    other = 1 - state.mover
+    skip = game.skip_chance
     if state.cells[cell]:
         results = list(state.hits)
         results[mover] = results[mover] | {cell}
@@ -116,7 +118,8 @@ def best_response(game, state, responder, policy, tolerance=1e-12):
         """The value, and the smallest and largest win chance of the attempts that have it."""
         options = []
         for cell in histories[0][1].legal():
-            ended, observations = np.zeros(3), {}
+            ended = np.zeros(3)
+            observations = {}
             for weight, before in histories:
                 for probability, next_state, observation in branches(game, before, cell):
                     follow(
@@ -142,9 +145,8 @@ def best_response(game, state, responder, policy, tolerance=1e-12):
         it moves.
         """
         if reached.winner is not None:
-            ended[draws if reached.winner == 2 else wins if reached.winner == responder else 2] += (
-                weight
-            )
+            by_winner = {2: draws, responder: wins}
+            ended[by_winner.get(reached.winner, 2)] += weight
         elif reached.mover == responder:
             histories.append((weight, reached))
         else:
@@ -154,7 +156,8 @@ def best_response(game, state, responder, policy, tolerance=1e-12):
                     for probability, next_state, _ in branches(game, reached, cell):
                         follow(weight * shares[cell] * probability, next_state, ended, histories)
 
-    ended, histories = np.zeros(3), []
+    ended = np.zeros(3)
+    histories = []
     follow(1.0, state, ended, histories)
     value, least, greatest = best(histories) if histories else (0.0, 0.0, 0.0)
     return ended[wins] - ended[2] + value, ended[wins] + least, ended[wins] + greatest

@@ -94,9 +94,11 @@ def positions_of_random_play(game, count, seed=0):
     move.
     """
     rng = np.random.default_rng(seed)
-    cells, movers = [], []
+    cells = []
+    movers = []
     while len(cells) < count:
-        board, mover = np.zeros(game.cells, np.int8), 0
+        board = np.zeros(game.cells, np.int8)
+        mover = 0
         for stones, cell in enumerate(rng.permutation(game.cells)):
             if game.gravity:
                 cell = rng.choice(reference.legal_cells(game, set(np.flatnonzero(board).tolist())))
@@ -129,7 +131,8 @@ def assert_bellman_equation(solution, boards, tolerance):
     """Values are the best of the action values, and these are the expected values of the
     successors.
     """
-    values, action_values = solution.values(boards), solution.action_values(boards)
+    values = solution.values(boards)
+    action_values = solution.action_values(boards)
     assert values.dtype == action_values.dtype == np.float64
     assert_array_equal(np.isnan(action_values), boards.cells != 0)
     assert_allclose(values, np.nanmax(action_values, axis=1), rtol=0, atol=tolerance)
@@ -152,7 +155,8 @@ def everything(shape):
 
     A state is (cells as bytes, mover); of two next states the first is the other player's turn.
     """
-    moves, level = {}, {(bytes(shape.cells), 0): None}
+    moves = {}
+    level = {(bytes(shape.cells), 0): None}
     while level:
         following = {}
         for cells, mover in level:
@@ -180,6 +184,13 @@ def moves_of(game):
     return everything(replace(game, skip_chance=0.5 if game.skip_chance else 0.0))
 
 
+def result_for(player, winner):
+    """The result of a finished game for a player: 1, 0 or -1."""
+    if winner == DRAW:
+        return 0.0
+    return 1.0 if winner == player else -1.0
+
+
 @cache
 def values_of(game, average=False):
     """Values to the mover of all positions that can be reached, and of their moves: {state},
@@ -187,12 +198,14 @@ def values_of(game, average=False):
 
     Both players make best moves, or with ``average`` random ones.
     """
-    skip, values, of_moves = game.skip_chance, {}, {}
+    skip = game.skip_chance
+    values = {}
+    of_moves = {}
     for state, moves in reversed(moves_of(game).items()):
         of_moves[state] = {}
         for action, (winner, states) in moves.items():
             if winner is not None:
-                value = 0.0 if winner == DRAW else 1.0 if winner == state[1] else -1.0
+                value = result_for(state[1], winner)
             else:
                 value = -(1 - skip) * values[states[0]] + (skip * values[states[1]] if skip else 0)
             of_moves[state][action] = value

@@ -211,7 +211,8 @@ def test_probabilities_are_of_legal_moves_and_boards_are_not_modified(policy, ga
 def test_batches_may_be_empty_and_read_only(policy, game, boards):
     """And of one position."""
     for count in (0, 1, 5):
-        few, frozen = boards.take(np.arange(count)), boards.take(np.arange(count))
+        few = boards.take(np.arange(count))
+        frozen = boards.take(np.arange(count))
         for array in frozen:
             array.flags.writeable = False
         p = probabilities(policy, frozen)
@@ -234,11 +235,13 @@ def test_pure_policies_depend_on_the_position_and_draw_one_number_for_it(policy,
 
 def check_pure(policy, game, boards):
     """Raise AssertionError for a policy whose probabilities depend on more than the position."""
-    p, order = probabilities(policy, boards), np.random.default_rng(1).permutation(64)
+    p = probabilities(policy, boards)
+    order = np.random.default_rng(1).permutation(64)
     assert_allclose(probabilities(policy, boards.take(order)), p[order], atol=1e-12)
     for row in range(0, 64, 9):
         assert_allclose(probabilities(policy, boards.take(np.array([row])))[0], p[row], atol=1e-12)
-    rng, other = np.random.default_rng(2), np.random.default_rng(2)
+    rng = np.random.default_rng(2)
+    other = np.random.default_rng(2)
     actions = act(policy, boards, rng)
     other.random(64)
     assert (actions.dtype, actions.shape) == (np.int64, (64,))
@@ -268,10 +271,12 @@ def test_moves_follow_the_probabilities_and_the_spec_recreates_the_policy(policy
     are not normal.
     """
     if policy.pure:
-        many, u = boards.take(np.repeat(np.arange(64), 8)), np.random.default_rng(3).random(512)
+        many = boards.take(np.repeat(np.arange(64), 8))
+        u = np.random.default_rng(3).random(512)
         assert_array_equal(act(policy, many, Numbers(u)), sample(probabilities(policy, many), u))
     elif not policy.clocked:
-        count, many = 200, boards.take(np.full(200, 3))
+        count = 200
+        many = boards.take(np.full(200, 3))
         p = probabilities(policy, many, seed=3).mean(axis=0)
         shares = np.bincount(act(policy, many, np.random.default_rng(3)), minlength=len(p)) / count
         assert (shares[p == 0] == 0).all()
@@ -305,7 +310,8 @@ def with_both_colours(boards):
 )
 @pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(3, 4, 3, 0.1)], ids=str)
 def test_settings_that_keep_the_declarations(spec, game):
-    policy, boards = make_policy(spec, game), plain.positions_of_random_play(game, 64)
+    policy = make_policy(spec, game)
+    boards = plain.positions_of_random_play(game, 64)
     assert policy.symmetric
     assert policy.colour_blind
     check_symmetric(policy, game, boards)
@@ -335,8 +341,10 @@ def test_runs_trained_on_all_symmetries_declare_symmetry(learner, more, tmp_path
 
 @pytest.mark.parametrize("learner", ["naive-mc", tiny.case("q-net"), tiny.case("value-net")])
 def test_the_mean_over_symmetries_is_symmetric(learner, tiny_run):
-    game, spec = tiny.GAME, f"run:{tiny_run(learner)}"
-    policy, own = make_policy(f"{spec},symmetrize=true", game), make_policy(spec, game)
+    game = tiny.GAME
+    spec = f"run:{tiny_run(learner)}"
+    policy = make_policy(f"{spec},symmetrize=true", game)
+    own = make_policy(spec, game)
     boards = plain.positions_of_random_play(game, 64)
     assert (str(policy), policy.symmetric, own.symmetric) == (
         f"{spec},symmetrize=true",
@@ -344,7 +352,8 @@ def test_the_mean_over_symmetries_is_symmetric(learner, tiny_run):
         False,
     )
     check_symmetric(policy, game, boards)
-    cells, total = boards.cells.reshape(-1, game.rows, game.columns), 0.0
+    cells = boards.cells.reshape(-1, game.rows, game.columns)
+    total = 0.0
     for axes in (
         (),
         1,

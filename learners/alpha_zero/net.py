@@ -70,7 +70,7 @@ class AlphaZeroConfig(LearnerConfig):
     only_opponent: ClassVar[bool] = True
     loop: ClassVar[str] = "learners.alpha_zero.self_play:SelfPlay"
     needs: ClassVar[tuple[str, ...]] = ("tensorflow",)
-    test_settings: ClassVar[dict[str, Any]] = {
+    test_settings: ClassVar[dict[str, object]] = {
         "games": 40,
         "hidden": 4,
         "simulations": 4,

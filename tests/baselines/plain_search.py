@@ -34,7 +34,9 @@ class PlainTree:
     """
 
     def __init__(self, game, position, evaluator, key=0, **settings):
-        self.game, self.evaluator, self.key = game, evaluator, key
+        self.game = game
+        self.evaluator = evaluator
+        self.key = key
         self.settings = {
             "c": 1.4,
             "decisive": True,
@@ -45,9 +47,14 @@ class PlainTree:
             **settings,
         }
         self.lines = [set(line) for line in plain.all_lines(game)]
-        self.cells, self.mover = {(): position.cells.tolist()}, {(): position.mover}
-        self.visits, self.exact_values, self.edges = {}, {}, 1
-        self.prior, self.raw_value, self.tried = {}, {}, {}
+        self.cells = {(): position.cells.tolist()}
+        self.mover = {(): position.mover}
+        self.visits = {}
+        self.exact_values = {}
+        self.edges = 1
+        self.prior = {}
+        self.raw_value = {}
+        self.tried = {}
         self.look(())
 
     def wins_of(self, node, player):
@@ -65,8 +72,10 @@ class PlainTree:
 
     def look(self, node):
         """A position is met: it is won or lost at once, or evaluated."""
-        cells, mover = self.cells[node], self.mover[node]
-        wins, blocks = [], []
+        cells = self.cells[node]
+        mover = self.mover[node]
+        wins = []
+        blocks = []
         if self.settings["decisive"]:
             wins = self.wins_of(node, mover)
             blocks = self.wins_of(node, 1 - mover) if self.game.skip_chance == 0 else []
@@ -91,12 +100,14 @@ class PlainTree:
         edge, turn = (
             (self.edges - 1, int(self.mover[node] == self.mover[node[:-1]])) if node else (0, 0)
         )
-        cells, mover = [*self.cells[node]], self.mover[node]
+        cells = [*self.cells[node]]
+        mover = self.mover[node]
         empty = [cell for cell, stone in enumerate(cells) if stone == 0]
         while empty:
             stones = self.game.cells - len(empty)
             chosen = int(uniform(self.key, edge, turn, STREAM_OPPONENT, stones) * len(empty))
-            cell, last = empty[chosen], empty.pop()
+            cell = empty[chosen]
+            last = empty.pop()
             if chosen < len(empty):
                 empty[chosen] = last
             cells[cell] = mover + 1
@@ -136,7 +147,8 @@ class PlainTree:
 
     def move_value(self, node, cell):
         """Of a move, to the mover: what is after it, as likely as chance has it."""
-        skip, mover = self.game.skip_chance, self.mover[node]
+        skip = self.game.skip_chance
+        mover = self.mover[node]
         values = [
             self.value(turn) * (1 if self.mover[turn] == mover else -1)
             for turn in self.turns(node, cell)
@@ -147,7 +159,9 @@ class PlainTree:
         """{cell: value}, of moves never made what is thought of the position and of its other
         moves.
         """
-        tried, prior, value = self.tried[node], self.prior[node], self.raw_value[node]
+        tried = self.tried[node]
+        prior = self.prior[node]
+        value = self.raw_value[node]
         if tried:
             total = sum(self.times(node, cell) for cell in tried)
             mean = sum(prior[cell] * self.move_value(node, cell) for cell in tried) / sum(
@@ -166,7 +180,8 @@ class PlainTree:
         times = {cell: self.times(node, cell) for cell in self.prior[node]}
         total = sum(times.values())
         if self.settings["noise"] is None:
-            values, width = self.completed(node), self.settings["c"] * math.sqrt(1 + total)
+            values = self.completed(node)
+            width = self.settings["c"] * math.sqrt(1 + total)
             scores = {
                 cell: values[cell] + width * p / (1 + times[cell])
                 for cell, p in self.prior[node].items()
@@ -199,7 +214,8 @@ class PlainTree:
         return {c: noise[c] + score for c, score in self.improved(()).items() if c in considered}
 
     def simulate(self, considered_visit=0):
-        node, path = (), []
+        node = ()
+        path = []
         if node in self.exact_values:
             return
         while node not in self.exact_values:
@@ -232,7 +248,8 @@ class PlainTree:
     def make(self, node, cell, turns):
         self.tried[node].append(cell)
         self.edges += 1
-        mover, won = self.mover[node], cell in self.wins_of(node, self.mover[node])
+        mover = self.mover[node]
+        won = cell in self.wins_of(node, self.mover[node])
         for turn in turns:
             self.cells[turn] = [*self.cells[node]]
             self.cells[turn][cell] = mover + 1

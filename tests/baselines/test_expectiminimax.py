@@ -33,14 +33,17 @@ class Definition:
     """The value of a position as the report defines it, to player_0."""
 
     def __init__(self, game, heuristic):
-        self.skip, self.heuristic = game.skip_chance, heuristic
+        self.skip = game.skip_chance
+        self.heuristic = heuristic
         lines = plain.all_lines(game)
         self.through = [[line for line in lines if cell in line] for cell in range(game.cells)]
         self.compared = lines if heuristic == "all-diagonals" else straight_or_main(game)
-        self.values, self.horizons = {}, {}
+        self.values = {}
+        self.horizons = {}
 
     def with_skip(self, skip):
-        self.skip, self.values = skip, {}
+        self.skip = skip
+        self.values = {}
         return self
 
     def value(self, cells, mover, depth):
@@ -92,7 +95,9 @@ class Definition:
 
 def straight_or_main(game):
     """Windows in rows, columns and the diagonals that begin in a corner."""
-    rows, columns, length = game.rows, game.columns, game.win_length
+    rows = game.rows
+    columns = game.columns
+    length = game.win_length
     walks = [[(row, column) for column in range(columns)] for row in range(rows)]
     walks += [[(row, column) for row in range(rows)] for column in range(columns)]
     for row, down in ((0, 1), (rows - 1, -1)):
@@ -234,7 +239,8 @@ def test_a_search_for_the_best_moves_finds_exactly_these(game, count, depth):
 
 def test_pruning_reduces_the_number_of_nodes():
     """Fewer nodes, whatever the machine: the numbers of a deterministic search."""
-    game, nodes = Game(5, 5, 4, 0.25), {}
+    game = Game(5, 5, 4, 0.25)
+    nodes = {}
     for settings in SEARCHES:
         search = Search(game, Boards.start(game), every_move=False, **settings)
         search.run(4)
@@ -252,7 +258,8 @@ def test_pruning_reduces_the_number_of_nodes():
 @pytest.mark.parametrize("spec", ["depth=3", "depth=4,width=3", "depth=2,leaf=optimal", "depth=9"])
 def test_an_analysis_agrees_with_the_probabilities(spec):
     game = Game(skip_chance=0.25)
-    policy, rng = make_policy(f"expectiminimax:{spec}", game), np.random.default_rng(0)
+    policy = make_policy(f"expectiminimax:{spec}", game)
+    rng = np.random.default_rng(0)
     boards = plain.positions_of_random_play(game, 30)
     shares = policy.probabilities(boards, np.random.default_rng(0))
     for row in range(30):
@@ -288,7 +295,8 @@ def test_a_search_can_change_its_depth_at_any_node():
     game = Game(4, 4, 4, 0.25)
     boards = plain.positions_of_random_play(game, 8)
     values = {depth: searched(game, boards, depth) for depth in (2, 3, 4)}
-    rng, search = np.random.default_rng(0), Search(game, boards)
+    rng = np.random.default_rng(0)
+    search = Search(game, boards)
     for _ in range(100):
         depth = int(rng.integers(2, 5))
         if search.run(depth, nodes=int(rng.integers(200))):
@@ -386,10 +394,8 @@ def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, monkeypat
 def test_one_ply_above_perfect_values_is_perfect_play(skip):
     game = Game(skip_chance=skip)
     boards = plain.positions_of_random_play(game, 300)
-    policy, optimal = (
-        make_policy("expectiminimax:depth=1,leaf=optimal", game),
-        make_policy("optimal", game),
-    )
+    policy = make_policy("expectiminimax:depth=1,leaf=optimal", game)
+    optimal = make_policy("optimal", game)
     assert policy.pure
     assert_allclose(policy.probabilities(boards), optimal.probabilities(boards), atol=1e-12)
     assert_allclose(np.nanmax(policy.scores(boards), axis=1), optimal.values(boards), atol=1e-12)

@@ -135,7 +135,8 @@ def test_results_do_not_depend_on_the_batch(skip):
 def test_a_move_solved_as_worse_is_not_chosen():
     """Whatever its prior, and even if values have no weight."""
     game = Game(skip_chance=0.25)
-    exact = solve(game).action_values(boards := plain.positions_of_random_play(game, 300, seed=6))
+    boards = plain.positions_of_random_play(game, 300, seed=6)
+    exact = solve(game).action_values(boards)
     result = gumbel_search(
         game, boards, Noise(9.0), simulations=200, value_scale=0.0, noise=noise_for(boards)
     )

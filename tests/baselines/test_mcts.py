@@ -24,7 +24,8 @@ class NoiseValues:
 
     def __init__(self):
         noise = Noise()
-        self.values, self.action_values = noise.values, noise.action_values
+        self.values = noise.values
+        self.action_values = noise.action_values
 
     def __str__(self):
         return "noise-values"
@@ -136,7 +137,8 @@ def test_moves_with_nearly_equal_priors_are_all_tried(skip_chance):
 @pytest.mark.parametrize("leaf", [None, NoiseValues(), Noise()], ids=str)
 @pytest.mark.parametrize("game", [Game(), Game(3, 4, 3, 0.25)], ids=str)
 def test_results_do_not_depend_on_steps_or_batch(game, leaf):
-    boards, keys = plain.positions_of_random_play(game, 20), keys_for(20)
+    boards = plain.positions_of_random_play(game, 20)
+    keys = keys_for(20)
     whole = searched(game, boards, 300, leaf)
     parts = MCTSSearch(game, boards, keys, leaf=leaf)
     for simulations in (1, 1, 100, 7, 191):
@@ -152,7 +154,8 @@ def test_results_do_not_depend_on_steps_or_batch(game, leaf):
 
 def test_results_do_not_depend_on_memory(monkeypatch):
     game = Game(skip_chance=0.25)
-    boards, result = plain.positions_of_random_play(game, 40), []
+    boards = plain.positions_of_random_play(game, 40)
+    result = []
     policy = MCTS(game, simulations=50, temperature=1)
     for memory in (mcts.policy.MEMORY, 3 * Tree.num_bytes(51, 2)):
         monkeypatch.setattr(mcts.policy, "MEMORY", memory)
@@ -171,10 +174,12 @@ def test_results_do_not_depend_on_memory(monkeypatch):
 )
 def test_a_continued_tree_agrees_with_a_plain_implementation(skip, text):
     """In the last case, solved moves are continued, too."""
-    game, leaf = Game(skip_chance=skip), Noise()
+    game = Game(skip_chance=skip)
+    leaf = Noise()
     boards = Boards.from_positions([from_text(text)])
     mover = int(boards.mover[0])
-    search, other = searched(game, boards, 300, leaf), PlainTree(game, boards.position(0), leaf)
+    search = searched(game, boards, 300, leaf)
+    other = PlainTree(game, boards.position(0), leaf)
     for _ in range(300):
         other.simulate()
     num_continued = 0
@@ -222,7 +227,8 @@ def test_a_tree_of_another_position_is_ignored():
 def test_a_player_has_one_tree_per_game(rollout):
     game = Game(4, 4, 3, 0.25)
     policy = MCTS(game, simulations=60, rollout=rollout)
-    player, rng = policy.player(), np.random.default_rng(0)
+    player = policy.player()
+    rng = np.random.default_rng(0)
     slots = np.array([3, 7, 1])
     player.begin(slots)
     boards = Boards.start(game, 3)
@@ -287,7 +293,8 @@ def test_root_noise_is_mixed_with_the_priors():
 def test_a_move_solved_as_lost_is_not_played():
     game = Game(skip_chance=0.25)
     search = searched(game, Boards.start(game), 200)
-    move, edges = int(np.argmax(search.visits[0])), search.tree.edges[0]
+    move = int(np.argmax(search.visits[0]))
+    edges = search.tree.edges[0]
     (edge,) = (
         edge for edge in mcts.tree.children_of(search.tree, 0, 0) if edges["cell"][edge] == move
     )
@@ -303,7 +310,8 @@ def test_values_and_analysis_agree():
     policy = make_policy("mcts:simulations=500", game)
     boards = plain.positions_of_random_play(game, 20)
     boards.cells[4], boards.mover[4] = 0, 0
-    values, of_moves = policy.values(boards), policy.action_values(boards)
+    values = policy.values(boards)
+    of_moves = policy.action_values(boards)
     some = boards.take(np.array([4, 2]))
     assert_array_equal(policy.values(some), values[[4, 2]])  # without rng they belong to the board
     assert_array_equal(policy.action_values(some), of_moves[[4, 2]])

@@ -107,7 +107,8 @@ def plain_distances(game):
 @pytest.mark.parametrize("game", GAMES, ids=str)
 def test_values_equal_plain_expectimax(game):
     values, of_moves = plain.values_of(game)
-    solution, boards = solved(game), positions_of(game)
+    solution = solved(game)
+    boards = positions_of(game)
     ours = solution.values(boards)
     assert_allclose(ours, list(values.values()), rtol=0, atol=1e-12)
     assert solution.value == ours[0]
@@ -126,9 +127,7 @@ def test_finished_boards_have_their_result_and_no_moves(game):
     ends = plain.ends_of(game)
     for mover in (0, 1):
         boards = boards_of([(cells, mover) for cells in ends])
-        expected = [
-            0.0 if winner == DRAW else 1.0 if winner == mover else -1.0 for winner in ends.values()
-        ]
+        expected = [plain.result_for(mover, winner) for winner in ends.values()]
         assert_array_equal(solved(game).values(boards), expected)
         assert np.isnan(solved(game).action_values(boards)).all()
         assert not solved(game).optimal_actions(boards).any()
@@ -161,7 +160,8 @@ def test_values_satisfy_the_bellman_equation(game, seed, other_mover):
 def test_optimal_play_has_its_known_value(known_values, name):
     facts, (shape, skip) = known_values["optimal_play"][name], name.split(" skip ")
     game = Game(*map(int, shape.split("x")), float(Fraction(skip)))
-    solution, start = solve(game, cache=False), Boards.start(game)
+    solution = solve(game, cache=False)
+    start = Boards.start(game)
     assert solution.value == pytest.approx(float(Fraction(facts["value"])), abs=1e-12)
     assert solution.values(start)[0] == solution.value
     if "distance" in facts:
@@ -178,9 +178,11 @@ def test_optimal_play_has_its_known_value(known_values, name):
 
 
 def test_distances_of_tic_tac_toe_are_known(known_values):
-    facts, game = known_values["distance_to_end_3x3x3_no_skip"], Game()
+    facts = known_values["distance_to_end_3x3x3_no_skip"]
+    game = Game()
     boards = positions_of(game)
-    values, plies = solved(game).values(boards), solved(game).distance(boards)
+    values = solved(game).values(boards)
+    plies = solved(game).distance(boards)
     for value, name in ((1, "player_to_move_wins_in"), (-1, "player_to_move_loses_in")):
         counts = Counter(plies[values == value].tolist())
         assert {str(length): count for length, count in counts.items()} == facts[name]
@@ -211,7 +213,8 @@ def test_distance_with_skips_is_refused():
 
 
 def test_counts_of_tic_tac_toe_are_known(known_values):
-    facts, counts = known_values["counts_3x3x3_no_skip"], solved(Game()).counts
+    facts = known_values["counts_3x3x3_no_skip"]
+    counts = solved(Game()).counts
     assert counts.positions_not_over == counts.boards_not_over == facts["not_over"]
     assert (counts.boards_over, counts.boards) == (facts["over"], facts["positions"])
     results = counts.won_by_player_0, counts.won_by_player_1, counts.drawn
@@ -222,7 +225,8 @@ def test_counts_of_tic_tac_toe_are_known(known_values):
 
 @pytest.mark.parametrize("skip_chance", [0.1, 0.25, 0.9])
 def test_counts_with_skips_are_known(known_values, skip_chance):
-    facts, counts = known_values["counts_3x3x3_skip"], solved(Game(skip_chance=skip_chance)).counts
+    facts = known_values["counts_3x3x3_skip"]
+    counts = solved(Game(skip_chance=skip_chance)).counts
     assert counts.positions_not_over == facts["cells_and_mover_not_over"]
     assert counts.boards_not_over == facts["boards_not_over"]
     assert counts.boards_over == facts["boards_over"]
@@ -231,7 +235,8 @@ def test_counts_with_skips_are_known(known_values, skip_chance):
 
 @pytest.mark.parametrize("game", COUNTED, ids=str)
 def test_counts_equal_plain_enumeration(game):
-    moves, ends = plain.moves_of(game), plain.ends_of(game)
+    moves = plain.moves_of(game)
+    ends = plain.ends_of(game)
     codes = {cells: DRAWN if winner == DRAW else WON << winner for cells, winner in ends.items()}
     for cells, mover in moves:
         codes[cells] = codes.get(cells, 0) | 1 << mover
@@ -239,7 +244,8 @@ def test_counts_equal_plain_enumeration(game):
     statuses = np.zeros(3**game.cells, np.uint8)
     statuses[keys(boards)] = list(codes.values())
     assert_array_equal(reachable_boards(game), statuses)
-    counts, winners = solved(game).counts, Counter(ends.values())
+    counts = solved(game).counts
+    winners = Counter(ends.values())
     assert counts.positions_not_over == len(moves)
     assert (counts.boards_not_over, counts.boards_over) == (len(codes) - len(ends), len(ends))
     assert (counts.won_by_player_0, counts.won_by_player_1, counts.drawn) == (

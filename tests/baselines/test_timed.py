@@ -33,8 +33,10 @@ class Ticking:
     """
 
     def __init__(self, monkeypatch, node_s=1e-5, look_s=0.0):
-        self.time, self.look_s = 0.0, look_s
-        run, simulate = Search.run, MCTSSearch.run
+        self.time = 0.0
+        self.look_s = look_s
+        run = Search.run
+        simulate = MCTSSearch.run
 
         def run_slowly(search, depth, nodes=None):
             before = search.nodes.sum()
@@ -109,8 +111,10 @@ class Scripted(TimedSearch):
 
     def __init__(self, seconds, decided_at=99):
         super().__init__(None, np.uint64(0), lambda: self.time, 1, len(seconds))
-        self.seconds, self.decided_at = seconds, decided_at
-        self.time, self.parts = 0.0, 0
+        self.seconds = seconds
+        self.decided_at = decided_at
+        self.time = 0.0
+        self.parts = 0
 
     def can_change(self, seconds):
         return self.depth < min(self.decided_at, self.max_depth)
@@ -158,7 +162,8 @@ def test_a_plan_determines_the_depths_searched(seconds, soft_s, hard_s, depth, e
     st.sampled_from([{}, {"move": 0.7}, {"margin": 0.0}]),
 )
 def test_more_time_never_searches_less_deeply(seconds, lefts, stones, settings):
-    policy, depths = Timed(GAME, clock="60+0.5", **settings), []
+    policy = Timed(GAME, clock="60+0.5", **settings)
+    depths = []
     for time_left in sorted(lefts):
         search = run_scripted(seconds, *policy.plan(stones, time_left, 0.5))
         depths.append(search.depth)
@@ -258,10 +263,12 @@ def test_simulations_end_when_the_most_visited_move_cannot_be_overtaken(ticking)
 
 def test_a_player_has_a_clock_for_each_game(ticking):
     ticking.look_s = 1e-4
-    player, slots = Timed(GAME, clock="2+0.02").player(ticking), np.arange(2)
+    player = Timed(GAME, clock="2+0.02").player(ticking)
+    slots = np.arange(2)
     player.begin(slots)
     assert player.remaining_s == {0: 2, 1: 2}
-    boards, before = Boards.start(GAME, 2), ticking.time
+    boards = Boards.start(GAME, 2)
+    before = ticking.time
     player.act(boards, slots, np.random.default_rng(0))
     spent = ticking.time - before
     assert sum(player.remaining_s.values()) == pytest.approx(4 + 2 * 0.02 - spent, abs=0.01)
@@ -287,10 +294,12 @@ def test_the_clock_of_a_match_takes_precedence(ticking):
 
 def test_a_delayed_player_reserves_more_time(ticking):
     player = Timed(GAME, clock="2").player(ticking)
-    position, spent = Boards.start(GAME).position(0), []
+    position = Boards.start(GAME).position(0)
+    spent = []
     for look_s in (0.0, 1.0, 0.0):
         player.begin(ONE)
-        ticking.look_s, before = look_s, ticking.time
+        ticking.look_s = look_s
+        before = ticking.time
         play(player, position)
         spent.append(ticking.time - before)
     assert spent[2] < spent[0] - 0.5 / expected_moves_left(GAME, 0)
@@ -298,7 +307,9 @@ def test_a_delayed_player_reserves_more_time(ticking):
 
 def game_moves(player, game, seed=0, wait=0.0):
     """The moves of a player against one that moves at random."""
-    rng, other, moves = np.random.default_rng(seed), np.random.default_rng(seed + 1), []
+    rng = np.random.default_rng(seed)
+    other = np.random.default_rng(seed + 1)
+    moves = []
     player.begin(ONE)
     cells = np.zeros(game.cells, np.int8)
     for _ in range(4):

@@ -102,7 +102,9 @@ def request_of(game):
 
 def random_game(game, seed):
     """A game with its skips, and its moves as text."""
-    live, moves, rng = LiveGame(game, np.uint64(seed), 0), [], random.Random(seed)
+    live = LiveGame(game, np.uint64(seed), 0)
+    moves = []
+    rng = random.Random(seed)
     while live.outcome is None:
         cell = rng.choice(np.flatnonzero(live.boards.legal(game)[0]).tolist())
         moves.append(coordinate(cell, game) + "+" * live.move(cell).skipped)
@@ -126,10 +128,8 @@ def test_panels_have_the_numbers_of_python(client, text):
     check_values(search, (1 - 2 * int(boards.mover[0])) * analysis.move_values)
     visits = MCTS(GAME_3X3, simulations=400).analyse(boards.position(0)).visits[0]
     assert [0 if value is None else value for value in tree["values"]] == visits.tolist()
-    policy, exact = (
-        make_policy("optimal:epsilon=0.5", GAME_3X3),
-        solve(GAME_3X3).action_values(boards)[0],
-    )
+    policy = make_policy("optimal:epsilon=0.5", GAME_3X3)
+    exact = solve(GAME_3X3).action_values(boards)[0]
     [answer] = values(client, text, {"kind": "policy", "policy": "optimal:epsilon=0.5"})
     shares = policy.probabilities(boards)[0]
     assert [0 if value is None else value for value in answer["values"]] == pytest.approx(
@@ -156,11 +156,9 @@ def test_a_run_has_its_own_values_plays_and_gives_puzzles(client, root, tmp_path
     assert "another game" in " ".join(other["notes"])
     assert ask(client, "move", game=TINY, seed=1, policy="run:first")["cell"] in range(6)
     train_run("q-learning", tmp_path / "misere", "--misere")
-    client, panel, game = (
-        client_of(make_explorer(tmp_path)),
-        {"kind": "run", "run": "misere"},
-        {**TINY, "misere": True},
-    )
+    client = client_of(make_explorer(tmp_path))
+    panel = {"kind": "run", "run": "misere"}
+    game = {**TINY, "misere": True}
     assert why_not(client, ".../... o", panel, game=TINY).endswith("by its rules")
     rules = Game(2, 3, 2, 0.25, misere=True)
     learned = make_policy(f"run:({tmp_path / 'misere'})", rules).action_values(Boards.start(rules))[
@@ -180,7 +178,8 @@ def test_runs_are_listed_up_to_a_depth(root, tmp_path):
 
 
 def test_a_run_that_is_trained_again_has_its_new_values(tmp_path):
-    client, panel = client_of(make_explorer(tmp_path)), {"kind": "run", "run": "first"}
+    client = client_of(make_explorer(tmp_path))
+    panel = {"kind": "run", "run": "first"}
     for seed in ("1", "2"):
         shutil.rmtree(tmp_path / "first", ignore_errors=True)
         train_run("q-learning", tmp_path / "first", "--seed", seed)
@@ -312,7 +311,8 @@ def test_larger_boards_have_exact_values_where_these_are_stored(kind, monkeypatc
     have neither.
     """
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    game, start = Game(2, 9, 3), "........./......... o"
+    game = Game(2, 9, 3)
+    start = "........./......... o"
     content = request_of(game)
     client = client_of(make_explorer(databases=tmp_path))
     assert "evaluate.py solve --size 2x9" in why_not(client, start, EXACT, game=content)
@@ -330,7 +330,8 @@ def test_a_database_gives_values_where_it_begins(tmp_path):
     """
     game = Game(2, 11, 3)
     table = build(game, tmp_path / game.slug, stones=18)
-    late, early = "ooxxooxxoox/xxooxxoo... x", "." * 11 + "/" + "." * 11 + " o"
+    late = "ooxxooxxoox/xxooxxoo... x"
+    early = "." * 11 + "/" + "." * 11 + " o"
     client = client_of(make_explorer(databases=tmp_path))
     assert ask(client, "review", game=request_of(game))["exact"] == "part"
     boards = Boards.from_positions([from_text(late, game)])
@@ -517,7 +518,8 @@ def test_browsers_leave_out_port_80():
 
 
 def test_the_cache_makes_each_value_once_and_is_bounded():
-    cache, made = LRUCache(3), []
+    cache = LRUCache(3)
+    made = []
 
     def make(key):
         time.sleep(0.01)
@@ -539,7 +541,8 @@ def test_the_cache_makes_each_value_once_and_is_bounded():
 
 def test_concurrent_requests_do_not_interfere(root):
     """Visitors look at positions by several panels, and each has its own."""
-    api, solution = ExplorerApi(Root(root)), solve(GAME_3X3)
+    api = ExplorerApi(Root(root))
+    solution = solve(GAME_3X3)
 
     def visit(seed):
         for ply in random_game(GAME_3X3, seed)[0].plies:
@@ -569,7 +572,8 @@ def test_a_search_that_nobody_waits_for_ends(game, panel, monkeypatch):
     monkeypatch.setattr("baselines.connect_four.SLICE", 100)
     monkeypatch.setattr("baselines.proof_number.search.SLICE", 100)
     monkeypatch.setattr("ttt_apps.explorer.panels.SLICE", 100)
-    api, checks = ExplorerApi(Root(None)), []
+    api = ExplorerApi(Root(None))
+    checks = []
     rows, columns = (game.get(key, 3) for key in ("rows", "columns"))
     start = "/".join(["." * columns] * rows) + " o"
     request = ValuesRequest.model_validate(
@@ -589,7 +593,9 @@ def test_a_search_that_nobody_waits_for_ends(game, panel, monkeypatch):
 
 
 def test_a_visitor_who_goes_ends_the_search(monkeypatch):
-    begun, ended, tested = threading.Event(), threading.Event(), threading.Event()
+    begun = threading.Event()
+    ended = threading.Event()
+    tested = threading.Event()
 
     def search(*given):
         begun.set()

@@ -47,19 +47,20 @@ class Referee:
     ):  # fmt: skip
         self.chances = skip_chance if isinstance(skip_chance, tuple) else (skip_chance,)
         self.games = [Game.of_size(size, win_length, chance, **variants) for chance in self.chances]
-        self.kind, self.openings, self.first_player = phantom, openings, first_player
+        self.kind = phantom
+        self.openings = openings
+        self.first_player = first_player
         self.images = symmetries(self.games[0], "all" if symmetry == "random" else "none")
         self.schedule = opponent if isinstance(opponent, list) else [(opponent, 0)]
-        self.opponent, self.seat_choice, self.illegal_action = (
-            self.schedule[0][0],
-            seat,
-            illegal_action,
-        )
+        self.opponent = self.schedule[0][0]
+        self.seat_choice = seat
+        self.illegal_action = illegal_action
 
     def reset(self, seed=None):
         if seed is not None:
             self.key = int(seeding.np_random(seed)[0].integers(0, 1 << 64, dtype=np.uint64))
-            self.episode, self.steps = -1, 0
+            self.episode = -1
+            self.steps = 0
         self.episode += 1
         self.opponent = [player for player, start in self.schedule if start <= self.steps][-1]
         self.episode_key = plain.splitmix64(self.key, self.episode)
@@ -81,7 +82,9 @@ class Referee:
             self._draw(rules.STREAM_SEAT, 2) if self.seat_choice == "random" else self.episode % 2
         )
         self.seat = {"first": 0, "second": 1}.get(self.seat_choice, drawn_seat)
-        self.found_stones, self.result, self.illegal = [set(), set()], LEGAL_MOVE, 0
+        self.found_stones = [set(), set()]
+        self.result = LEGAL_MOVE
+        self.illegal = 0
         self._reply()
         return self.report(0.0, False)
 
@@ -94,7 +97,8 @@ class Referee:
 
     def known_stones(self, player):
         """The cells of own stones, and of the other's as far as the player knows them."""
-        own, other = self.state.stones[player], self.state.stones[1 - player]
+        own = self.state.stones[player]
+        other = self.state.stones[1 - player]
         return own, other if self.kind is None else other & self.found_stones[player]
 
     def view(self, player):
@@ -130,7 +134,8 @@ class Referee:
 
     def outcomes(self, action):
         """[(probability, cells of the board, mover, winner)] of a legal action."""
-        cell, chance = self.cell_of(action), self.game.skip_chance
+        cell = self.cell_of(action)
+        chance = self.game.skip_chance
         states = [reference.play(self.game, self.state, cell, u) for u in (1.0, 0.0)]
         branches = [(1.0, states[0])]
         if states[0].winner is None and chance > 0:
@@ -144,7 +149,8 @@ class Referee:
         ]
 
     def step(self, action):
-        player, cell = self.viewer, self.cell_of(action)
+        player = self.viewer
+        cell = self.cell_of(action)
         self.steps += 1
         if self.result != LEGAL_MOVE:  # lost before the caller's first move
             return self.report(self.reward(player), True)
@@ -193,7 +199,8 @@ class Referee:
                 else make_policy(self.opponent, of)
             )
             taken = np.array([len(own) + len(other)])
-            episode, key = np.array([self.episode]), np.array([self.episode_key], np.uint64)
+            episode = np.array([self.episode])
+            key = np.array([self.episode_key], np.uint64)
             self._move(int(policy.act_in_games(boards, episode, key, taken)[0]))
 
 
@@ -231,7 +238,8 @@ class AEC:
         self.env = mnk_v0.env(**settings)
 
     def report(self, reward=0.0):
-        env, info = self.env, self.env.infos["player_0"]
+        env = self.env
+        info = self.env.infos["player_0"]
         is_over = all(env.terminations.values())
         observation = env.observe(f"player_{info['mover']}")
         mask = np.ones_like(observation["action_mask"]) if is_over else observation["action_mask"]
@@ -273,7 +281,8 @@ class Single:
         self.env = SingleEnv(**{"opponent": "self", "observation": "dict", **settings})
 
     def report(self, observation, info, reward=0.0, is_over=False):
-        mask, self.info = info["action_mask"].tolist(), info
+        mask = info["action_mask"].tolist()
+        self.info = info
         assert observation["action_mask"].tolist() == mask
         return (
             *split_planes(observation["observation"]),
@@ -310,7 +319,8 @@ class Row(Single):
             "autoreset_mode": "Disabled",
             **settings,
         }
-        self.env, self.over = MNKVectorEnv(3, **settings), np.ones(3, bool)
+        self.env = MNKVectorEnv(3, **settings)
+        self.over = np.ones(3, bool)
 
     def row(self, observation, info, *step):
         of_row = ({name: array[1] for name, array in part.items()} for part in (observation, info))
@@ -348,7 +358,8 @@ class Text:
         self.env = TextEnv(**{"opponent": "self", **settings})
 
     def report(self, info, reward=0.0, is_over=False):
-        text, game = self.env.text, visible(self.env.game)
+        text = self.env.text
+        game = visible(self.env.game)
         viewer = info["mover"] if self.env.config.opponent == "self" else text.seats[0]
         stones = [
             [int(stone == of) for stone in text.position.cells] for of in (viewer + 1, 2 - viewer)

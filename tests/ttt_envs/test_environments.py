@@ -142,7 +142,8 @@ def test_games_without_a_seed_differ(kind):
 
 def test_opponents_know_the_skip_chance_of_the_episode():
     """Functions see it, and policies named by specs are of its game."""
-    observed, drawn = set(), set()
+    observed = set()
+    drawn = set()
 
     def opponent(observation, mask):
         observed.add(float(observation[-1]))
@@ -178,7 +179,8 @@ def test_observations_are_the_planes_in_every_form(observation, dtype, skip_chan
     plain_env = SingleEnv(
         opponent="self", size=(3, 4), skip_chance=skip_chance, observation="planes", dtype="int8"
     )
-    steps, arrays = [(env.reset(seed=4), plain_env.reset(seed=4))], []
+    steps = [(env.reset(seed=4), plain_env.reset(seed=4))]
+    arrays = []
     steps += [(env.step(action), plain_env.step(action)) for action in (5, 1, 7)]
     for (obs, *_, info), (planes, *_) in steps:
         assert env.observation_space.contains(obs)
@@ -212,7 +214,8 @@ def stored(state):
 
 def play_on(env, report, episodes=4):
     """What fixed play shows from here on, with resets."""
-    rng, trace = np.random.default_rng(0), [report]
+    rng = np.random.default_rng(0)
+    trace = [report]
     for _ in range(episodes):
         while not report[4] and len(trace) < 500:
             report = env.step(int(rng.choice(np.flatnonzero(report[2]))))
@@ -234,15 +237,18 @@ def test_states_and_copies_go_on_as_the_original(kind):
         1,
     )
     def check(chosen, seed):
-        env, other = KINDS[kind](**chosen), KINDS[kind](**chosen)
+        env = KINDS[kind](**chosen)
+        other = KINDS[kind](**chosen)
         for each, number in ((other, seed + 1), (env, seed)):
             play_on(each, each.reset(number), 2)
             report = each.step(int(np.argmax(each.reset()[2])))
         if report[4]:
             return
         report = env.restore(env.env.clone_state(), seed=seed)
-        state, blank = env.env.clone_state(include_rng=True), env.env.clone_state()
-        before, twins = stored(state), []
+        state = env.env.clone_state(include_rng=True)
+        blank = env.env.clone_state()
+        before = stored(state)
+        twins = []
         for copied in (copy.deepcopy(env.env), pickle.loads(pickle.dumps(env.env))):
             twin = copy.copy(env)
             twin.env = copied
@@ -375,7 +381,8 @@ def test_a_game_begins_in_a_position_and_seat_of_the_options(opponent):
 # --------------------------------------------------------------------------------------------------
 # Refusals
 
-ALL, AGAINST = (mnk_v0.env, SingleEnv, MNKVectorEnv), (SingleEnv, MNKVectorEnv)
+ALL = (mnk_v0.env, SingleEnv, MNKVectorEnv)
+AGAINST = (SingleEnv, MNKVectorEnv)
 WRONG_VALUES = {
     (*ALL, TextEnv): {
         "size": (20, "3"),
@@ -442,7 +449,10 @@ def check_unchanged(env, error, call):
     assert stored(env.clone_state(include_rng=True)) == before
 
 
-OVER, NOT_THEIRS, SKIPPED, OF_X = "ooo/xx./... x", "x.o/.../..o o", "oo./.../... x", "x../.../... o"
+OVER = "ooo/xx./... x"
+NOT_THEIRS = "x.o/.../..o o"
+SKIPPED = "oo./.../... x"
+OF_X = "x../.../... o"
 
 
 @pytest.mark.parametrize(
@@ -468,7 +478,8 @@ def test_invalid_reset_options_are_refused_and_change_nothing(settings, options)
 @pytest.mark.parametrize("illegal_action", ["lose", "penalize", "raise"])
 def test_what_is_no_action_is_refused_and_changes_nothing(illegal_action, rules):
     settings = {"illegal_action": illegal_action, **rules}
-    env, envs = SingleEnv(**settings), MNKVectorEnv(3, **settings)
+    env = SingleEnv(**settings)
+    envs = MNKVectorEnv(3, **settings)
     env.reset(seed=0)
     envs.reset(seed=0)
     for action in (9, -1, 10**30, 1.5, "a", None, True, np.float64(1), np.array([1])):
@@ -488,10 +499,12 @@ def test_what_is_no_action_is_refused_and_changes_nothing(illegal_action, rules)
 )
 def test_an_illegal_action_raises_and_changes_nothing(rules):
     rules = {"illegal_action": "raise", **rules}
-    env, envs = SingleEnv(opponent="self", **rules), MNKVectorEnv(3, opponent="self", **rules)
+    env = SingleEnv(opponent="self", **rules)
+    envs = MNKVectorEnv(3, opponent="self", **rules)
     env.reset(seed=1)
     envs.reset(seed=1)
-    for _ in range(3 if "gravity" in rules else 2 if "phantom" in rules else 1):
+    moves_before = {"gravity": 3, "phantom": 2}
+    for _ in range(max(moves_before.get(rule, 1) for rule in rules)):
         env.step(1)
         envs.step([1, 1, 1])
     check_unchanged(env, ValueError, lambda: env.step(1))

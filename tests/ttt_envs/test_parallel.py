@@ -87,8 +87,10 @@ def two_workers(folder):
 def wait_for(event):
     """Return the result of ``event`` as soon as it is true, or after a long time."""
     until = time.monotonic() + GIVE_UP_S
-    while not (result := event()) and time.monotonic() < until:
+    result = event()
+    while not result and time.monotonic() < until:
         time.sleep(0.02)
+        result = event()
     return result
 
 

@@ -145,7 +145,8 @@ def test_a_rule_without_words_is_refused(monkeypatch):
 
 def test_a_prompt_says_rules_until_the_first_answer_and_the_position():
     game = TextGame(TIC_TAC_TOE, start=POSITION, seat=1)
-    assert game.prompt() == (text := present(TIC_TAC_TOE, POSITION))
+    text = present(TIC_TAC_TOE, POSITION)
+    assert game.prompt() == text
     game.position.cells[:] = 0  # of a copy
     assert "  a b c\n1 x . o\n2 . . .\n3 . . o\nYou are the second player, x." in text
     assert "Legal moves: b1, a2, b2, c2, a3, b3\n" in text

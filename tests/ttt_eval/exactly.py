@@ -22,7 +22,8 @@ from ttt_eval.exact.dynamic_programming import (
     regret_table,
 )
 
-T3, SKIP3 = Game(), Game(skip_chance=0.25)
+T3 = Game()
+SKIP3 = Game(skip_chance=0.25)
 SMALL_VARIANTS = [
     replace(Game(2, 3, 3 - n % 2, n // 2 % 2 / 4), **rules)
     for n, rules in enumerate(plain.COMBINATIONS)
@@ -67,7 +68,8 @@ class Recorded(FirstEmpty):
     """A policy that records its queries."""
 
     def __init__(self, policy):
-        self.policy, self.batches = policy, []
+        self.policy = policy
+        self.batches = []
 
     def probabilities(self, boards, rng=None):
         assert isinstance(boards, Boards)
@@ -143,7 +145,8 @@ def play_out(game, first, second, start=None):
     reached from the start.
     """
     p = answers(game, first), answers(game, second)
-    results, reached = [0.0, 0.0, 0.0], {start or start_of(game): 1.0}
+    results = [0.0, 0.0, 0.0]
+    reached = {start or start_of(game): 1.0}
     for state, moves in plain.moves_of(game).items():
         if state in reached:
             for action, (winner, states) in moves.items():
@@ -161,12 +164,14 @@ def values_of(game, policy, seat):
     """Return {state: value} and {state: {action: value}} of the best response in ``seat``, for its
     player.
     """
-    p, values, of_moves = answers(game, policy), {}, {}
+    p = answers(game, policy)
+    values = {}
+    of_moves = {}
     for state, moves in reversed(plain.moves_of(game).items()):
         of_moves[state] = of_state = {}
         for action, (winner, states) in moves.items():
             if winner is not None:
-                of_state[action] = 0.0 if winner == DRAW else 1.0 if winner == seat else -1.0
+                of_state[action] = plain.result_for(seat, winner)
             else:
                 of_state[action] = sum(
                     chance * values[child] for child, chance in chances(game, states)

@@ -52,7 +52,8 @@ def random_arrays(seed, episodes=12, steps=5):
     values = rng.normal(size=(episodes, steps + 1)) * (
         np.arange(steps + 1) < (lengths + cut)[:, None]
     )
-    rewards, cut = rng.normal(size=mask.shape) * mask, cut[:, None]
+    rewards = rng.normal(size=mask.shape) * mask
+    cut = cut[:, None]
     return Batch(
         rewards, values, last & ~cut, last & cut, mask, rng.uniform(0.2, 3.0, mask.shape) * mask
     )
@@ -74,7 +75,8 @@ def by_definition(name, arrays, discount, setting):
     """An estimator of single episodes as its source writes it, decision by decision."""
     out = np.zeros(arrays.mask.shape)
     for episode, step in zip(*np.nonzero(arrays.mask), strict=True):
-        remaining, value = int(arrays.mask[episode].sum()) - step, arrays.values[episode, step]
+        remaining = int(arrays.mask[episode].sum()) - step
+        value = arrays.values[episode, step]
         steps = np.array(
             [k_step(arrays, episode, step, k, discount) for k in range(1, remaining + 1)]
         )
@@ -104,7 +106,8 @@ def by_definition(name, arrays, discount, setting):
 def v_trace_target(arrays, episode, start, discount):
     """Equation 1 of Espeholt et al. (2018)."""
     length = int(arrays.mask[episode].sum())
-    target, traces = arrays.values[episode, start], 1.0
+    target = arrays.values[episode, start]
+    traces = 1.0
     for step in range(start, length):
         error = (
             arrays.rewards[episode, step]
@@ -208,7 +211,9 @@ def players(
 
 @pytest.mark.parametrize(("skip", "seat"), [(0.0, 1), (0.5, 0), (0.25, 1)])
 def test_enumerated_episodes_have_the_exact_result(skip, seat):
-    game, own, other = Game(2, 3, 2, skip), "random", "optimal:epsilon=0.6"
+    game = Game(2, 3, 2, skip)
+    own = "random"
+    other = "optimal:epsilon=0.6"
     episodes = enumerate_episodes(players(game, seat=seat))
     exact = outcome(game, own, other) if seat == 0 else outcome(game, other, own).reversed()
     results = np.where(
@@ -237,7 +242,8 @@ def test_sampled_episodes_occur_as_often_as_enumerated_ones():
             totals[key] = totals.get(key, 0.0) + weight
         return totals
 
-    expected, counted = shares(exact), shares(sampled)
+    expected = shares(exact)
+    counted = shares(sampled)
     assert len(expected) == len(exact.weights)
     assert set(counted) <= set(expected)
     for key, share in expected.items():
@@ -329,7 +335,8 @@ def test_off_policy_corrections():
     "spec", ["n-step:n=2", "gae:lam=0.5", "importance-sampling", "rloo", "per-turn"]
 )
 def test_sampled_bias_agrees_with_exact_bias(spec):
-    game, start = Game(3, 3, 3, 0.25), "oxo/xo./x.. x" if spec in GROUPS else LATE
+    game = Game(3, 3, 3, 0.25)
+    start = "oxo/xo./x.. x" if spec in GROUPS else LATE
     common = {"seat": 1, "position": start, "group_size": 2, "critic": "zero"}
     exact, sampled = (
         audit(
@@ -348,7 +355,8 @@ def test_sampled_bias_agrees_with_exact_bias(spec):
 
 
 def test_intervals_of_sampled_bias_have_their_documented_coverage():
-    game, inside = Game(2, 3, 2, 0.25), []
+    game = Game(2, 3, 2, 0.25)
+    inside = []
     options = {
         "critic": lambda boards: 0.3 * np.sin(boards.cells @ np.arange(1, 7) * 1.7 + boards.mover)
     }
@@ -391,7 +399,8 @@ def test_a_discount_weighs_rewards_and_no_visits():
 
 def test_symmetric_policies_are_evaluated_by_class():
     """The same as in every single position, on 2 x 5."""
-    game, single = Game(2, 5, 3, 0.25), make_policy("optimal:epsilon=0.5", Game(2, 5, 3, 0.25))
+    game = Game(2, 5, 3, 0.25)
+    single = make_policy("optimal:epsilon=0.5", Game(2, 5, 3, 0.25))
     object.__setattr__(single, "symmetric", False)
     options = AuditSettings(episodes=400, critic="zero")
     merged, single = (

@@ -165,7 +165,8 @@ def test_the_last_table_is_the_policy_of_an_agent_that_learned_without_the_runne
     """A shown skip chance selects and mixes learners."""
     for name in ("chance-25", "skips-shown"):
         task = find_task(name)
-        boards, agent = list_positions(task.games[0]), LearnerAgent("q-learning", task, 1)
+        boards = list_positions(task.games[0])
+        agent = LearnerAgent("q-learning", task, 1)
         agent.learn(task.make_env(1, **agent.env_options), STEPS)
         with open_submission(submission) as stored:
             tables = stored.read_tables(runs_of(submission)[name, 1], STEPS)
@@ -185,13 +186,16 @@ def test_the_last_table_is_the_policy_of_an_agent_that_learned_without_the_runne
         (task.games[1], 0.5),
         (Game(skip_chance=0.6), 1),
     ):
-        mixed, policy = (1 - weight) * low + weight * high, agent_policy(agent, task, game)
+        mixed = (1 - weight) * low + weight * high
+        policy = agent_policy(agent, task, game)
         assert policy.probabilities(boards) == pytest.approx(best_shares(mixed, 1e-12), abs=1e-12)
         assert policy.values(boards) == pytest.approx(np.nanmax(mixed, axis=1), abs=1e-12)
 
 
 def test_learners_see_the_episodes_of_their_own_skip_chance(monkeypatch):
-    task, skips, begun = find_task("skips-shown"), [], []
+    task = find_task("skips-shown")
+    skips = []
+    begun = []
     agent = LearnerAgent("q-learning", task, 0)
 
     class Watched(gymnasium.Wrapper):
@@ -209,7 +213,9 @@ def test_learners_see_the_episodes_of_their_own_skip_chance(monkeypatch):
 
 def test_alpha_zero_learns_results_of_player_0(monkeypatch):
     pytest.importorskip("tensorflow")
-    task, results, winners = find_task("half-random"), [], []
+    task = find_task("half-random")
+    results = []
+    winners = []
 
     class Watched(gymnasium.Wrapper):
         def step(self, action):
@@ -231,12 +237,15 @@ def test_alpha_zero_learns_results_of_player_0(monkeypatch):
 def test_self_play_shows_positions_and_the_sign_of_the_next_value():
     task = find_task("self-play-skip")
     agent = LearnerAgent("q-learning", task, 0)
-    env, signs = task.make_env(0, **agent.env_options), set()
+    env = task.make_env(0, **agent.env_options)
+    signs = set()
     for _ in range(10):
         observation, info = env.reset()
-        cells, over = np.zeros(9, np.int8), False
+        cells = np.zeros(9, np.int8)
+        over = False
         while not over:
-            mover, action = info["mover"], int(np.argmax(info["action_mask"]))
+            mover = info["mover"]
+            action = int(np.argmax(info["action_mask"]))
             position = agent.boards(observation, info).position(0)
             assert (position.cells.tolist(), position.mover) == (cells.tolist(), mover)
             cells[action] = mover + 1
@@ -262,7 +271,8 @@ class FirstLegal:
 
 
 def test_agents_that_learn_too_much_too_little_or_nothing():
-    task, agent = shorten(find_task("self-play"), STEPS), FirstLegal()
+    task = shorten(find_task("self-play"), STEPS)
+    agent = FirstLegal()
     arrays = train_agent(agent, task, 0)
     assert agent.steps == STEPS
     nothing = train_agent(PolicyAgent("random", task, 0), task, 0)
@@ -312,11 +322,9 @@ def test_the_quick_form_with_fewer_steps(tmp_path, capsys):
     """The commands of ``make bench-quick``, with fewer steps, of an agent whose scores are
     known.
     """
-    folder, scores, board = (
-        tmp_path / "win-or-block",
-        tmp_path / "scores.json",
-        tmp_path / "leaderboard.md",
-    )
+    folder = tmp_path / "win-or-block"
+    scores = tmp_path / "scores.json"
+    board = tmp_path / "leaderboard.md"
     main(
         [
             "bench",
@@ -350,7 +358,8 @@ def test_the_quick_form_with_fewer_steps(tmp_path, capsys):
 def test_the_leaderboard_is_written_by_its_command(tmp_path, capsys, monkeypatch):
     """From scores in the repository; the page names the command."""
     monkeypatch.chdir(ROOT)
-    page, table = LEADERBOARD.read_text(), tmp_path / "leaderboard.md"
+    page = LEADERBOARD.read_text()
+    table = tmp_path / "leaderboard.md"
     [command] = [
         line
         for line in page.splitlines()
@@ -419,11 +428,13 @@ def test_submissions_score_what_a_plain_recursion_gives(name, tmp_path):
     [game] = task.games
 
     def results(own, opponent):
-        first, second = play_out(game, own, opponent)[0], play_out(game, opponent, own)[0]
+        first = play_out(game, own, opponent)[0]
+        second = play_out(game, opponent, own)[0]
         return (first[0] + second[2]) / 2, (first[2] + second[0]) / 2
 
     win, loss = results("random", task.opponent)
-    worst, best = win - loss, sum(best_value(game, task.opponent, seat) for seat in (0, 1)) / 2
+    worst = win - loss
+    best = sum(best_value(game, task.opponent, seat) for seat in (0, 1)) / 2
     policies = {steps: ColourBlind(game, steps) for steps in (1000, task.steps)}
     boards = list_positions(game)
     write_tables(
@@ -460,11 +471,13 @@ def test_the_last_tables_are_those_that_determine_the_score(tmp_path):
 
 def test_tables_of_large_boards_round_probabilities(monkeypatch):
     game = Game()
-    boards, policy = list_positions(game), ColourBlind(game, 3)
+    boards = list_positions(game)
+    policy = ColourBlind(game, 3)
     monkeypatch.setattr("ttt_eval.benchmark.submission.MAX_CELLS_OF_CHECKPOINTS", 8)
     arrays = tabulate(game, policy)
     assert arrays["probabilities"].dtype == np.uint8
-    p, exact = PolicyTable(game, **arrays).probabilities(boards), policy.probabilities(boards)
+    p = PolicyTable(game, **arrays).probabilities(boards)
+    exact = policy.probabilities(boards)
     stored = exact.astype(np.float16).astype(np.float64)
     shares = np.rint(255 * stored / stored.max(axis=1, keepdims=True))
     assert p == pytest.approx(shares / shares.sum(axis=1, keepdims=True), abs=1e-15)
@@ -483,7 +496,9 @@ def test_scoring_opens_nothing_else(copy):
 
 
 TABLE = f"chance-25/seed-0{LAST}"
-P, V, RUN = f"{TABLE}probabilities", f"{TABLE}values", "chance-25/seed-0/run"
+P = f"{TABLE}probabilities"
+V = f"{TABLE}values"
+RUN = "chance-25/seed-0/run"
 
 
 def put(index, value):

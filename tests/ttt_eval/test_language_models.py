@@ -55,7 +55,8 @@ class Stored(dict):
 
 def interview_of(game, model, temperature=0.0):
     """An interview of a model of the stub, without an endpoint."""
-    stub, sampling = Stub(game), Sampling(model, temperature)
+    stub = Stub(game)
+    sampling = Sampling(model, temperature)
 
     def ask(requests):
         return [(key, Answer(stub.answer(body))) for key, body in requests.items()]
@@ -82,7 +83,9 @@ def env_game(game, model, opponent, seed, seat):
     observation, info = env.reset(seed=seed, options={"seat": seat})
     if info["result"] >= 0:  # over by skips before the first move
         return [], env.step(0)[1]
-    reward, over, actions = 0.0, False, []
+    reward = 0.0
+    over = False
+    actions = []
     while not over:
         own, other = observation.astype(np.int8).reshape(2, -1)
         position = Position(own * (seat + 1) + other * (2 - seat), seat)
@@ -105,7 +108,8 @@ class Named(Policy):
     """A model of the stub as a policy."""
 
     def __init__(self, game, model):
-        self.game, self.model = game, model
+        self.game = game
+        self.model = model
 
     def probabilities(self, boards, rng=None):
         shares = np.zeros(boards.cells.shape)
@@ -126,11 +130,14 @@ class Named(Policy):
 
 @pytest.mark.parametrize("model", ["optimal", "random", "half-malformed"])
 def test_the_exact_strength_is_that_of_the_policy(model):
-    settings, interview = TextGameConfig(SMALL, illegal="random"), interview_of(SMALL, model)
+    settings = TextGameConfig(SMALL, illegal="random")
+    interview = interview_of(SMALL, model)
     result = evaluate_model(interview, settings, games=0, positions=True)
     result = result.to_dict()
-    policy, part = Named(SMALL, model), result["positions"]
-    exact, moves = part["exact"], part["moves"]
+    policy = Named(SMALL, model)
+    part = result["positions"]
+    exact = part["exact"]
+    moves = part["moves"]
     assert exact["exploitability"] == pytest.approx(exploitability(SMALL, policy), abs=1e-12)
     assert exact["regret"] == pytest.approx(regret(SMALL, policy), abs=1e-12)
     both = outcome(SMALL, policy, "random").mean(outcome(SMALL, "random", policy).reversed())
@@ -227,10 +234,8 @@ def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers
 
 def test_samples_of_a_model_with_temperature_are_asked_separately():
     game = Game(2, 3, 3)
-    interview, texts = (
-        interview_of(game, "optimal", temperature=1.0),
-        make_games(TextGameConfig(game), 6),
-    )
+    interview = interview_of(game, "optimal", temperature=1.0)
+    texts = make_games(TextGameConfig(game), 6)
     interview.hold(texts)
     assert len(interview.new) == sum(turn.by == "answer" for text in texts for turn in text.turns)
     messages = [{"role": "user", "content": ""}]
@@ -251,12 +256,14 @@ def test_samples_of_a_model_with_temperature_are_asked_separately():
 def test_faults_change_no_result_and_no_answer_is_requested_again(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setitem(sys.modules, "httpx", None)  # which newer clients do not bring
-    settings, faults = TextGameConfig(SMALL), [429, 500, 503, "close", "close", 502]
+    settings = TextGameConfig(SMALL)
+    faults = [429, 500, 503, "close", "close", 502]
     with (
         serve_stub(SMALL, faults=faults, delay_s=0.01) as (stub, url),
         open_answers(tmp_path / "answers") as answers,
     ):
-        ask, games = make_ask(f"{url}/chat/completions", concurrency=3), make_games(settings, 8)
+        ask = make_ask(f"{url}/chat/completions", concurrency=3)
+        games = make_games(settings, 8)
         interview = Interview(Sampling("random"), answers, ask)
         interview.hold(games)
     moves = [[turn.action for turn in text.turns] for text in games]
@@ -283,7 +290,8 @@ def test_a_failure_that_stays_ends_the_work_without_the_key(fault, monkeypatch):
         stub,
         url,
     ):  # the other answer is on its way, and kept
-        stub.answer, kept = lambda body: "", list[tuple]()
+        stub.answer = lambda body: ""
+        kept = list[tuple]()
         with pytest.raises(ValueError, match=url):
             kept.extend(make_ask(url, 2)({key: body, "later": body}))
     assert len(kept) == len(stub.answered) == 1
@@ -368,10 +376,8 @@ def command(folder, *words):
 @pytest.mark.parametrize("sent", ["SIGKILL", pytest.param("SIGINT", marks=pytest.mark.slow)])
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_stopped_evaluation_continues_and_asks_nothing_twice(sent, tmp_path):
-    game, env = (
-        Game(2, 3, 3),
-        {**os.environ, "OPENAI_API_KEY": KEY, "PYTHONPATH": python_path(ROOT)},
-    )
+    game = Game(2, 3, 3)
+    env = {**os.environ, "OPENAI_API_KEY": KEY, "PYTHONPATH": python_path(ROOT)}
     with serve_stub(game, delay_s=0.01) as (stub, url):
         words = [
             "--endpoint",
@@ -418,11 +424,13 @@ def test_prompts_of_a_file_are_answered_by_a_file(tmp_path, capsys):
     """Also in the form of a batch service, until nothing is missing: the result is that of an
     endpoint.
     """
-    game, file = Game(2, 3, 3), tmp_path / "answers.jsonl"
+    game = Game(2, 3, 3)
+    file = tmp_path / "answers.jsonl"
     stub = Stub(game)
     words = command(tmp_path, "--games", "4", "--positions", "all", "--no-report")
     rounds = 0
-    while "games" not in (result := json_of(capsys, *words)):
+    result = json_of(capsys, *words)
+    while "games" not in result:
         rounds += 1
         with file.open("a") as answers:
             for number, row in enumerate(rows_of(tmp_path / "out" / "prompts.jsonl")):
@@ -433,6 +441,7 @@ def test_prompts_of_a_file_are_answered_by_a_file(tmp_path, capsys):
                 }
                 answer = {"text": text} if number % 2 else {"response": {"body": body}}
                 answers.write(json.dumps({"custom_id": row["custom_id"], **answer}) + "\n")
+        result = json_of(capsys, *words)
     assert rounds == 1  # without temperature, all that games ask is a position
     assert_whole(result, game, games=4)
     assert result["usage"]["completion_tokens"] == 3 * ((result["usage"]["answers"] + 1) // 2)
@@ -447,7 +456,8 @@ def test_prompts_of_a_file_are_answered_by_a_file(tmp_path, capsys):
 
 
 def test_stored_answers_of_any_content_are_no_danger(tmp_path):
-    path, good = tmp_path / "answers.jsonl", Answer("<move>a1</move> \U0001f600", 3, 4)
+    path = tmp_path / "answers.jsonl"
+    good = Answer("<move>a1</move> \U0001f600", 3, 4)
     with open_answers(path) as answers:
         answers.add("one", good)
         with pytest.raises(ValueError, match="another process is writing"), open_answers(path):
@@ -524,7 +534,8 @@ def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, capsy
         ]
         data = json_of(capsys, *command(tmp_path, *words))
         evaluate.main(command(tmp_path, *words))
-    usage, positions = data["new"], data["positions"]
+    usage = data["new"]
+    positions = data["positions"]
     assert usage["cost"] == pytest.approx((100 + 2 * 7) * usage["answers"] / 1e6)
     printed = " ".join(capsys.readouterr().out.split())
     assert "answers 0" in printed
@@ -581,7 +592,8 @@ def test_the_data_set_has_exact_values_and_prompts_that_parse():
 @pytest.mark.parametrize("game", [Game(), Game(2, 3, 3, 0.25)], ids=str)
 def test_no_symmetry_maps_a_train_position_to_a_held_out_one(game):
     """Nor does the split depend on the presentation, or on the selection of positions."""
-    rows, splits = list(make_rows(game, every=True)), {}
+    rows = list(make_rows(game, every=True))
+    splits = {}
     for row in rows:
         position = from_text(row["position"])
         own = position.cells if position.mover == 0 else (3 - position.cells) % 3

@@ -59,7 +59,8 @@ class Guide(Policy):
 
     def __init__(self, game):
         self.exact = make_policy("optimal", game)
-        self.values, self.action_values = self.exact.values, self.exact.action_values
+        self.values = self.exact.values
+        self.action_values = self.exact.action_values
 
     def evaluate(self, boards):
         return np.zeros(boards.cells.shape, np.float32), self.values(boards)
@@ -110,7 +111,8 @@ def test_variance_is_smaller_by_exact_values(game):
 
 def test_the_corrected_score_is_that_of_accounts_of_the_games():
     game = Game(skip_chance=0.25)
-    log, players = [], ("win-or-block", "mcts:simulations=4")
+    log = []
+    players = ("win-or-block", "mcts:simulations=4")
     score = play_pairs(game, *players, 50, seed=3, luck_correction=ByNet(game), log=log.extend)
     logged = [make_account(played, make_correction(EXACT, game)) for played in log]
     points = [(1 + each.corrected * (1, -1)[i % 2]) / 2 for i, each in enumerate(logged)]
@@ -177,8 +179,12 @@ def test_corrected_pairs_add_up_and_reverse():
 @pytest.mark.parametrize("drift", [-0.5, 0.0, 0.3])
 @pytest.mark.parametrize("looks", [1, 7, 400])
 def test_probabilities_of_a_stopped_walk_are_those_of_a_simulation(drift, looks):
-    rng, walk, end = np.random.default_rng(looks), RandomWalk(-3.0, 4.0, looks, 8 / looks), 1.0
-    at, lower, games = np.zeros(20_000), 0, 20_000
+    rng = np.random.default_rng(looks)
+    walk = RandomWalk(-3.0, 4.0, looks, 8 / looks)
+    end = 1.0
+    at = np.zeros(20_000)
+    lower = 0
+    games = 20_000
     for _ in range(looks - 1):
         at += rng.normal(drift * walk.step, math.sqrt(walk.step), len(at))
         lower += np.count_nonzero(at <= walk.low)
@@ -214,7 +220,8 @@ def test_a_test_of_one_look_has_the_interval_of_a_sample():
 
 def discrete(points, chances):
     """Return a sampler of pair scores with a given mean: the chances are tilted exponentially."""
-    points, chances = np.array(points), np.array(chances)
+    points = np.array(points)
+    chances = np.array(chances)
 
     def sample(mean, rng, size):
         def tilt(by):
@@ -241,11 +248,15 @@ SHAPES = {
 
 def play(test, shape, elo, rng):
     """Return the accepted hypothesis, the true score, and the estimate of a simulated test."""
-    mean, looks = score_from_elo(elo), 1
+    mean = score_from_elo(elo)
+    looks = 1
     pairs = CorrectedPairs.from_scores(SHAPES[shape](mean, rng, 32))
-    while (accepted := test.decide(score := corrected(pairs)).accepted) is None:
-        pairs, looks = pairs + CorrectedPairs.from_scores(SHAPES[shape](mean, rng, 32)), looks + 1
-    return accepted, mean, stopped_score(test, score, looks)
+    score = corrected(pairs)
+    while test.decide(score).accepted is None:
+        pairs = pairs + CorrectedPairs.from_scores(SHAPES[shape](mean, rng, 32))
+        score = corrected(pairs)
+        looks = looks + 1
+    return test.decide(score).accepted, mean, stopped_score(test, score, looks)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

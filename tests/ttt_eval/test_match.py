@@ -103,7 +103,7 @@ def test_games_depend_on_the_seed_and_not_on_blocks_or_workers():
     counted = np.zeros((2, 3), np.int64)
     for number, played in enumerate(games):
         swapped = number % 2
-        counted[swapped, 1 if played.result == 2 else 0 if played.result == swapped else 2] += 1
+        counted[swapped, 1 - int(plain.result_for(swapped, played.result))] += 1
         assert (played.seed, played.episode) == (3, number)
         assert played.players == (("win-or-block", "random"), ("random", "win-or-block"))[swapped]
         assert (played.opening, played.settings) == (

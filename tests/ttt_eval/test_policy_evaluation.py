@@ -13,7 +13,6 @@ from players import FirstEmpty
 from ttt_envs import Game
 from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.core.work import Work
-from ttt_envs.game.rules import DRAW
 from ttt_eval.exact import evaluate_policy
 
 SKIP3 = Game(skip_chance=0.25)
@@ -40,14 +39,11 @@ class Dictionaries:
         self.moves = plain.moves_of(game)
         self.q = cache(self._q)
 
-    def result(self, winner):
-        return 0.0 if winner == DRAW else 1.0 if winner == self.seat else -1.0
-
     def _q(self, state, action):
         """Value of a move of either player, with the discount of all decisions that follow."""
         winner, states = self.moves[state][action]
         if winner is not None:
-            return self.result(winner)
+            return plain.result_for(self.seat, winner)
         return sum(
             chance * (self.discount if next_state[1] == self.seat else 1.0) * self.v(next_state)
             for next_state, chance in chances(self.game, states)
@@ -67,7 +63,11 @@ class Dictionaries:
                 for action, (winner, states) in moves.items():
                     part = mass * self.p[state[1]][state][action]
                     if winner is not None:
-                        total += part * self.result(winner) * self.discount ** max(0, n + own - 1)
+                        total += (
+                            part
+                            * plain.result_for(self.seat, winner)
+                            * self.discount ** max(0, n + own - 1)
+                        )
                     elif part > 0:
                         for next_state, chance in chances(self.game, states):
                             of_state = reached.setdefault(next_state, {})
