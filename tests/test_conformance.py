@@ -220,7 +220,7 @@ def test_batches_may_be_empty_and_read_only(policy, game, boards):
         actions = act(policy, frozen, np.random.default_rng(0))
         assert (actions.dtype, actions.shape) == (np.int64, (count,))
         assert boards.legal(game)[np.arange(count), actions].all()
-        if not policy.clocked:
+        if not policy.uses_clock:
             assert_array_equal(p, probabilities(policy, few))
 
 
@@ -274,7 +274,7 @@ def test_moves_follow_the_probabilities_and_the_spec_recreates_the_policy(policy
         many = boards.take(np.repeat(np.arange(64), 8))
         u = np.random.default_rng(3).random(512)
         assert_array_equal(act(policy, many, Numbers(u)), sample(probabilities(policy, many), u))
-    elif not policy.clocked:
+    elif not policy.uses_clock:
         count = 200
         many = boards.take(np.full(200, 3))
         p = probabilities(policy, many, seed=3).mean(axis=0)
@@ -283,7 +283,7 @@ def test_moves_follow_the_probabilities_and_the_spec_recreates_the_policy(policy
         assert (abs(shares - p) <= 5 * np.sqrt(p * (1 - p) / count) + 3 / count).all()
     again = make_policy(str(policy), game)
     assert (type(again), str(again)) == (type(policy), str(policy))
-    if not policy.clocked:
+    if not policy.uses_clock:
         assert_array_equal(probabilities(again, boards), probabilities(policy, boards))
 
 

@@ -106,7 +106,7 @@ class Gomocup(ClockedPolicy):
     """
 
     name: ClassVar[str] = "gomocup"
-    runs_program = clocked = True
+    runs_program = uses_clock = True
     plays_skips = False
     variants = ("overlines",)
     refusals: ClassVar = {

@@ -99,7 +99,7 @@ class Timed(ClockedPolicy):
         self.searcher  # noqa: B018  # raises errors early
 
     @property
-    def clocked(self) -> bool:  # type: ignore[override]  # computed
+    def uses_clock(self) -> bool:  # type: ignore[override]  # computed
         """Whether the clock decides, without a maximum depth."""
         return self.max_depth is None
 

@@ -59,7 +59,7 @@ class Policy:
     """Maximum number of cells of a board that it plays on by any rules; None for no limit."""
     needs: ClassVar[Collection[str]] = ()
     """Names of the optional packages that it imports."""
-    clocked: bool = False
+    uses_clock: bool = False
     """Whether the time that it is given decides its moves, so that the same positions and random
     numbers may give others.
     """
