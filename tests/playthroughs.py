@@ -24,7 +24,7 @@ FAMILIES = {
 SEED = 9
 ACTIONS = {"exact-lines": [0, 4, 1, 6, 3, 7, 2, 5], "15x15": [0, 16, 1, 17, 2, 18, 3, 19, 4]}
 """family -> the actions; those of other families are drawn from the mask"""
-EPISODES = {"opponent": 3}
+EPISODES = 3
 MAX_DRAWN_ROWS = 6
 """Maximum number of rows of a board that is drawn after every move."""
 
@@ -34,12 +34,15 @@ def playthrough(family):
     settings = FAMILIES[family]
     arguments = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     lines = [f"arguments: {arguments or 'none'}", f"seed: {SEED}"]
-    play = play_single if "opponent" in settings else play_both
-    lines += play(settings, np.random.default_rng(SEED), ACTIONS.get(family, ()), family)
+    rng = np.random.default_rng(SEED)
+    if "opponent" in settings:
+        lines += play_single(settings, rng)
+    else:
+        lines += play_both(settings, rng, ACTIONS.get(family, ()))
     return "\n".join(lines) + "\n"
 
 
-def play_both(settings, rng, actions, family):
+def play_both(settings, rng, actions):
     """Yield the lines of an episode of the PettingZoo environment."""
     env = mnk_v0.raw_env(**settings)
     env.reset(seed=SEED)
@@ -78,10 +81,10 @@ def both_lines(env):
     return [*rows, f"next {agent}; rewards {rewards}; {describe(env.infos[agent])}"]
 
 
-def play_single(settings, rng, actions, family):
-    """Yield the lines of episodes of the Gymnasium environment."""
+def play_single(settings, rng):
+    """Yield the lines of ``EPISODES`` episodes of the Gymnasium environment."""
     env = SingleEnv(**settings)
-    for episode in range(EPISODES[family]):
+    for episode in range(EPISODES):
         observation, info = env.reset(seed=SEED if episode == 0 else None)
         yield from ["", f"# episode {episode}", *single_lines(env, observation, 0.0, info)]
         is_over = False
