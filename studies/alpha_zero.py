@@ -73,7 +73,7 @@ GAMES: Mapping[Game, tuple[int, int, int]] = {
 """Numbers of training games, so that all three learners take seconds on 3 x 3 and a minute or two
 on 4 x 4.
 """
-LARGE: Mapping[str, dict[str, Any]] = {
+LARGE: Mapping[str, dict[str, object]] = {
     "q-learning": {"memory": 8.0},
     NAME: {"buffer_size": 150_000},
 }
@@ -92,7 +92,7 @@ AXIS = (-5e-5, 1.2)
 SYMBOLS = "Thin lines are seeds, thick lines with marks their medians."
 
 
-def training_unit(learner: str, game: Game, games: int, **changes: Any) -> dict[str, Any]:
+def training_unit(learner: str, game: Game, games: int, **changes: Any) -> Unit:
     """Return a self-play training: the default settings of a learner, with changes.
 
     It contains all settings, so that stored results are never taken for those of other settings.
@@ -187,7 +187,7 @@ def median_and_range(values: Sequence[float]) -> Interval:
     return Interval(float(np.median(values)), min(values), max(values))
 
 
-def cpu_numbers(seconds: Sequence[float]) -> dict[str, Any]:
+def cpu_numbers(seconds: Sequence[float]) -> dict[str, Value]:
     """Return the CPU time until a bound was reached for good, in runs that may not reach it."""
     finite = [second for second in seconds if np.isfinite(second)]
     runs = {"runs": f"{len(finite)} of {len(seconds)}"}
@@ -210,7 +210,7 @@ class TrainingStudy(Study):
 
     left_out = "all seeds but one, most games, and all boards but 3 x 3 with a skip chance of .25"
 
-    def trainings(self) -> list[dict[str, Any]]:
+    def trainings(self) -> list[Unit]:
         """Return the trainings without their seeds, on each board those first with which the others
         are compared.
         """
@@ -230,7 +230,7 @@ class TrainingStudy(Study):
             ]
         return [{**run, "seed": seed} for seed in range(SEEDS) for run in self.trainings()]
 
-    def measure(self, unit: Unit) -> dict[str, Any]:
+    def measure(self, unit: Unit) -> dict[str, object]:
         """Train, with exact measurements at the marks of a unit, and with the net's search at the
         end if it says so.
 
@@ -324,9 +324,9 @@ class Learning(TrainingStudy):
 
     title = "AlphaZero with chance nodes: learning curves"
 
-    def trainings(self) -> list[dict[str, Any]]:
+    def trainings(self) -> list[Unit]:
         """Return the trainings of three learners on all boards."""
-        trainings = []
+        trainings: list[Unit] = []
         for game, numbers in GAMES.items():
             is_large = game == FOUR_SKIPS
             for learner, games in zip(LEARNERS, numbers, strict=True):
@@ -397,7 +397,7 @@ class Ablation(TrainingStudy):
 
     title = "AlphaZero with chance nodes, without its parts"
 
-    def trainings(self) -> list[dict[str, Any]]:
+    def trainings(self) -> list[Unit]:
         """Return the trainings of all variants; on 4 x 4, where they take longest, of the default
         and those claimed.
         """

@@ -4,8 +4,6 @@ numbers.
 
 from __future__ import annotations
 
-from typing import Any
-
 from baselines.compression import Method, decompose, make_grouping
 from baselines.tables import Softmax, Table, learned_values, source_values
 from learners.q_learning import QLearning, QLearningConfig
@@ -50,7 +48,7 @@ class Decompositions(Study):
         tables = list(TABLES)[: 1 if quick else None]
         return [{"table": table, "method": method} for table in tables for method in METHODS]
 
-    def measure(self, unit: Unit) -> list[dict[str, Any]]:
+    def measure(self, unit: Unit) -> list[dict[str, object]]:
         """Measure a method at each share, at its largest rank."""
         game, source = TABLES[unit["table"]]
         is_learned = unit["table"] == LEARNED

@@ -105,7 +105,7 @@ class Estimators(Study):
                 units.append({**place, "critic": LEARNED})
         return units
 
-    def measure(self, unit: Unit) -> dict[str, Any]:
+    def measure(self, unit: Unit) -> dict[str, object]:
         """Audit the estimators of a unit: a policy that moves first, against random play."""
         kind = unit["kind"]
         settings = AuditSettings(

@@ -226,7 +226,7 @@ def reproduce(
     study: Study,
     name: str,
     folder: Path,
-    provenance: Mapping[str, Any],
+    provenance: Mapping[str, object],
     *,
     quick: bool = False,
     jobs: Jobs = 1,

@@ -53,7 +53,7 @@ DATA = read_data("learners")
 
 
 def build_learner(
-    name: str, settings: Mapping[str, Any], game: Game, rng: np.random.Generator
+    name: str, settings: Mapping[str, object], game: Game, rng: np.random.Generator
 ) -> Learner:
     """Return an untrained learner that learns from single transitions."""
     learner = build_config(name, settings).build(game, rng)
@@ -149,7 +149,7 @@ class DuelStudy(Study):
             for seed in range(2 if quick else pair["seeds"])
         ]
 
-    def measure(self, unit: Unit) -> list[dict[str, Any]]:
+    def measure(self, unit: Unit) -> list[dict[str, object]]:
         """Train a pair, and measure the challenger after each mark: ``games`` and ``exact``
         results.
         """
@@ -202,7 +202,7 @@ class LearningCurve:
         exact: float64[seeds, marks, 3], the challenger's wins, draws and losses.
     """
 
-    def __init__(self, name: str, runs: Sequence[Any]) -> None:
+    def __init__(self, name: str, runs: Sequence[Sequence[Mapping[str, Any]]]) -> None:
         self.name = name
         self.marks = [point["games"] for point in runs[0]]
         self.exact = np.array([[point["exact"] for point in run] for run in runs])

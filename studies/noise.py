@@ -59,7 +59,7 @@ class NoiseOfGames(Study):
             for agent, sha256 in hashes.items()
         ]
 
-    def measure(self, unit: Unit) -> list[dict[str, Any]]:
+    def measure(self, unit: Unit) -> list[dict[str, object]]:
         """Measure the policies of an agent at the last ``checkpoints`` checkpoints of each run, at
         all if it is 0.
 
@@ -81,7 +81,11 @@ class NoiseOfGames(Study):
                     checkpoints = checkpoints[-unit["checkpoints"] :]
                 for steps in checkpoints:
                     [policy] = submission.read_tables(run, steps)
-                    row: dict[str, Any] = {"task": run.task.name, "seed": run.seed, "steps": steps}
+                    row: dict[str, object] = {
+                        "task": run.task.name,
+                        "seed": run.seed,
+                        "steps": steps,
+                    }
                     row["score"] = score_policies(run.task, [policy], steps).score
                     for opponent in OPPONENTS:
                         row[opponent] = [

@@ -49,7 +49,7 @@ class NetScores(Study):
         """Return a unit for each row of the tables."""
         return [{"pairs": pairs} for pairs in PUBLISHED]
 
-    def measure(self, unit: Unit) -> dict[str, Any]:
+    def measure(self, unit: Unit) -> dict[str, object]:
         """Compute the distribution of equal players' absolute net score at 0, 1, ... 20, and its
         standard deviation.
         """

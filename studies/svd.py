@@ -120,12 +120,12 @@ class Figure4(PaperStudy):
         parts = [SHOWN] if quick else [list(range(start, 82, 4)) for start in range(4)]
         return [{"terminal": terminal, "ranks": part} for terminal in TERMINALS for part in parts]
 
-    def measure(self, unit: Unit) -> list[dict[str, Any]]:
+    def measure(self, unit: Unit) -> list[dict[str, object]]:
         """Play the whole table against every rank."""
         terminal = unit["terminal"]
         whole_table = full_table(terminal)
 
-        def point(rank: int) -> dict[str, Any]:
+        def point(rank: int) -> dict[str, object]:
             table = compressed_table("svd", terminal, rank)
             return {
                 "rank": rank,
@@ -230,7 +230,7 @@ class Figure5(PaperStudy):
             for pair in PAIRS
         ]
 
-    def measure(self, unit: Unit) -> dict[str, Any]:
+    def measure(self, unit: Unit) -> dict[str, object]:
         """Play the HOSVD against the SVD."""
         svd_rank, rank = unit["pair"]
         svd = compressed_table("svd", unit["terminal"], svd_rank)
@@ -306,7 +306,7 @@ class Table1(PaperStudy):
         """Return a unit for each column."""
         return [{"ratio": ratio, "pair": pair} for ratio, pair in zip(RATIOS, PAIRS, strict=True)]
 
-    def measure(self, unit: Unit) -> dict[str, Any]:
+    def measure(self, unit: Unit) -> dict[str, object]:
         """Return the stored numbers and the ratio of the ranks by all formulas."""
         ranks = dict(zip(METHODS, (*unit["pair"], unit["pair"][1]), strict=True))
         tables = {

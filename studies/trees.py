@@ -122,7 +122,7 @@ def board_name(game: Game) -> str:
 
 def play_match(
     game: Game, a: str | Policy, b: str | Policy, games: int, seed: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Play this number of games of a against b in each seat.
 
     Returns:

@@ -172,7 +172,7 @@ def test_the_tree_is_as_large_and_as_good_as_published(board):
     """
     assert trees.first_move_nodes(board, "none") == trees.tree_size(board)
     if board.win_length == 5:  # whose games are short
-        _, _, won = play_pairs(board.game, "random", board.spec(), 40, seed=20).table[0]
+        _, _, won = play_pairs(board.game, "random", board.spec, 40, seed=20).table[0]
         assert wilson(won / 40, 40).high >= wilson(board.tree[0] / trees.GAMES, trees.GAMES).low
 
 
