@@ -22,7 +22,7 @@ games = 50
 
 def read(tmp_path, text):
     (tmp_path / "sweep.toml").write_text(text)
-    return sweep.read_sweep(tmp_path / "sweep.toml", refused=("seed",))
+    return sweep.read_sweep(tmp_path / "sweep.toml", forbidden=("seed",))
 
 
 def test_file_describes_all_combinations(tmp_path):

@@ -30,9 +30,10 @@ from ttt_eval.exact.strength import PolicyChoice, strength
 from ttt_eval.language_models.asking import Answer, Interview, Sampling
 from ttt_eval.language_models.credit import turn_credits
 from ttt_eval.matches.luck import OFF, LuckCorrection, make_correction
-from ttt_eval.matches.results import ChosenMoves, PlayedResult, Spec, to_json
+from ttt_eval.matches.results import ChosenMoves, PlayedResult
 from ttt_eval.matches.score import Forfeits, Score, StoredCorrection, StoredForfeits
 from ttt_eval.store.result_store import Data
+from ttt_eval.store.results import Spec, to_json
 
 MAX_POSITIONS = 200_000
 """Maximum number of positions that a model is asked about."""

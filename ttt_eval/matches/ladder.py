@@ -34,12 +34,13 @@ from ttt_eval.matches.elo import score_from_elo
 from ttt_eval.matches.luck import default_correction
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.move_cost import MoveCost, measure_move_costs
-from ttt_eval.matches.results import ChosenMoves, GameResult, Spec
+from ttt_eval.matches.results import ChosenMoves
 from ttt_eval.matches.score import CorrectedPairs, Score, StoredCorrection
 from ttt_eval.matches.tournament import DRAWS, bradley_terry
 from ttt_eval.store.cost import processor
 from ttt_eval.store.policy_identity import policy_identity
 from ttt_eval.store.result_store import Data, Unit, collect_results, path_of_set, read_hashed_json
+from ttt_eval.store.results import GameResult, Spec
 from ttt_eval.store.statistics import Interval
 
 ANCHOR = "random"

@@ -17,9 +17,10 @@ from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.matches.match import MatchSettings, play_matches
-from ttt_eval.matches.results import DifferentMoves, PlayedResult, Spec, compare_moves
+from ttt_eval.matches.results import DifferentMoves, PlayedResult, compare_moves
 from ttt_eval.matches.score import Score, StoredCorrection, StoredForfeits
 from ttt_eval.store.result_store import Data
+from ttt_eval.store.results import Spec
 from ttt_eval.store.statistics import Interval
 
 PRIOR = 0.2

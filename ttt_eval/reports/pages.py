@@ -9,7 +9,7 @@ from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.files import read_json
 from ttt_eval.language_models.results import LanguageModelResult
 from ttt_eval.matches.ladder import LadderResult
-from ttt_eval.matches.results import MatchResult, Result
+from ttt_eval.matches.results import MatchResult
 from ttt_eval.matches.sprt import SprtResult
 from ttt_eval.matches.tournament import TournamentResult
 from ttt_eval.reports.benchmark import benchmark_report
@@ -21,6 +21,7 @@ from ttt_eval.reports.sweep import sweep_report
 from ttt_eval.runs.run_files import REPORT
 from ttt_eval.runs.sweep import SweepResult
 from ttt_eval.store.result_store import RESULT
+from ttt_eval.store.results import Result
 
 MAX_BYTES = 1 << 26
 """Maximum size of a result in bytes."""

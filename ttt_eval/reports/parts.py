@@ -14,7 +14,7 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import STONES, coordinate, from_text
 from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import AnyGame
-from ttt_eval.matches.results import ChosenMoves, DifferentMoves, PlayedResult, Result
+from ttt_eval.matches.results import ChosenMoves, DifferentMoves, PlayedResult
 from ttt_eval.matches.score import Score
 from ttt_eval.reports import formats, page, plots
 from ttt_eval.reports.page import (
@@ -30,6 +30,7 @@ from ttt_eval.reports.page import (
 )
 from ttt_eval.runs.curves import X_LABELS, Group, Summary, XAxis, summarize_groups
 from ttt_eval.store.metrics import YAxis, metric
+from ttt_eval.store.results import Result
 from ttt_eval.store.statistics import Interval
 
 Key = TypeVar("Key")

@@ -16,9 +16,9 @@ from ttt_envs.core.checks import Refusal, find_named, name_place
 from ttt_envs.core.files import read_bounded
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import AnyGame, PhantomGame
-from ttt_eval.matches.results import Result, Spec
 from ttt_eval.store.metrics import metric
 from ttt_eval.store.result_store import Data
+from ttt_eval.store.results import Result, Spec
 from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 MAX_FILE_BYTES, MAX_RUNS = 1 << 20, 10_000
