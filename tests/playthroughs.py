@@ -21,7 +21,7 @@ FAMILIES = {
     },
 }  # fmt: skip
 """family -> arguments of the environment; the one with an opponent is Gymnasium's"""
-SEED = 9
+SEED = 20
 ACTIONS = {"exact-lines": [0, 4, 1, 6, 3, 7, 2, 5], "15x15": [0, 16, 1, 17, 2, 18, 3, 19, 4]}
 """family -> the actions; those of other families are drawn from the mask"""
 EPISODES = 3
