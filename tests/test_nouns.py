@@ -1,0 +1,74 @@
+"""Names of the library: locals and arguments are nouns, and no two classes have one name."""
+
+import ast
+import re
+from collections import Counter, defaultdict
+from functools import cache
+
+from documents import ROOT
+
+LIBRARY = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps", "studies", "tools")
+MAX_SHARE = 30 / 1000
+"""Maximum share of bindings whose name is no noun."""
+PARTICIPLES = """
+made kept read put sent held given found drawn begun shown told seen known taken left chosen written
+met built done gone lost spent paid said
+"""
+ADVERBS = """
+at to about beyond below above beside apart together ahead after before between again anew anywhere
+here there often rather still alone also else by of in_ on off up down over under within without
+from_ into as_ with_ per since until
+"""
+ADJECTIVES = """
+fresh same other others own rising falling leading following fewer more most less least few many
+much whole half full empty new old late early wide narrow long short large small big little low high
+top bottom best worst better worse good bad right wrong sound plain usual real true_ false_ common
+rest next_ last first second third fourth fifth both each every all_ any_ some none one two three
+which who whom whose what why how when where mine theirs ours yours compact rich poor close far near
+free open quick slow hard easy
+"""
+TERMS = {"own", "other", "first", "second", "best", "legal", "last", "before", "to", "low", "high"}
+"""words of these lists that are terms of the field"""
+NO_NOUNS = {*PARTICIPLES.split(), *ADVERBS.split(), *ADJECTIVES.split()} - TERMS
+ENDING = re.compile(r"[a-z]{3,}(ed|est)")
+NOUNS = """
+seed speed need feed bed test request nest guest digest manifest forest interest embed expected
+"""
+"""nouns and terms that end like participles and superlatives"""
+
+
+@cache
+def trees():
+    """{path in the checkout: syntax tree} of the library."""
+    files = [file for top in LIBRARY for file in sorted((ROOT / top).rglob("*.py"))]
+    return {file.relative_to(ROOT): ast.parse(file.read_text()) for file in files}
+
+
+def is_noun(name):
+    """Return whether a name has none of the words that are no nouns."""
+    return name not in NO_NOUNS and (name in NOUNS.split() or not ENDING.fullmatch(name))
+
+
+def bindings(tree):
+    """Yield the names of variables and arguments where they are bound."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg) and node.arg not in ("self", "cls"):
+            yield node.arg
+
+
+def test_few_names_are_no_nouns():
+    counts = Counter(name for tree in trees().values() for name in bindings(tree))
+    wrong = Counter({name: count for name, count in counts.items() if not is_noun(name)})
+    share = wrong.total() / counts.total()
+    assert share <= MAX_SHARE, wrong.most_common(40)
+
+
+def test_no_two_classes_have_one_name():
+    places = defaultdict(list)
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{path}:{node.lineno}")
+    assert {name: lines for name, lines in places.items() if len(lines) > 1} == {}
