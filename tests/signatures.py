@@ -17,7 +17,7 @@ from learners.q_net import ReplayBuffer
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.policy import act_in_episodes
 from ttt_envs.core.random import draw_keys, splitmix64, uniform
-from ttt_envs.envs.engine import keys_of_seeds
+from ttt_envs.envs.game_batch import keys_of_seeds
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.game import rules
 from ttt_eval.audit import AuditSettings, audit

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from studies.slides import MASTER_RATES, PUBLISHED, published
+from studies.slides import MASTER_RATES, PUBLISHED, published_row
 from ttt_eval.matches.elo import (
     elo,
     elo_from_score,
@@ -30,7 +30,7 @@ def test_net_score_probabilities_are_those_published():
     chances = pair_probabilities(*MASTER_RATES)
     for pairs in PUBLISHED:
         results = [round(1000 * probability_within(chances, pairs, score)) for score in range(21)]
-        assert results == published(pairs)  # they round to three digits
+        assert results == published_row(pairs)  # they round to three digits
     deviation = math.sqrt(chances @ np.arange(-2, 3) ** 2)
     assert deviation == pytest.approx(
         1.16, abs=0.005

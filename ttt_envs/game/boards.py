@@ -168,7 +168,7 @@ def one_ply_ahead(
     rows, action = np.nonzero(boards.legal(game))
     mover = boards.mover[rows]
     cells, outcome = play_moves(game, boards, rows, action)
-    q = np.where(outcome == mover, win, -win)  # in misère a line loses
+    q = np.where(outcome == mover, 1.0, -1.0) * win  # in misère a line loses
     q[outcome == DRAW] = 0.0
     goes_on = outcome == NOT_OVER
     cells = cells[goes_on]
