@@ -22,7 +22,7 @@ from ttt_envs.core.jit import (
     kernel,
     pasted,
 )
-from ttt_envs.core.records import Records, RecordTable, record_size, records
+from ttt_envs.core.records import Records, record_size, records
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
@@ -122,9 +122,9 @@ class Tree(NamedTuple):
     appends one at most.
     """
 
-    edges: RecordTable[Edge]
+    edges: Records[Records[Edge]]
     """`Edge`[B, N]"""
-    nodes: RecordTable[Node]
+    nodes: Records[Records[Node]]
     """`Node`[B, N * T]"""
     priors: Float32Array
     """float32[B, N * T, cells]: priors of the moves, 0 for moves never to be made; no cells if all

@@ -1,8 +1,11 @@
-"""Arrays of records, whose fields a class declares: kernels read and write them by name."""
+"""Arrays of records, whose fields a class declares: kernels read and write them by name. And named
+tuples of arrays.
+"""
 
 from __future__ import annotations
 
 import typing
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Protocol, SupportsIndex, TypeVar, overload
 
@@ -10,37 +13,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 Record = TypeVar("Record")
+Arrays = TypeVar("Arrays", bound=tuple[NDArray[Any], ...])
 Record_co = TypeVar("Record_co", covariant=True)
 
 
 class Records(Protocol[Record_co]):
-    """An array of records, whose fields a class declares, as type checkers see it."""
-
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> Record_co: ...
-    @overload
-    def __getitem__(self, index: str) -> NDArray[Any]: ...
-
-    def __setitem__(self, index: Any, value: Any) -> None: ...
-
-    def __len__(self) -> int: ...
-
-
-class RecordTable(Protocol[Record_co]):
-    """Rows of records, as type checkers see them."""
+    """An array of records, whose fields a class declares, of their rows, or of numbers, as type
+    checkers see it.
+    """
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of rows, and of records in a row."""
+        """The numbers of rows, if it has any, and of records."""
 
     @overload
-    def __getitem__(self, index: SupportsIndex) -> Records[Record_co]: ...
+    def __getitem__(self, index: tuple[Any, ...]) -> Any: ...
     @overload
-    def __getitem__(self, index: slice) -> RecordTable[Record_co]: ...
+    def __getitem__(self, index: SupportsIndex) -> Record_co: ...
+    @overload
+    def __getitem__(self, index: slice) -> Any: ...
     @overload
     def __getitem__(self, index: str) -> NDArray[Any]: ...
-    @overload
-    def __getitem__(self, index: tuple[Any, ...]) -> Any: ...
 
     def __setitem__(self, index: Any, value: Any) -> None: ...
 
@@ -50,7 +43,7 @@ class RecordTable(Protocol[Record_co]):
 @overload
 def records(kind: type[Record], shape: tuple[int]) -> Records[Record]: ...
 @overload
-def records(kind: type[Record], shape: tuple[int, int]) -> RecordTable[Record]: ...
+def records(kind: type[Record], shape: tuple[int, int]) -> Records[Records[Record]]: ...
 def records(kind: type, shape: tuple[int, ...]) -> Any:
     """Return zeros with the fields that a class declares, usable in kernels and in plain Python.
 
@@ -58,19 +51,25 @@ def records(kind: type, shape: tuple[int, ...]) -> Any:
     3)]``. A kernel takes a record as one pointer, but an array as seven numbers or more, which a
     recursion copies at every call.
     """
-    return np.zeros(shape, _record_dtype(kind))
+    return np.zeros(shape, record_dtype(kind))
 
 
 def record_size(kind: type) -> int:
     """Return the size in bytes of a record with the fields that a class declares."""
-    return _record_dtype(kind).itemsize
+    return record_dtype(kind).itemsize
 
 
 @cache
-def _record_dtype(kind: type) -> np.dtype[Any]:
+def record_dtype(kind: type) -> np.dtype[Any]:
+    """Return the type of a record with the fields that a class declares."""
     hints = typing.get_type_hints(kind, include_extras=True).items()
     fields = [
         (name, *getattr(hint, "__metadata__", (np.int64 if hint is int else hint,)))
         for name, hint in hints
     ]
     return np.dtype((np.record, np.dtype(fields, align=True)))
+
+
+def concatenate(parts: Sequence[Arrays]) -> Arrays:
+    """Return named tuples of arrays, one or more, as one: each field concatenated."""
+    return type(parts[0])(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))

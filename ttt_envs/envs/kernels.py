@@ -14,7 +14,7 @@ that the other player has found. Both kernels share what does not concern stones
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple, Protocol, TypeVar, cast
+from typing import Annotated, Final, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from ttt_envs.core.jit import (
     kernel,
 )
 from ttt_envs.core.random import splitmix64, uniform
+from ttt_envs.core.records import Records, record_dtype
 from ttt_envs.envs.game_batch import pack_result
 from ttt_envs.game.attempts import FOUND, VISIBLE, attempt, is_unknown
 from ttt_envs.game.bits import count_bits, nth_bit, where
@@ -97,77 +98,6 @@ class Settings(NamedTuple):
     """of the game with the highest skip chance; ``skip_chance`` of a block has those of episodes"""
 
 
-Number = TypeVar("Number")
-
-
-class Column(Protocol[Number]):
-    """A number of each game of a block."""
-
-    def __getitem__(self, lane: int, /) -> Number: ...
-
-    def __setitem__(self, lane: int | slice, number: Number, /) -> None: ...
-
-
-class Block(Protocol):
-    """A block of games, with the settings, because each argument costs the caller of a kernel as
-    much as a move: a record of ``BLOCK``.
-    """
-
-    settings: Settings
-    """without ``parameters``"""
-    rules: Parameters
-    """without ``lines``"""
-
-    mover: Column[int]
-    seat: Column[int]
-    outcome: Column[int]
-    is_over: Column[int]
-    """1 where the end was shown"""
-    stones: Column[int]
-    episode: Column[int]
-    symmetry: Column[int]
-    num_illegal: Column[int]
-    stage: Column[int]
-    """of the schedule of opponents"""
-    num_steps: Column[int]
-    """steps since seeding, counted if there is a schedule"""
-    skip_chance: Column[float]
-    key: Column[np.uint64]
-    """of the seed"""
-    episode_key: Column[np.uint64]
-    """``splitmix64(key, episode)``"""
-
-    begins: Column[int]
-    """1 where the last step began the game, as the next ones scratch"""
-    winner: Column[int]
-    first: Column[int]
-    """the stones of player_0 as bits"""
-    second: Column[int]
-    illegal: Column[int]
-    """1 where the last action was illegal"""
-    cell: Column[int]
-    """of the action"""
-    own: Column[int]
-    """the stones of the planes' first player as bits"""
-    other: Column[int]
-    stone_bits: Int64Array
-    """[2 * LANES]: the numbers whose bits are the bytes of ``planes``"""
-    legal: Int64Array
-    """[2 * LANES]: the legal actions as bits; half is unused, so that loops over both are compiled
-    once
-    """
-    words: UInt64Array
-    """[2 * LANES]"""
-
-
-class Blocks(Protocol):
-    """An array of blocks."""
-
-    def __getitem__(self, index: int, /) -> Block: ...
-
-    def __len__(self) -> int: ...
-
-
 def _record(names: Iterable[str]) -> np.dtype[np.void]:
     """Return a record of integers, but a skip chance is a float."""
     return np.dtype(
@@ -177,33 +107,69 @@ def _record(names: Iterable[str]) -> np.dtype[np.void]:
 
 SETTINGS = tuple(name for name in Settings._fields if name != "parameters")
 RULES = tuple(name for name in Parameters._fields if name != "lines")
-COLUMNS = (
-    "mover", "seat", "outcome", "is_over", "stones", "episode", "symmetry", "num_illegal", "stage",
-    "num_steps",
-)  # fmt: skip
-"""Columns of integers that are a game's state."""
-_SCRATCH = ("begins", "winner", "first", "second", "illegal", "cell", "own", "other")
-BLOCK = np.dtype(
-    (
-        np.record,
-        [
-            ("settings", _record(SETTINGS)),
-            ("rules", _record(RULES)),
-            *[(name, np.int64, LANES) for name in (*COLUMNS, *_SCRATCH)],
-            ("key", np.uint64, LANES),
-            ("episode_key", np.uint64, LANES),
-            ("skip_chance", np.float64, LANES),
-            ("stone_bits", np.int64, 2 * LANES),
-            ("legal", np.int64, 2 * LANES),
-            ("words", np.uint64, 2 * LANES),
-        ],
-    )
-)
+IntColumn = Annotated[Records[int], np.int64, LANES]
+"""an integer of each game of a block"""
+FloatColumn = Annotated[Records[float], np.float64, LANES]
+KeyColumn = Annotated[Records[np.uint64], np.uint64, LANES]
+
+
+class Block(Protocol):
+    """A block of games, with the settings, because each argument costs the caller of a kernel as
+    much as a move: a record of ``BLOCK``.
+    """
+
+    settings: Annotated[Settings, _record(SETTINGS)]
+    """without ``parameters``"""
+    rules: Annotated[Parameters, _record(RULES)]
+    """without ``lines``"""
+
+    mover: IntColumn
+    seat: IntColumn
+    outcome: IntColumn
+    is_over: IntColumn
+    """1 where the end was shown"""
+    stones: IntColumn
+    episode: IntColumn
+    symmetry: IntColumn
+    num_illegal: IntColumn
+    stage: IntColumn
+    """of the schedule of opponents"""
+    num_steps: IntColumn
+    """steps since seeding, counted if there is a schedule"""
+    skip_chance: FloatColumn
+    key: KeyColumn
+    """of the seed"""
+    episode_key: KeyColumn
+    """``splitmix64(key, episode)``"""
+
+    begins: IntColumn
+    """1 where the last step began the game, as the next ones scratch"""
+    winner: IntColumn
+    first: IntColumn
+    """the stones of player_0 as bits"""
+    second: IntColumn
+    illegal: IntColumn
+    """1 where the last action was illegal"""
+    cell: IntColumn
+    """of the action"""
+    own: IntColumn
+    """the stones of the planes' first player as bits"""
+    other: IntColumn
+    stone_bits: Annotated[Int64Array, np.int64, 2 * LANES]
+    """[2 * LANES]: the numbers whose bits are the bytes of ``planes``"""
+    legal: Annotated[Int64Array, np.int64, 2 * LANES]
+    """[2 * LANES]: the legal actions as bits; half is unused, so that loops over both are compiled
+    once
+    """
+    words: Annotated[UInt64Array, np.uint64, 2 * LANES]
+
+
+BLOCK = record_dtype(Block)
 """the record of which :class:`Block` describes the fields"""
 
 
 @inlined
-def read_settings(blocks: Blocks, lines: Int64Array | None) -> Settings:
+def read_settings(blocks: Records[Block], lines: Int64Array | None) -> Settings:
     """Return the settings as numbers that no store can change; ``lines`` are
     ``Parameters.lines``.
     """
@@ -269,7 +235,7 @@ def split_outputs(memory: UInt64Array, start: int, n: int, s: Settings) -> Outpu
 
 
 @inlined
-def mark_begins(blocks: Blocks, rows: Int64Array) -> None:
+def mark_begins(blocks: Records[Block], rows: Int64Array) -> None:
     """Set ``begins`` of the games ``rows``, and of no others."""
     for i in range(len(blocks)):
         blocks[i].begins[:] = 0
@@ -404,31 +370,6 @@ def put_bit(g: Block, b: int, bit: int, moves: int, s: Settings) -> None:
     g.stones[b] += moves
     g.outcome[b] = where(moves, outcome, g.outcome[b])
     g.mover[b] = player ^ (moves & other_moves & int64(outcome == NOT_OVER))
-
-
-@inlined
-def is_tic_tac_toe(rules: Parameters) -> bool:
-    """Return whether the game is that of 3 x 3 cells, for which loops are compiled a second
-    time.
-    """
-    return rules.rows == 3 and rules.columns == 3 and rules.win_length == 3 and rules.variants == 0
-
-
-@inlined
-def tic_tac_toe_settings(s: Settings) -> Settings:
-    """Return the same settings where :func:`is_tic_tac_toe`, with numbers that the compiler knows.
-
-    Shifts by known numbers are faster: a search for lines takes little more than half of the time.
-    """
-    rules = s.parameters
-    constant_rules = Parameters(
-        3, 3, 3, rules.skip_chance, 0, rules.row_starts, rules.falling_starts, rules.rising_starts,
-        rules.lines,
-    )  # fmt: skip
-    return Settings(
-        s.num_games, 1, 9, s.seats, s.illegal_action, s.replies, s.hidden, s.observes,
-        s.mask_start, s.info_start, s.rewards_start, s.flags_start, constant_rules,
-    )  # fmt: skip
 
 
 @inlined
@@ -715,7 +656,7 @@ def observe_cells(
 
 @inlined
 def first_invalid(
-    blocks: Blocks,
+    blocks: Records[Block],
     permutations: Int64Array,
     boards: Int8Array | None,
     actions: Int64Array,
@@ -762,8 +703,6 @@ def make_moves(g: Block, n: int, s: Settings, boards: Int8Array | None, start: i
     """Make the caller's moves in the games from ``start`` on."""
     if boards is not None:
         move_cells(g, n, s, boards[start:])
-    elif is_tic_tac_toe(s.parameters):
-        move_bits(g, n, tic_tac_toe_settings(s))
     else:
         move_bits(g, n, s)
 
@@ -773,8 +712,6 @@ def make_replies(g: Block, n: int, s: Settings, boards: Int8Array | None, start:
     """Make uniformly random replies in the games from ``start`` on."""
     if boards is not None:
         reply_cells(g, n, s, boards[start:])
-    elif is_tic_tac_toe(s.parameters):
-        reply_bits(g, n, tic_tac_toe_settings(s))
     else:
         reply_bits(g, n, s)
 
@@ -830,7 +767,7 @@ def step(
         The number of games that have ended; or -1 - b for the first game b with an invalid action,
         and then nothing has changed.
     """
-    blocks: Blocks = memory.view(BLOCK)
+    blocks: Records[Block] = memory.view(BLOCK)
     s = read_settings(blocks, lines)
     moves = mode <= MOVE_OR_RESET
     begins = moves or mode == RESET
@@ -866,6 +803,32 @@ def step(
     return num_ended
 
 
+@inlined
+def _move_one(
+    memory: Int64Array,
+    lines: Int64Array | None,
+    boards: Int8Array | None,
+    outputs: UInt64Array,
+    action: int,
+) -> int:
+    """Do :func:`step_one`, or with ``boards`` :func:`step_one_in_cells`."""
+    blocks: Records[Block] = memory.view(BLOCK)
+    s = read_settings(blocks, lines)
+    g = blocks[0]
+    g.cell[0] = action
+    g.begins[0] = 0
+    out = split_outputs(outputs, 0, 1, s)
+    make_moves(g, 1, s, boards, 0)
+    write_info(g, 1, out)
+    if boards is None:
+        read_bits(g, 1, s)
+        write_bits(g, 1, s, out)
+    else:
+        write_planes(g, 0, boards[0, 0], s, out.planes.view(np.int8))
+        write_mask(g, 0, boards[0, 0], s, out.mask.view(np.int8))
+    return pack_result(g.mover[0], g.outcome[0])
+
+
 @kernel
 def step_one(memory: Int64Array, outputs: UInt64Array, action: int) -> int:
     """Do :func:`step` in one game in progress with stones as bits, which is seen as it is, with
@@ -877,17 +840,7 @@ def step_one(memory: Int64Array, outputs: UInt64Array, action: int) -> int:
     Returns:
         See ``game_batch.unpack_result``.
     """
-    blocks: Blocks = memory.view(BLOCK)
-    s = read_settings(blocks, None)
-    g = blocks[0]
-    g.cell[0] = action
-    g.begins[0] = 0
-    out = split_outputs(outputs, 0, 1, s)
-    move_bits(g, 1, s)
-    write_info(g, 1, out)
-    read_bits(g, 1, s)
-    write_bits(g, 1, s, out)
-    return pack_result(g.mover[0], g.outcome[0])
+    return _move_one(memory, None, None, outputs, action)
 
 
 @kernel
@@ -899,19 +852,7 @@ def step_one_in_cells(
     action: int,
 ) -> int:
     """Do :func:`step_one` with stones cell by cell."""
-    blocks: Blocks = memory.view(BLOCK)
-    s = read_settings(blocks, lines)
-    g = blocks[0]
-    g.cell[0] = action
-    g.begins[0] = 0
-    out = split_outputs(outputs, 0, 1, s)
-    move_cells(g, 1, s, boards)
-    write_info(g, 1, out)
-    board = boards[0]
-    planes = out.planes.view(np.int8)
-    write_planes(g, 0, board[0], s, planes)
-    write_mask(g, 0, board[0], s, out.mask.view(np.int8))
-    return pack_result(g.mover[0], g.outcome[0])
+    return _move_one(memory, lines, boards, outputs, action)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -923,7 +864,7 @@ def games_to_reply(memory: Int64Array, out: Int64Array) -> int:
     """Write the games in which the opponent is to move into ``out`` int64[B] and return their
     number.
     """
-    blocks: Blocks = memory.view(BLOCK)
+    blocks: Records[Block] = memory.view(BLOCK)
     num_waiting = int64(0)
     for b in range(len(out)):
         if awaits_reply(blocks[b // LANES], b % LANES):
@@ -943,7 +884,7 @@ def play_replies(
     """Play ``cells`` int64[R] in the games ``rows``; return the index of the first that is illegal,
     -1 for none.
     """
-    blocks: Blocks = memory.view(BLOCK)
+    blocks: Records[Block] = memory.view(BLOCK)
     s = read_settings(blocks, lines)
     for i in range(len(rows)):
         g = blocks[rows[i] // LANES]
@@ -974,7 +915,7 @@ def read_boards(
     """Copy positions of the games ``rows`` int64[R], or with ``views`` what the movers see: int8[R,
     cells], int8[R].
     """
-    blocks: Blocks = memory.view(BLOCK)
+    blocks: Records[Block] = memory.view(BLOCK)
     s = read_settings(blocks, None)
     for i in range(len(rows)):
         g = blocks[rows[i] // LANES]
@@ -994,7 +935,7 @@ def write_boards(
     rows: Int64Array, cells: Int8Array, movers: Int8Array, memory: Int64Array, boards: Int8Array
 ) -> None:
     """Set the positions int8[R, cells], int8[R] of the games ``rows``; no stone is found."""
-    blocks: Blocks = memory.view(BLOCK)
+    blocks: Records[Block] = memory.view(BLOCK)
     for i in range(len(rows)):
         g = blocks[rows[i] // LANES]
         b = rows[i] % LANES
