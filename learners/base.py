@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,8 +21,6 @@ the environment. ``negamax``, in self-play only: to the next ply, whose value co
 it is the opponent's turn."""
 AnyArray = NDArray[Any]
 """An array of any dtype."""
-Batch = TypeVar("Batch", bound=tuple[AnyArray, ...])
-"""A named tuple of arrays of the same length."""
 Arrays = Mapping[str, AnyArray]
 """Arrays by name, as they are stored."""
 Bound = ArrayLike | None
@@ -367,11 +365,6 @@ def discounts(over: ArrayLike, seat: ArrayLike, mover: ArrayLike) -> Float32Arra
     ``mover`` is next.
     """
     return np.where(over, 0, np.where(np.equal(seat, mover), 1, -1)).astype(np.float32)
-
-
-def concatenate(parts: list[Batch]) -> Batch:
-    """Concatenate named tuples of arrays."""
-    return type(parts[0])(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 def ring_slots(added: int, count: int, capacity: int) -> Int64Array:

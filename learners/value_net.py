@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Meta
 
 from learners import config as types
-from learners.base import MAX_COUNT, MAX_NUMBER, Checkpointable, GreedyPolicy, Limits, concatenate
+from learners.base import MAX_COUNT, MAX_NUMBER, Checkpointable, GreedyPolicy, Limits
 from learners.mlp import (
     Activation,
     Tensor,
@@ -36,6 +36,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.parallel import check_jobs, map_blocks, results_in_order
+from ttt_envs.core.records import concatenate
 from ttt_envs.game.boards import Boards, one_ply_ahead
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import AnyGame, visible

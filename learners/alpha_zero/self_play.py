@@ -12,7 +12,7 @@ import numpy as np
 
 from baselines.mcts import MCTSSearch, Tree, gumbel_search
 from learners.alpha_zero.net import AlphaZero, AlphaZeroConfig, gumbel_options
-from learners.base import Arrays, Limits, concatenate, ring_slots
+from learners.base import Arrays, Limits, ring_slots
 from learners.mlp import Activation, Tensor, TFNet, line_states
 from learners.training import SPAWN_REPLAY, TrainingLoop, check_memory, make_rng, training_key
 from ttt_envs.agents.policy import Evaluator, normalise, sample
@@ -26,6 +26,7 @@ from ttt_envs.core.jit import (
 )
 from ttt_envs.core.parallel import check_jobs, connect, map_blocks, results_in_order
 from ttt_envs.core.random import uniforms
+from ttt_envs.core.records import concatenate
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_POOL, begin_rows, play_rows

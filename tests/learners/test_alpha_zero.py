@@ -21,9 +21,9 @@ from learners.alpha_zero.self_play import (
     play_games,
     td_lambda_targets,
 )
-from learners.base import concatenate
 from learners.mlp import ADAM
 from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs.core.records import concatenate
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.exact.dynamic_programming import exploitability
 

@@ -5,10 +5,10 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from learners.base import concatenate
 from learners.mlp import TFNet, dense_layers, forward, layer_shapes, planes
 from learners.value_net import PRESETS, ValueNetConfig, hold_out, make_teacher, play_training_games
 from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs.core.records import concatenate
 from ttt_envs.game.boards import one_ply_ahead
 from ttt_envs.game.symmetry import symmetries
 

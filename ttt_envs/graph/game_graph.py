@@ -16,7 +16,8 @@ import numpy as np
 from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
-from ttt_envs.game.boards import Boards, distinct_boards, position_keys
+from ttt_envs.core.records import concatenate
+from ttt_envs.game.boards import distinct_boards, position_keys
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.layers import Traversal
@@ -85,7 +86,7 @@ class GameGraph:
                     f"{game} has more than {MAX_EDGES:,} moves, too many for exact updates of a "
                     "table: choose a smaller board, such as 3x3 or 3x4"
                 )
-        nodes_boards = Boards(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        nodes_boards = concatenate(parts)
         if isinstance(game, Game):
             stones = np.count_nonzero(nodes_boards.cells, axis=1)
             order = np.lexsort((position_keys(nodes_boards), stones))

@@ -37,6 +37,7 @@ from ttt_envs.core.jit import (
     int64,
     kernel,
 )
+from ttt_envs.core.records import concatenate
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.boards import Boards, distinct_boards, to_text
@@ -392,7 +393,7 @@ def all_positions(game: AnyGame) -> Boards:
     """
     traversal = Traversal(game, (None, None), complete=(True, True), merge=False)
     parts = [traversal.boards(layer, nodes) for layer, _, nodes in traversal.walk()]
-    return Boards(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    return concatenate(parts)
 
 
 def query_policy(policy: Policy, boards: Boards) -> Float64Array:

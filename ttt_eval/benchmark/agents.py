@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from learners import LEARNERS
 from learners.alpha_zero import AlphaZeroConfig
 from learners.alpha_zero.self_play import SelfPlay, SelfPlayGames, TrainingExamples
-from learners.base import GreedyPolicy, concatenate
+from learners.base import GreedyPolicy
 from learners.config import load_learner
 from learners.sb3 import (
     DQNConfig,
@@ -32,6 +32,7 @@ from ttt_envs.agents.policy import Policy, PolicyWrapper
 from ttt_envs.agents.specs import load_object, make_policy
 from ttt_envs.core.checks import Refusal, closest_names
 from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.records import concatenate
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game

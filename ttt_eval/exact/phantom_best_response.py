@@ -19,6 +19,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt8Array, inlined, int64, kernel
+from ttt_envs.core.records import concatenate
 from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.graph.layers import AGAIN, LINE, OVER, Layer, Players, Traversal, stay_chance
 from ttt_envs.graph.passes import backward
@@ -159,7 +160,7 @@ def _flatten(game: PhantomGame, layers: list[Layer], bounds: Float64Array) -> Fl
                 share=nodes.share if len(nodes.share) else np.zeros(len(child)),
             )
             parts.append(columns)
-    merged = NodeColumns(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    merged = concatenate(parts)
     return FlatGraph(
         mover=merged.mover,
         begin=np.concatenate([[0], np.cumsum(merged.num_edges)]),

@@ -28,6 +28,7 @@ from ttt_envs.agents.softmax_table import PositionIndex
 from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.hash_index import distinct_rows
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
+from ttt_envs.core.records import concatenate
 from ttt_envs.core.work import Work
 from ttt_envs.game.boards import Boards, position_words
 from ttt_envs.game.game import Game
@@ -220,7 +221,7 @@ def evaluate_pure_policy(
         results += seat_results
     rows = parts[0]
     if len(parts) > 1:
-        rows = EvaluationRows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        rows = concatenate(parts)
     for column in rows.columns:
         column.flags.writeable = False
     return PolicyEvaluation(

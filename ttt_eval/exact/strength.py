@@ -13,6 +13,7 @@ from ttt_envs.agents.specs import make_policy, make_pure
 from ttt_envs.core.checks import check_range
 from ttt_envs.core.hash_index import distinct_rows
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.records import concatenate
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards, from_keys, position_words, to_text
 from ttt_envs.game.game import Game, Position
@@ -332,7 +333,7 @@ class _Losses(NamedTuple):
 
     def merge(self, other: _Losses, limit: int) -> _Losses:
         """Return the costliest rows of both, up to ``limit``, stable for equal costs."""
-        both = _Losses(*(np.concatenate(columns) for columns in zip(*[self, other], strict=True)))
+        both = concatenate([self, other])
         return both.take(np.argsort(-both.loss * both.likely, kind="stable")[:limit])
 
 

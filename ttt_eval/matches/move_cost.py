@@ -14,6 +14,7 @@ from msgspec import Struct
 from ttt_envs.agents.policy import act
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import compile_at_once
+from ttt_envs.core.records import concatenate
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_eval.matches.openings import draw_openings
@@ -103,5 +104,5 @@ def _positions(game: Game) -> Boards:
         draw_openings(game, plies, rng.integers(0, 2**64, OF_EACH_DEPTH, np.uint64))
         for plies in depths
     ]
-    boards = Boards(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    boards = concatenate(parts)
     return boards.take(rng.permutation(len(boards.mover)))
