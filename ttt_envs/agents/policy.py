@@ -179,11 +179,9 @@ class Values(Protocol):
 
     def values(self, boards: Boards) -> Float64Array:
         """Return float64[B], for the mover."""
-        ...
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return float64[B, rows * columns], for the mover, NaN where illegal."""
-        ...
 
 
 @runtime_checkable
@@ -197,7 +195,6 @@ class Evaluator(Protocol):
             prior logits, float32[B, rows * columns], each row up to a constant and arbitrary where
             illegal; and values, float64[B], for the mover, from -1 (loss) to 1 (win).
         """
-        ...
 
 
 class Forfeit(Refusal):  # the end of a game, which a match counts instead of failing

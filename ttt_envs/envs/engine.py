@@ -122,13 +122,10 @@ class KernelGames(HasArrayViews):
         boards = self._boards if len(self._boards) else None
         permutations = self.config.permutations
         self._arguments = (self._memory, permutations, self._lines, boards)
+        is_seen_as_it_is = len(permutations) == 1 and not isinstance(self.config.game, PhantomGame)
         # whether `step_one` has a shorter way
-        self._is_quick_in_bits = len(permutations) == 1 and self._lines is None and boards is None
-        self._is_quick_in_cells = (
-            len(permutations) == 1
-            and boards is not None
-            and not isinstance(self.config.game, PhantomGame)
-        )
+        self._is_quick_in_cells = is_seen_as_it_is and boards is not None
+        self._is_quick_in_bits = is_seen_as_it_is and boards is None and self._lines is None
 
     def __getstate__(self) -> dict[str, object]:
         views = ("_arguments", "_memory")

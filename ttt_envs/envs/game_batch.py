@@ -138,19 +138,15 @@ class GameBatch(Protocol):
 
     def output(self) -> Output:
         """Allocate the output of a step."""
-        ...
 
     def column(self, name: str, rows: Int64Array | BoolArray | None = None) -> NDArray[Any]:
         """Return a column of the games ``rows``, by default all, as a copy."""
-        ...
 
     def set_column(self, name: str, rows: Int64Array, values: ArrayLike) -> None:
         """Write a column of the games ``rows`` int64[R]."""
-        ...
 
     def views(self, rows: Int64Array) -> Boards:
         """Return the positions of the games ``rows`` int64[R] as their movers see them."""
-        ...
 
     def reset(
         self,
@@ -169,7 +165,6 @@ class GameBatch(Protocol):
             position: initial position; by default an opening, or the empty board without openings.
             seat: the caller's seat; by default as configured.
         """
-        ...
 
     def step(self, actions: Int64Array, out: Output, *, begin_over: bool = False) -> int:
         """Make the caller's move in every game, let the opponent reply, and write the resulting
@@ -189,7 +184,6 @@ class GameBatch(Protocol):
             ValueError: an action is out of range, or is illegal with ``illegal_action="raise"``; no
                 game has changed.
         """
-        ...
 
     def step_one(self, action: int, out: Output) -> int:
         """Move in the only game, in self-play, by an action in range.
@@ -199,11 +193,9 @@ class GameBatch(Protocol):
         Returns:
             The result as one number, see :func:`unpack_result`.
         """
-        ...
 
     def observe(self, out: Output) -> None:
         """Write ``planes``, ``mask`` and ``info``."""
-        ...
 
 
 @inlined
@@ -325,18 +317,24 @@ def setting_of(config: BoardConfig) -> GameState:
     }
 
 
+def state_columns(config: BoardConfig, include_rng: bool) -> list[str]:
+    """Return the names of the columns of a copied state, the stones first."""
+    names = ["cells"]
+    if isinstance(config.game, PhantomGame):
+        names.append("found")
+    names.extend(STATE)
+    if include_rng:
+        names.extend(RANDOM)
+    return names
+
+
 def clone_games(games: GameBatch, include_rng: bool = False) -> GameState:
     """Return a copy of all games as arrays by name, and :func:`setting_of`.
 
     Without ``include_rng``, arrays that determine future random numbers are left out.
     """
-    names = ["cells"]
-    if isinstance(games.config.game, PhantomGame):
-        names.append("found")
-    names.extend(STATE)
-    if include_rng:
-        names.extend(RANDOM)
-    return {**setting_of(games.config), **{name: games.column(name) for name in names}}
+    columns = {name: games.column(name) for name in state_columns(games.config, include_rng)}
+    return {**setting_of(games.config), **columns}
 
 
 def restore_games(games: GameBatch, state: GameState, keys: UInt64Array | None = None) -> None:
@@ -372,10 +370,7 @@ def restore_games(games: GameBatch, state: GameState, keys: UInt64Array | None =
             "this state was cloned without its generator: use restore_state(state, seed=...), or "
             "clone_state(include_rng=True), which copies the generator"
         )
-    games.set_column("cells", rows, state["cells"])
-    if isinstance(config.game, PhantomGame):
-        games.set_column("found", rows, state["found"])
-    for name in (*STATE, *(RANDOM if has_keys else ())):
+    for name in state_columns(config, has_keys):
         games.set_column(name, rows, state[name])
     games.set_column("illegal", rows, 0)
     games.set_column("begins", rows, 0)

@@ -12,7 +12,7 @@ import numpy as np
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.game.phantom import AnyGame
-from ttt_envs.game.rules import action_index, illegal_message, legal
+from ttt_envs.game.rules import action_index, illegal_message, landing_cell, legal
 
 
 def num_actions(game: AnyGame) -> int:
@@ -40,17 +40,6 @@ def legal_actions(game: AnyGame, cells: Int8Array) -> BoolArray:
     return legal(game, cells)
 
 
-def actions_to_cells(game: AnyGame, cells: Int8Array, actions: Int64Array) -> Int64Array:
-    """Return the cell of each action int64[B] on boards int8[B, rows * columns]; -1 for a full
-    column.
-    """
-    if not game.gravity:
-        return actions
-    in_column = cells.reshape(-1, game.rows, game.columns)[np.arange(len(actions)), :, actions]
-    rows = np.count_nonzero(in_column == 0, axis=1) - 1
-    return np.where(rows < 0, -1, rows * game.columns + actions)
-
-
 def action_to_cell(game: AnyGame, cells: Int8Array, action: object) -> int:
     """Return the cell of one action on a board int8[rows * columns].
 
@@ -58,7 +47,9 @@ def action_to_cell(game: AnyGame, cells: Int8Array, action: object) -> int:
         TypeError, ValueError: see :func:`check_action`; or with gravity the column is full.
     """
     index = check_action(game, action)
-    cell = int(actions_to_cells(game, cells[None], np.array([index]))[0])
+    if not game.gravity:
+        return index
+    cell = landing_cell(cells, index, game.parameters)
     if cell < 0:
         raise Refusal(illegal_action_message(game, cells, index))
     return cell

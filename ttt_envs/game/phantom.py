@@ -24,6 +24,11 @@ HIDING = "hidden"
 """
 
 
+def _as_of_game() -> Any:
+    """Return a field that is not an argument: its value is that of the visible game."""
+    return field(init=False, repr=False, compare=False)
+
+
 @dataclass(frozen=True)
 class PhantomGame:
     """A game in which the opponent's stones are hidden, see :mod:`ttt_envs.game.attempts`.
@@ -40,12 +45,12 @@ class PhantomGame:
 
     gravity: ClassVar[bool] = False
 
-    rows: int = field(init=False, repr=False, compare=False)
-    columns: int = field(init=False, repr=False, compare=False)
-    cells: int = field(init=False, repr=False, compare=False)
-    win_length: int = field(init=False, repr=False, compare=False)
-    skip_chance: float = field(init=False, repr=False, compare=False)
-    variants: dict[str, bool] = field(init=False, repr=False, compare=False)
+    rows: int = _as_of_game()
+    columns: int = _as_of_game()
+    cells: int = _as_of_game()
+    win_length: int = _as_of_game()
+    skip_chance: float = _as_of_game()
+    variants: dict[str, bool] = _as_of_game()  # noqa: RUF009  # a field
     """as of the game; hidden stones are not among them"""
 
     def __post_init__(self) -> None:
