@@ -276,18 +276,18 @@ def make_puzzles(solution: Solution, candidates: Sequence[Candidate]) -> list[Pu
     boards = Boards.from_positions([candidate.position for candidate in candidates])
     values = solution.action_values(boards)
 
-    def puzzle(candidate: Candidate, row: int) -> Puzzle:
-        return Puzzle(
+    return [
+        Puzzle(
             solution.game,
             candidate.position,
-            values[row],
+            row,
             _replies(solution, candidate.position),
             tuple(candidate.tempting),
             candidate.why,
             candidate.loss,
         )
-
-    return [puzzle(candidate, row) for row, candidate in enumerate(candidates)]
+        for candidate, row in zip(candidates, values, strict=True)
+    ]
 
 
 def _replies(solution: Solution, position: Position) -> tuple[tuple[int, ...], ...]:

@@ -17,6 +17,7 @@ from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.exact import measurement
 from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, outcome, regret
 from ttt_eval.exact.measurement import Measurement
+from ttt_eval.exact.policy_evaluation import evaluate_policy
 from ttt_eval.exact.strength import differences, differences_within, strength, worst_positions
 
 SKIP = Game(3, 3, 3, 0.25)
@@ -65,8 +66,8 @@ def test_strength_is_that_of_the_exact_functions():
         lambda exact: exact.exploitability(),
         lambda exact: exact.regret(),
         lambda exact: exact.illegal_share("random", 0),
-        lambda exact: exact.evaluate(),
-        lambda exact: exact.evaluate("random", seat=1),
+        lambda exact: evaluate_policy(SMALL, exact.policy),
+        lambda exact: evaluate_policy(SMALL, exact.policy, "random", seat=1),
     ],
 )
 def test_each_measure_asks_a_policy_once(measure):

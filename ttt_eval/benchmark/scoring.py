@@ -27,15 +27,8 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, VERSION, Task, split_openings
 from ttt_eval.exact.critics import critic_error
-from ttt_eval.exact.dynamic_programming import (
-    best_response,
-    expected_losses,
-    exploitability,
-    outcome,
-    regret,
-)
+from ttt_eval.exact.dynamic_programming import best_response, expected_losses
 from ttt_eval.exact.measurement import Measurement
-from ttt_eval.exact.results import OutcomeProbabilities
 from ttt_eval.store.result_store import RESULT_VERSION
 
 
@@ -120,17 +113,18 @@ def measure_task(task: Task, policies: Sequence[Policy], stage: int) -> float:
     opponent = task.stages[stage][0]
     results: list[float] = []
     for game, policy in zip(task.games, policies, strict=True):
+        exact = Measurement(game, policy, large_queries(game))
         if task.measure == "value":
-            results += [result_against(game, policy, opponent, seat).value for seat in task.seats]
+            results += [exact.outcome(opponent, seat).value for seat in task.seats]
         elif task.measure == "illegal-moves":
             results += [
                 probability_of_illegal_move(game, policy, opponent, seat) for seat in task.seats
             ]
         elif task.measure == "exploitability":
-            results.append(exploitability(game, policy, work=large_queries(game)))
+            results.append(exact.exploitability())
         else:
             results.append(
-                regret(game, policy) if task.measure == "regret" else _opening_regret(game, policy)
+                exact.regret() if task.measure == "regret" else _opening_regret(game, policy)
             )
     return sum(results) / len(results)
 
@@ -152,14 +146,6 @@ def large_queries(game: Game) -> Work:
     positions.
     """
     return DEFAULT_WORK if game.cells <= MAX_CELLS_OF_CHECKPOINTS else Work(chunk=1 << 17)
-
-
-def result_against(game: Game, policy: Policy, opponent: str, seat: int) -> OutcomeProbabilities:
-    """Return the probabilities of the results of ``policy`` in a seat."""
-    work = large_queries(game)
-    if seat == 0:
-        return outcome(game, policy, opponent, work=work)
-    return outcome(game, opponent, policy, work=work).reversed()
 
 
 def probability_of_illegal_move(

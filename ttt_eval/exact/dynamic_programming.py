@@ -18,7 +18,7 @@ from ttt_eval.exact.measurement import Measurement, RegretRow, start_chances
 from ttt_eval.exact.measurement import expected_losses as expected_losses
 from ttt_eval.exact.measurement import has_regret as has_regret
 from ttt_eval.exact.measurement import mean_loss as mean_loss
-from ttt_eval.exact.policy_evaluation import PolicyEvaluation
+from ttt_eval.exact.policy_evaluation import evaluate_policy as evaluate_policy
 from ttt_eval.exact.results import Exploitation as Exploitation
 from ttt_eval.exact.results import OutcomeProbabilities as OutcomeProbabilities
 
@@ -113,44 +113,6 @@ def regret(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> fl
 def regret_table(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> list[RegretRow]:
     """Return :func:`regret` by the number of stones on the board, up to the longest game."""
     return Measurement(game, policy, work).regret_table()
-
-
-def evaluate_policy(
-    game: AnyGame,
-    policy: str | Policy,
-    opponent: str | Policy | None = None,
-    *,
-    seat: int | None = None,
-    discount: float = 1.0,
-    merge_symmetries: bool = False,
-    work: Work = DEFAULT_WORK,
-) -> PolicyEvaluation:
-    """Return the exact values, action values and occupancy of a policy in all positions that it
-    reaches.
-
-    The action value of a move that the policy never makes is also exact: it makes the move once and
-    follows the policy from there. Probabilities are normalised to a sum of 1 within rounding.
-
-    Args:
-        game: the game.
-        policy: a spec string or a pure policy.
-        opponent: the same, in the other seat; None for self-play.
-        seat: the policy's, 0 moves first, 1 second; None for both. Against an opponent, both seats
-            are two games.
-        discount: weight of a later time step, 0 to 1; a time step is an own decision, see
-            :mod:`ttt_eval.exact.policy_evaluation`. In phantom games it is 1.
-        merge_symmetries: evaluate one position of each symmetry class. Occupancy is that of the
-            class. Both policies must declare themselves symmetric.
-        work: see :class:`Work`.
-
-    Raises:
-        ValueError: a policy that is unknown, is not pure, or does not play by the rules; an invalid
-            option.
-        MemoryError: too many cells or positions.
-    """
-    return Measurement(game, policy, work).evaluate(
-        opponent, seat=seat, discount=discount, merge_symmetries=merge_symmetries
-    )
 
 
 def played_losses(action_values: Float64Array, actions: Int64Array) -> Float64Array:

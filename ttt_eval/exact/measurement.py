@@ -27,7 +27,6 @@ from ttt_envs.graph.layers import Players, Traversal
 from ttt_envs.graph.passes import DRAW, ILLEGAL, backward, forward
 from ttt_eval.exact.phantom_best_response import best_response as search_best_response
 from ttt_eval.exact.policy_cache import cached
-from ttt_eval.exact.policy_evaluation import PolicyEvaluation, evaluate_pure_policy
 from ttt_eval.exact.results import Exploitation, OutcomeProbabilities, in_seats
 
 
@@ -180,27 +179,6 @@ class Measurement:
             losses[visit.stones] += visit.mass @ expected_losses(action_values, visit.probabilities)
         rows = enumerate(zip(moves.tolist(), losses.tolist(), strict=True))
         return [RegretRow(stones, count, loss) for stones, (count, loss) in rows if count > 0]
-
-    def evaluate(
-        self,
-        opponent: str | Policy | None = None,
-        *,
-        seat: int | None = None,
-        discount: float = 1.0,
-        merge_symmetries: bool = False,
-    ) -> PolicyEvaluation:
-        """Return the values of all positions that the policy reaches; see
-        :func:`~ttt_eval.exact.dynamic_programming.evaluate_policy`.
-        """
-        return evaluate_pure_policy(
-            self.game,
-            self.policy,
-            None if opponent is None else make_pure(opponent, self.game),
-            seat=seat,
-            discount=discount,
-            merge_symmetries=merge_symmetries,
-            work=self.work,
-        )
 
 
 def visits(

@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.softmax_table import PositionIndex
+from ttt_envs.agents.specs import make_pure
 from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.hash_index import distinct_rows
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.records import concatenate
-from ttt_envs.core.work import Work
+from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards, position_words
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
@@ -60,8 +61,7 @@ class SeatEvaluation(NamedTuple):
 
 @dataclass(frozen=True)
 class PolicyEvaluation:
-    """Exact evaluation of a policy: see
-    :func:`~ttt_eval.exact.dynamic_programming.evaluate_policy`.
+    """Exact evaluation of a policy: see :func:`evaluate_policy`.
 
     Rows are the N positions that the evaluated policy reaches and in which it is to move, in
     ascending order of seat (against an opponent) and of stones. Arrays are read-only.
@@ -184,21 +184,42 @@ class EvaluationRows(NamedTuple):
         return sum(column.nbytes for column in cls.empty(1, cells))
 
 
-def evaluate_pure_policy(
+def evaluate_policy(
     game: AnyGame,
-    policy: Policy,
-    opponent: Policy | None,
+    policy: str | Policy,
+    opponent: str | Policy | None = None,
     *,
-    seat: int | None,
-    discount: float,
-    merge_symmetries: bool,
-    work: Work,
+    seat: int | None = None,
+    discount: float = 1.0,
+    merge_symmetries: bool = False,
+    work: Work = DEFAULT_WORK,
 ) -> PolicyEvaluation:
-    """Return the evaluation of a pure policy; see
-    :func:`~ttt_eval.exact.dynamic_programming.evaluate_policy`.
+    """Return the exact values, action values and occupancy of a policy in all positions that it
+    reaches.
+
+    The action value of a move that the policy never makes is also exact: it makes the move once and
+    follows the policy from there. Probabilities are normalised to a sum of 1 within rounding.
+
+    Args:
+        game: the game.
+        policy: a spec string or a pure policy.
+        opponent: the same, in the other seat; None for self-play.
+        seat: the policy's, 0 moves first, 1 second; None for both. Against an opponent, both seats
+            are two games.
+        discount: weight of a later time step, 0 to 1; a time step is an own decision. In
+            phantom games it is 1.
+        merge_symmetries: evaluate one position of each symmetry class. Occupancy is that of the
+            class. Both policies must declare themselves symmetric.
+        work: see :class:`Work`.
+
+    Raises:
+        ValueError: a policy that is unknown, is not pure, or does not play by the rules; an invalid
+            option.
+        MemoryError: too many cells or positions.
     """
-    other = policy if opponent is None else opponent
-    _check_options(game, (policy, other), seat, discount, merge_symmetries)
+    own = make_pure(policy, game)
+    other = own if opponent is None else make_pure(opponent, game)
+    _check_options(game, (own, other), seat, discount, merge_symmetries)
     seats = (0, 1) if seat is None else (seat,)
     # in self-play one game serves both seats
     games = [seats] if opponent is None else [(single_seat,) for single_seat in seats]
@@ -209,7 +230,7 @@ def evaluate_pure_policy(
         rows_per_board = len(evaluated_seats) / (1 if game.skip_chance else 2)
         traversal = Traversal(
             game,
-            in_seats(policy, other, evaluated_seats[0]),
+            in_seats(own, other, evaluated_seats[0]),
             complete=(0 in evaluated_seats, 1 in evaluated_seats),
             merge=merge_symmetries,
             work=work.part(index, len(games)),
@@ -350,19 +371,16 @@ def _is_on_policy(layer: Layer, nodes: Nodes) -> BoolArray:
     return np.asarray(layer.reach[nodes.rows, nodes.mover] == ON_POLICY)
 
 
-def _mean_by_view(rows: EvaluationRows) -> EvaluationRows:
+def _mean_by_view(nodes: EvaluationRows) -> EvaluationRows:
     """Return the means over the nodes of each view, weighed by their visits."""
-    first, view = distinct_rows(position_words(Boards(rows.cells, rows.mover)))
-    occupancy = sum_by(view, rows.occupancy, len(first))
-    weights = rows.occupancy / occupancy[view]
-    action_values = [sum_by(view, weights * column, len(first)) for column in rows.action_values.T]
-    return EvaluationRows(
-        # the same in all nodes of a view
-        cells=rows.cells[first],
-        mover=rows.mover[first],
-        stones=rows.stones[first],
-        probabilities=rows.probabilities[first],
-        values=sum_by(view, weights * rows.values, len(first)),
+    first, view = distinct_rows(position_words(Boards(nodes.cells, nodes.mover)))
+    occupancy = sum_by(view, nodes.occupancy, len(first))
+    weights = nodes.occupancy / occupancy[view]
+    action_values = [sum_by(view, weights * column, len(first)) for column in nodes.action_values.T]
+    # other columns are the same in all nodes of a view
+    rows = EvaluationRows(*(column[first] for column in nodes.columns))
+    return rows._replace(
+        values=sum_by(view, weights * nodes.values, len(first)),
         action_values=np.stack(action_values, axis=1),
         occupancy=occupancy,
         discounted_occupancy=occupancy,

@@ -361,19 +361,6 @@ def converse(text: TextGame, *, single: bool) -> Generator[list[dict[str, str]],
     yield []
 
 
-class _Talk(NamedTuple):
-    """A conversation that waits for an answer."""
-
-    turns: Generator[list[dict[str, str]], str, None]
-    sample: int
-    messages: list[dict[str, str]]
-    """of the request; empty at its end"""
-
-    def reply(self, answer: Answer) -> _Talk:
-        """Return the conversation after an answer."""
-        return self._replace(messages=self.turns.send(answer.text))
-
-
 @dataclass
 class Interview:
     """Holds conversations: looks up the answers to their requests, and asks for those that are
@@ -408,24 +395,25 @@ class Interview:
         Raises:
             ValueError: a request has failed for good, or an answer cannot be stored.
         """
-        samples = [0 if single else number for number in range(len(texts))]
         talks = [converse(text, single=single) for text in texts]
-        active = [
-            _Talk(talk, sample, next(talk)) for talk, sample in zip(talks, samples, strict=True)
-        ]
+        active = dict(enumerate(map(next, talks)))
         while True:
-            active = [talk for talk in active if talk.messages]
+            active = {number: messages for number, messages in active.items() if messages}
             if not active:
                 return
-            keys = self._request_answers(active)
-            pairs = [(self.answers.get(key), talk) for key, talk in zip(keys, active, strict=True)]
-            active = [talk.reply(answer) for answer, talk in pairs if answer]
+            keys = self._request_answers(
+                [
+                    self.sampling.request(messages, 0 if single else number)
+                    for number, messages in active.items()
+                ]
+            )
+            answers = zip(active, map(self.answers.get, keys), strict=True)
+            active = {
+                number: talks[number].send(answer.text) for number, answer in answers if answer
+            }
 
-    def _request_answers(self, talks: Sequence[_Talk]) -> list[str]:
-        """Ask for the missing answers to the messages of conversations; return the ids of the
-        requests.
-        """
-        requests = [self.sampling.request(talk.messages, talk.sample) for talk in talks]
+    def _request_answers(self, requests: Sequence[tuple[str, dict[str, object]]]) -> list[str]:
+        """Ask for the missing answers to requests; return the ids of the requests."""
         self.requests |= requests
         missing = {key: body for key, body in requests if key not in self.answers}
         for key, answer in self.ask(missing) if self.ask is not None else ():

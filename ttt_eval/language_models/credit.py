@@ -214,13 +214,11 @@ class TurnReward:
 
     def __call__(self, turns: Sequence[Turn], seat: int) -> float:
         """Return the reward of consecutive turns, of both players, for the player of a seat."""
-        own = [turn.position.mover == seat for turn in turns]
-        reward = -self.illegal * sum(
-            len(turn.problems) for turn, is_own in zip(turns, own, strict=True) if is_own
-        )
+        own = [turn for turn in turns if turn.position.mover == seat]
+        reward = -self.illegal * sum(len(turn.problems) for turn in own)
         for weight, credit in self._credits:
-            changes = [item.change for item in credit(turns, seat)]
+            pairs = zip(turns, credit(turns, seat), strict=True)
             reward += weight * sum(
-                change for change, is_own in zip(changes, own, strict=True) if is_own
+                item.change for turn, item in pairs if turn.position.mover == seat
             )
         return reward + self.result * result_reward(turns, seat)

@@ -217,15 +217,34 @@ def stopped_score(test: SPRT, score: Score, looks: int, confidence: float = 0.95
         looks: number of looks at them, equally many pairs apart, the last at the end.
         confidence: confidence level of the interval.
     """
+    from scipy.optimize import brentq
+
     mean, variance = score.moments()
     gain, intercept = _secant(test, score)
-    stop = _Stop(test.bounds, looks, mean, gain, intercept)
+
+    def true_mean(probability: float, standard_error: float) -> float:
+        """Return the true mean, in [0, 1], by which an outcome at most as high has a
+        probability.
+        """
+        llr_variance = (gain * standard_error) ** 2
+        walk = RandomWalk(*test.bounds, looks, llr_variance / looks).coarser()
+
+        def excess(true_mean: float) -> float:
+            drift = (gain * true_mean + intercept) / llr_variance
+            return walk.probability_of_lower(drift, gain * mean + intercept) - probability
+
+        if excess(0.0) <= 0:
+            return 0.0
+        if excess(1.0) >= 0:
+            return 1.0
+        return float(brentq(excess, 0.0, 1.0, xtol=1e-7))
+
     guarded_error = score.guarded_mean(confidence).standard_error
     error = max(math.sqrt(variance / (score.games // 2)), guarded_error / 4)
     tail = (1 - confidence) / 2
-    estimate = stop.true_mean(0.5, error)
-    low = stop.true_mean(1 - tail, guarded_error)
-    high = stop.true_mean(tail, guarded_error)
+    estimate = true_mean(0.5, error)
+    low = true_mean(1 - tail, guarded_error)
+    high = true_mean(tail, guarded_error)
     return Interval(estimate, min(estimate, low), max(estimate, high))
 
 
@@ -249,41 +268,6 @@ def _secant(test: SPRT, score: Score) -> tuple[float, float]:
     means = [min(score0, mean), max(score1, mean)]
     gain, intercept = np.polyfit(means, [ratio(end) for end in means], 1).tolist()
     return gain, intercept
-
-
-class _Stop(NamedTuple):
-    """A sequential test at its last look."""
-
-    bounds: tuple[float, float]
-    looks: int
-    mean: float
-    """of the sample"""
-    gain: float
-    intercept: float
-    """of :func:`_secant`"""
-
-    def true_mean(self, probability: float, standard_error: float) -> float:
-        """Return the true mean, in [0, 1], by which an outcome at most as high has a probability.
-
-        Args:
-            probability: the probability.
-            standard_error: of the sample mean.
-        """
-        from scipy.optimize import brentq
-
-        variance = (self.gain * standard_error) ** 2
-        walk = RandomWalk(*self.bounds, self.looks, variance / self.looks).coarser()
-        end = self.gain * self.mean + self.intercept
-
-        def excess(true_mean: float) -> float:
-            drift = (self.gain * true_mean + self.intercept) / variance
-            return walk.probability_of_lower(drift, end) - probability
-
-        if excess(0.0) <= 0:
-            return 0.0
-        if excess(1.0) >= 0:
-            return 1.0
-        return float(brentq(excess, 0.0, 1.0, xtol=1e-7))
 
 
 # --------------------------------------------------------------------------------------------------

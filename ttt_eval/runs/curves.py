@@ -338,9 +338,9 @@ def summarize(group: Group, x: XAxis, y: YAxis) -> Summary:
             "all cover"
         )
     values = np.array([np.interp(grid, xs, ys) for xs, ys in series])
-    if len(series) == 1:
-        return Summary(group.name, group.labels, 1, grid, values[0], None, None, notes)
-    low, high = median_band(values)
+    low = high = None
+    if len(series) > 1:
+        low, high = median_band(values)
     return Summary(
         group.name,
         group.labels,

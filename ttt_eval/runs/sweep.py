@@ -205,13 +205,12 @@ def _nest_numbers(line: object) -> object:
     """Return a line of a file with its numbers in one dictionary."""
     if not isinstance(line, dict):
         return line
-    line_content: Row = {name: line[name] for name in ("options", "seeds") if name in line}
     numbers = {
         name: value
         for name, value in line.items()
-        if name not in line_content and isinstance(value, dict) and "mean" in value
+        if name != "options" and isinstance(value, dict) and "mean" in value
     }
-    return {**line_content, "numbers": numbers}
+    return {**line, "numbers": numbers}
 
 
 def tabulate_runs(rows: Sequence[Row], runs: Iterable[SweepRun]) -> list[SweepLine]:
