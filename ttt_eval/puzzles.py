@@ -188,10 +188,15 @@ def from_policy(
     Raises:
         ValueError, MemoryError: as there.
     """
-    candidates = []
-    for choice, loss, _ in worst_positions(game, policy, opponent, count):
-        cells = [cell for cell in choice.played.tolist() if cell not in choice.best]
-        candidates.append(Candidate(choice.position, cells, str(policy), loss))
+    candidates = [
+        Candidate(
+            choice.position,
+            [cell for cell in choice.played.tolist() if cell not in choice.best],
+            str(policy),
+            loss,
+        )
+        for choice, loss, _ in worst_positions(game, policy, opponent, count)
+    ]
     return make_puzzles(solve(game), candidates)
 
 

@@ -231,7 +231,10 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
                 reply = client.post("/chat/completions", body=request[1], cast_to=object)
                 return request[0], read_completion(reply)
             except openai.APITimeoutError:
-                failures.append(_describe_timeout(url, timeout_s))
+                failures.append(
+                    f"the endpoint {url} has failed for good (no reply within {timeout_s:g} s): "
+                    "run the same command again, with a longer --timeout or a smaller --max-tokens"
+                )
             except (openai.OpenAIError, ValueError) as problem:
                 failures.append(_describe_failure(url, problem, key))
             return None
@@ -312,13 +315,6 @@ class _ReplyLimits:
             response.status_code = 413  # too large: no failure that may pass
             response.headers.pop("content-encoding", None)
         response.stream = self.http.ByteStream(bytes(reply))
-
-
-def _describe_timeout(url: str, timeout_s: float) -> str:
-    return (
-        f"the endpoint {url} has failed for good (no reply within {timeout_s:g} s): run the same "
-        "command again, with a longer --timeout or a smaller --max-tokens"
-    )
 
 
 def _describe_failure(url: str, problem: Exception, key: str) -> str:

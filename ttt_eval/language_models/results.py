@@ -19,7 +19,7 @@ from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.game.boards import Boards, PositionValues, to_text
+from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.graph.estimate import boards_by_stones
 from ttt_envs.graph.layers import all_positions
@@ -29,9 +29,9 @@ from ttt_eval.exact.dynamic_programming import played_losses
 from ttt_eval.exact.strength import PolicyChoice, strength
 from ttt_eval.language_models.asking import Answer, Interview, Sampling
 from ttt_eval.language_models.credit import turn_credits
-from ttt_eval.matches.luck import OFF, LuckCorrection, make_correction
+from ttt_eval.matches.luck import OFF, make_correction
 from ttt_eval.matches.results import ChosenMoves, PlayedResult
-from ttt_eval.matches.score import Forfeits, Score, StoredCorrection, StoredForfeits
+from ttt_eval.matches.score import Forfeits, Score, StoredScore
 from ttt_eval.store.result_store import Data
 from ttt_eval.store.results import Spec, to_json
 
@@ -81,19 +81,11 @@ class ExactResult(Struct, kw_only=True):
     """shares of wins, draws and losses by opponent"""
 
 
-class ModelGames(Struct, kw_only=True):
+class ModelGames(StoredScore, kw_only=True):
     """Results of the games of a model."""
 
-    pairs: list[list[int]]
-    forfeits: StoredForfeits | UnsetType = UNSET
-    corrected: StoredCorrection | UnsetType = UNSET
     moves: MoveCounts
     blunders: list[Blunder]
-
-    @property
-    def played(self) -> Score:
-        """The score of the model."""
-        return Score.from_stored(self.pairs, self.forfeits, self.corrected)
 
     def to_dict(self) -> Data:
         """Return JSON-ready data, with what follows from the pairs of games."""
@@ -361,23 +353,17 @@ def describe_games(
     correction = make_correction(luck_correction, game)
     if correction is not None:
         expected = correction.expected_values(make_policy(settings.opponent, game))
-        luck = _by_pairs([_luck(text, correction, expected) for text in texts])
+        credits = [turn_credits(text.turns, text.seats[0], correction, expected) for text in texts]
+        luck = _by_pairs([sum(credit.luck for credit in turns) for turns in credits])
     score = Score.from_games(_by_pairs(results), luck, forfeits=_count_forfeits(texts))
-    pairs = [(turn, text.seats[0]) for text in texts for turn in text.turns]
-    turns = [turn for turn, seat in pairs if turn.position.mover == seat]
-    moves, blunders = describe_turns(game, turns)
+    own = [turn for text in texts for turn in text.turns if turn.position.mover == text.seats[0]]
+    moves, blunders = describe_turns(game, own)
     return ModelGames(**score.to_record(), moves=moves, blunders=blunders)
 
 
 def _by_pairs(values: Sequence[float]) -> NDArray[Any]:
     """Return values of games as an array of shape [2, P], a column for each pair."""
     return np.array(values).reshape(-1, 2).T
-
-
-def _luck(text: TextGame, correction: LuckCorrection, expected: PositionValues | None) -> float:
-    """Return the luck of the model in a game."""
-    credits = turn_credits(text.turns, text.seats[0], correction, expected)
-    return sum(credit.luck for credit in credits)
 
 
 def _count_forfeits(texts: Sequence[TextGame]) -> Forfeits:

@@ -88,17 +88,15 @@ class VerifiersEnv(vf.Env[VerifiersEnvConfig]):
         """Play the game, then record rewards and metrics on the trace of each agent."""
         data = task.data
         config = self.config
-        settings: dict[str, Any] = {
-            "illegal": config.illegal,
-            "max_asks": config.max_asks,
-            "seed": data.seed,
-        }
-        settings |= {
-            "opponent": config.opponent,
-            "seat": data.seed % 2,
-            "presentation": data.presentation,
-        }
-        text = TextGame(Game.from_dict(data.game), **settings)
+        text = TextGame(
+            Game.from_dict(data.game),
+            illegal=config.illegal,
+            max_asks=config.max_asks,
+            seed=data.seed,
+            opponent=config.opponent,
+            seat=data.seed % 2,
+            presentation=data.presentation,
+        )
         players = [agents.player, agents.second] if config.opponent == SELF else [agents.player]
         async with AsyncExitStack() as stack:
             talks = [

@@ -71,17 +71,16 @@ class GameAccount(NamedTuple):
 
     def to_dict(self, played: PlayedGame) -> dict[str, object]:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        moves = []
-        for move in self.moves:
-            moves.append(
-                {
-                    "mover": move.position.mover,
-                    "move": coordinate(move.action, played.game),
-                    "skipped": move.skipped,
-                    "change": move.change,
-                    "luck": move.luck,
-                }
-            )
+        moves = [
+            {
+                "mover": move.position.mover,
+                "move": coordinate(move.action, played.game),
+                "skipped": move.skipped,
+                "change": move.change,
+                "luck": move.luck,
+            }
+            for move in self.moves
+        ]
         return {
             "players": list(played.players),
             "start_value": self.start,

@@ -439,17 +439,15 @@ def _compare_with_rungs(
     ladder: Ladder, pairings: Sequence[Pairing], rating: Interval
 ) -> list[RungResult]:
     """Return the results against the rungs, with the scores that a rating predicts."""
-    rows = []
-    for number, (pairing, rung_rating) in enumerate(zip(pairings, ladder.ratings, strict=True)):
-        rows.append(
-            RungResult(
-                **asdict(pairing),
-                rung=number,
-                score=pairing.score_per_game(),
-                expected=score_from_elo(rating.mean - rung_rating),
-            )
+    return [
+        RungResult(
+            **asdict(pairing),
+            rung=number,
+            score=pairing.score_per_game(),
+            expected=score_from_elo(rating.mean - rung_rating),
         )
-    return rows
+        for number, (pairing, rung_rating) in enumerate(zip(pairings, ladder.ratings, strict=True))
+    ]
 
 
 def _add_losses(result: LadderResult, game: Game, policy: Policy) -> None:

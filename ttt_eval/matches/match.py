@@ -602,12 +602,11 @@ class _Block:
         if match.clock is not None:
             players = [self.players[side] for side in seats]
             seconds = [
-                player.seconds.get(row, []) for player in players if isinstance(player, TimedGames)
+                np.round(player.seconds.get(row, []), 4).tolist()
+                for player in players
+                if isinstance(player, TimedGames)
             ]
-            settings |= {
-                "clock": str(match.clock),
-                "seconds": [np.round(times, 4).tolist() for times in seconds],
-            }
+            settings |= {"clock": str(match.clock), "seconds": seconds}
         return PlayedGame(
             match.game,
             (str(match.players[seats[0]]), str(match.players[seats[1]])),

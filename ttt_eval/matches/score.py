@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from msgspec import Meta, UnsetType, convert
+from msgspec import UNSET, Meta, Struct, UnsetType, convert
 
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.game import Game
@@ -405,3 +405,16 @@ class Score:
         first, second = self.table.tolist()
         data |= {"first": first, "second": second, "pentanomial": self.pentanomial.tolist()}
         return data | ({"forfeits": self.forfeits._asdict()} if self.forfeits.first else {})
+
+
+class StoredScore(Struct, kw_only=True):
+    """A score as in results, beside what it is of."""
+
+    pairs: list[list[int]]
+    forfeits: StoredForfeits | UnsetType = UNSET
+    corrected: StoredCorrection | UnsetType = UNSET
+
+    @property
+    def played(self) -> Score:
+        """The score of a."""
+        return Score.from_stored(self.pairs, self.forfeits, self.corrected)

@@ -18,7 +18,7 @@ from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.matches.match import MatchSettings, play_matches
 from ttt_eval.matches.results import DifferentMoves, PlayedResult, compare_moves
-from ttt_eval.matches.score import Score, StoredCorrection, StoredForfeits
+from ttt_eval.matches.score import Score, StoredScore
 from ttt_eval.store.result_store import Data
 from ttt_eval.store.results import Spec
 from ttt_eval.store.statistics import Interval
@@ -108,9 +108,10 @@ def _sort_pairings(
     """Return the first and the second player of each pairing, int64[P], the first with the lower
     number, its pairs of games float64[P, 5], and its precision float64[P].
     """
-    rows = {}
-    for (i, j), (pairs, precision) in pairings.items():
-        rows[min(i, j), max(i, j)] = (pairs if i < j else pairs[::-1]), precision
+    rows = {
+        (min(i, j), max(i, j)): (pairs if i < j else pairs[::-1], precision)
+        for (i, j), (pairs, precision) in pairings.items()
+    }
     keys = sorted(rows)
     first, second = np.array(keys).T
     counts = np.array([rows[key][0] for key in keys])
@@ -174,19 +175,11 @@ class RatedPlayer(Struct):
     """in Elo"""
 
 
-class PlayedPairing(Struct, kw_only=True):
+class PlayedPairing(StoredScore, kw_only=True):
     """The games of player number a against player number b."""
 
     a: int
     b: int
-    pairs: list[list[int]]
-    forfeits: StoredForfeits | UnsetType = UNSET
-    corrected: StoredCorrection | UnsetType = UNSET
-
-    @property
-    def played(self) -> Score:
-        """The score of a against b."""
-        return Score.from_stored(self.pairs, self.forfeits, self.corrected)
 
 
 class LargestDifferences(Struct):

@@ -66,7 +66,6 @@ def _describe(result: LanguageModelResult, exact: ExactResult | None) -> str:
 def _tiles(result: LanguageModelResult, exact: ExactResult | None) -> list[Tile]:
     """Return the headline numbers: exact losses, the score, and the shares of illegal answers."""
     tiles = list[Tile]()
-    counts = list[Tile]()
     if exact is not None:
         regret = exact.regret if isinstance(exact.regret, float) else None
         tiles += parts.measure_tiles({"exploitability": exact.exploitability}, ", exactly")
@@ -76,10 +75,10 @@ def _tiles(result: LanguageModelResult, exact: ExactResult | None) -> list[Tile]
         name = f"score against {result.opponent}"
         correction = result.luck_correction or None
         tiles += parts.score_tiles(name, score.rate("score"), score, correction)
-        counts.append(_illegal_tile("games", result.games))
+        tiles.append(_illegal_tile("games", result.games))
     if result.positions is not None:
-        counts.append(_illegal_tile("positions", result.positions))
-    return [*tiles, *counts]
+        tiles.append(_illegal_tile("positions", result.positions))
+    return tiles
 
 
 def _illegal_tile(name: str, part: ModelGames | ModelPositions) -> Tile:

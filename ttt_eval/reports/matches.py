@@ -39,8 +39,11 @@ def match_report(result: MatchResult) -> Report:
     a = result.a
     b = result.b
     score = result.played
+    players = f"A is {a}, B is {b}."
+    if isinstance(result, SprtResult):
+        players = f"{describe_decision(result)} {players}"
     sections: dict[str, Parts] = {
-        "": [Text(_describe_players(result)), parts.forfeits(score, a, b)],
+        "": [Text(players), parts.forfeits(score, a, b)],
         "Course of the test": [[_draw_path(result)]] if isinstance(result, SprtResult) else [],
         "The games": [
             parts.seats_table("games of A", score, ("all", "A moves first", "A moves second"))
@@ -67,13 +70,6 @@ def _match_tiles(result: MatchResult) -> list[Tile]:
         Tile("A is better", likelihood, "likelihood of superiority"),
         *parts.score_tiles("score of A", result.score, result.played, correction),
     ]
-
-
-def _describe_players(result: MatchResult) -> str:
-    players = f"A is {result.a}, B is {result.b}."
-    if isinstance(result, SprtResult):
-        return f"{describe_decision(result)} {players}"
-    return players
 
 
 def _match_options(result: MatchResult) -> dict[str, object]:
@@ -274,10 +270,11 @@ def _ladder_table(result: LadderResult) -> DataTable:
     rungs = [
         (rung.spec, rung.interval, rung.cpu_s_per_move_here, rung.front) for rung in result.rungs
     ]
-    rows = []
     ranking = sorted([own_row, *rungs], key=lambda row: -row[1].mean)
-    for rank, (player, elo, seconds, front) in enumerate(ranking, 1):
-        rows.append((f"{rank} {player}", elo, seconds, "yes" if front else ""))
+    rows = [
+        (f"{rank} {player}", elo, seconds, "yes" if front else "")
+        for rank, (player, elo, seconds, front) in enumerate(ranking, 1)
+    ]
     where = "" if result.cost is None else f", on {result.processor}"
     return parts.table("ladder", rows, where=where)
 

@@ -210,13 +210,16 @@ def summary_lines(summaries: Sequence[Summary]) -> list[plots.PlotLine]:
             f"these are {len(summaries)} groups, and at most {MAX_GROUPS} can be told apart: name "
             "fewer runs, or group them by fewer settings"
         )
-    lines = []
-    for summary in summaries:
-        name = f"{summary.name} ({summary.runs} runs)" if summary.runs > 1 else summary.name
-        lines.append(
-            plots.PlotLine(name, summary.x, summary.median, low=summary.low, high=summary.high)
+    return [
+        plots.PlotLine(
+            f"{summary.name} ({summary.runs} runs)" if summary.runs > 1 else summary.name,
+            summary.x,
+            summary.median,
+            low=summary.low,
+            high=summary.high,
         )
-    return lines
+        for summary in summaries
+    ]
 
 
 def draw_summaries(summaries: Sequence[Summary], x: XAxis, y: YAxis, log: bool) -> plots.Draw:
