@@ -179,12 +179,8 @@ def test_output_shows_names_without_markup_and_without_control_characters(
     monkeypatch.setenv("FORCE_COLOR", terminal)
     monkeypatch.setenv(cli.QUIET, "0")
     name = "A[lr=0.1][/x]:x:\x07\x1b]0;"
-    cli.show(
-        None,
-        cli.rows_table([{"name": name}], title=name),
-        cli.facts_table({name: 1}),
-        name,
-        json=False,
+    cli.JsonOptions().show(
+        None, cli.rows_table([{"name": name}], title=name), cli.facts_table({name: 1}), name
     )
     cli.warn(name)
     with cli.bar(name) as update:

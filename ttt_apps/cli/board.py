@@ -123,7 +123,7 @@ def board_text(
     """
     label = len(str(game.rows))
     names = "".join(f"{column:^3}" for column in COLUMNS[: game.columns])
-    text = Text(" " * (label + 1) + names.rstrip())
+    text = Text(f"{'':{label}} {names.rstrip()}")
     for row, stones in enumerate(cells.reshape(game.rows, game.columns)):
         text.append(f"\n{row + 1:>{label}} ")
         for cell, stone in enumerate(stones, row * game.columns):
@@ -155,7 +155,7 @@ def values_text(
             return STONES[position.cells[cell]]
         return f"{values[cell]:+.{digits}f}" + ("*" if cell in best else " ")
 
-    words = [word(cell) for cell in range(game.cells)]
+    words = list(map(word, range(game.cells)))
     width = max(map(len, words))
     rows = (words[start : start + game.columns] for start in range(0, game.cells, game.columns))
     return "\n".join("  ".join(f"{word:>{width}}" for word in row).rstrip() for row in rows)

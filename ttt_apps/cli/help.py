@@ -70,7 +70,7 @@ def describe(text: str) -> str:
 @cache
 def field_texts(kind: type) -> dict[str, str]:
     """Return the strings below the fields of a dataclass and of its bases, by name."""
-    texts = dict[str, str]()
+    texts: dict[str, str] = {}
     for base in filter(dataclasses.is_dataclass, reversed(kind.__mro__)):
         with suppress(OSError, TypeError):  # a class that was made at run time has no source
             [definition] = ast.parse(textwrap.dedent(inspect.getsource(base))).body

@@ -132,8 +132,6 @@ def _whole_number(**limits: int) -> PrimitiveConstructorSpec[Any]:
     return _number("N", lambda text: parse_count(text, **limits))
 
 
-GameName = Literal["tic-tac-toe", "connect-four", "gomoku"]
-HiddenStones = Literal["no", "classic", "abrupt"]
 Count = Annotated[int, _whole_number()]
 """A whole number, which may be written 1e5."""
 Natural = Annotated[int, _whole_number(low=0)]
@@ -142,7 +140,6 @@ Even = Annotated[int, _whole_number(low=2, step=2)]
 """Number of games in pairs with the seats swapped."""
 Flag = tyro.conf.FlagCreatePairsOff[bool]
 """A flag without an opposite."""
-OptionalProbability = Annotated[float | None, _number("FLOAT", parse_probability)]
 OptionalNatural = Annotated[int | None, _whole_number(low=0)]
 OptionalPositive = Annotated[int | None, _whole_number(low=1)]
 OptionalEven = Annotated[int | None, _whole_number(low=2, step=2)]
@@ -172,7 +169,9 @@ class GameOptions:
     policy's run.
     """
 
-    preset: Annotated[GameName | None, tyro.conf.arg(name="game")] = None
+    preset: Annotated[
+        Literal["tic-tac-toe", "connect-four", "gomoku"] | None, tyro.conf.arg(name="game")
+    ] = None
     """a game by name, in place of the options below; those that are given change it"""
     size: Annotated[OptionalText, tyro.conf.arg(metavar="N|RxC")] = None
     """edge of the board, or rows x columns, as in 5x6; default: 3. evaluate.py and play.py take
@@ -182,7 +181,9 @@ class GameOptions:
     to 6, else 5
     """
     skip_chance: Annotated[
-        OptionalProbability, tyro.conf.arg(help_behavior_hint="(default: 0)")
+        float | None,
+        _number("FLOAT", parse_probability),
+        tyro.conf.arg(help_behavior_hint="(default: 0)"),
     ] = None
     """probability that a turn is skipped"""
     gravity: Flag = False
@@ -209,7 +210,7 @@ class GameOptions:
         skip_chance = base.skip_chance if self.skip_chance is None else self.skip_chance
         changes = {name: value for name, value in VARIANTS.items() if getattr(self, name) == value}
         try:
-            return Game.of_size(size, win_length, skip_chance, **{**base.variants, **changes})
+            return Game.of_size(size, win_length, skip_chance, **(base.variants | changes))
         except ValueError as problem:  # names arguments, as in win_length=5
             raise Refusal(re.sub(r"\b(win|skip)_(\w+)=", r"--\1-\2 ", str(problem))) from None
 
@@ -257,9 +258,10 @@ GAME_FIELDS = tuple(field.name for field in dataclasses.fields(GameOptions))
 class PhantomOptions(GameOptions):
     """Parameters of the game, which may be a phantom game."""
 
-    phantom: Annotated[HiddenStones | None, tyro.conf.arg(help_behavior_hint="(default: no)")] = (
-        None
-    )
+    phantom: Annotated[
+        Literal["no", "classic", "abrupt"] | None,
+        tyro.conf.arg(help_behavior_hint="(default: no)"),
+    ] = None
     """hide the opponent's stones; after an attempt on a hidden stone one tries again (classic), or
     the turn is over (abrupt)"""
 
@@ -276,6 +278,14 @@ class JsonOptions:
 
     json: Flag = False
     """print JSON instead of text"""
+
+    def show(self, result: object, *parts: Table | str) -> None:
+        """Print a result: with ``json`` as JSON, else its tables and sentences."""
+        if self.json:
+            print(json_format.dumps(result))
+            return
+        for part in parts:
+            print_output(part)
 
 
 @dataclass(frozen=True)
@@ -373,7 +383,7 @@ class ReportOptions(JsonOptions, OutputOptions):
         if self.json:
             print(result.read_text("utf-8"), end="")
             return
-        show(None, *parts, json=False)
+        self.show(None, *parts)
         print_status(f"written: {', '.join(map(str, [result, *other_files]))}{page}")
 
 
@@ -465,7 +475,10 @@ def check_no_effect(options: Any, circumstance: str, *names: str) -> None:
     """
     for field in dataclasses.fields(options):
         if field.name in (names or (field.name,)) and getattr(options, field.name) != field.default:
-            raise Refusal(f"{option_name(field)} has no effect {circumstance}: leave it out")
+            name = f"--{field.name.replace('_', '-')}"
+            if "Positional" in str(field.type):
+                name = field.name.upper()
+            raise Refusal(f"{name} has no effect {circumstance}: leave it out")
 
 
 def check_page(out: Path) -> None:
@@ -512,17 +525,6 @@ def parse(
     if getattr(options, "trust", False):
         trust_files()
     return options
-
-
-def option_name(field: dataclasses.Field[Any]) -> str:
-    """Return the name of a field on the command line; that of a positional argument is in
-    capitals.
-    """
-    return (
-        field.name.upper()
-        if "Positional" in str(field.type)
-        else f"--{field.name.replace('_', '-')}"
-    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -625,14 +627,12 @@ def describe_os_error(problem: OSError) -> str:
         )
         hint = f"did you mean {missing.parent / names[0]}?" if names else "name another"
         return f"there is no file or folder {missing}: {hint}"
-    ways = {
-        errno.EISDIR: "name a file",
-        errno.ENOSPC: "make room on its disk, or choose another place",
-    }
-    return (
-        f"{path} cannot be used ({problem.strerror}): "
-        f"{ways.get(problem.errno or 0, 'choose another place')}"
-    )
+    remedy = "choose another place"
+    if problem.errno == errno.EISDIR:
+        remedy = "name a file"
+    elif problem.errno == errno.ENOSPC:
+        remedy = "make room on its disk, or choose another place"
+    return f"{path} cannot be used ({problem.strerror}): {remedy}"
 
 
 def escape_unprintable(text: str, keep: str = "") -> str:
@@ -675,8 +675,9 @@ def print_output(content: Table | str) -> None:
         if content.title is not None:  # which rich wraps to the table
             console.print(content.title, soft_wrap=not console.is_terminal)
         content.title = None
-        is_pipe = not console.is_terminal and "COLUMNS" not in os.environ
-        (PlainConsole(width=200) if is_pipe else console).print(content)
+        if not console.is_terminal and "COLUMNS" not in os.environ:
+            console = PlainConsole(width=200)
+        console.print(content)
     else:
         console.print(installed_names(content), soft_wrap=not console.is_terminal)
 
@@ -754,18 +755,9 @@ def facts_table(facts: Mapping[str, object], title: str = "") -> Table:
         for key, fact in facts.items()
         if fact is not None
     ]
-    table = rows_table(rows, title=title)
+    table = rows_table(rows, title)
     table.show_header = False
     return table
-
-
-def show(result: object, *parts: Table | str, json: bool) -> None:
-    """Print a result: with ``json`` as JSON, else its tables and sentences."""
-    if json:
-        print(json_format.dumps(result))
-        return
-    for part in parts:
-        print_output(part)
 
 
 @contextmanager
@@ -783,18 +775,14 @@ def bar(description: str, folder: Path | None = None) -> Iterator[Callable[..., 
     """
     # in a file a bar is an empty line, and older rich ends a disabled bar with one
     console = Console(stderr=True, quiet=is_quiet() or not Console(stderr=True).is_terminal)
-    name, text = (
-        progress.TextColumn(f"{{task.{part}}}", markup=False)
-        for part in ("description", "fields[text]")
-    )
-    columns = [
-        name,
+    with progress.Progress(
+        progress.TextColumn("{task.description}", markup=False),
         *progress.Progress.get_default_columns()[1:],
         progress.TimeElapsedColumn(),
-        text,
-    ]
-    with progress.Progress(
-        *columns, console=console, disable=is_quiet(), transient=True
+        progress.TextColumn("{task.fields[text]}", markup=False),
+        console=console,
+        disable=is_quiet(),
+        transient=True,
     ) as display:
         task = display.add_task(escape_unprintable(description), total=None, text="")
 
@@ -813,5 +801,5 @@ def bar(description: str, folder: Path | None = None) -> Iterator[Callable[..., 
 
 def status(words: str) -> Status:
     """Return a status line on standard error for work without a bar, to be used as a context."""
-    text = Text(escape_unprintable(words))  # a string would be markup
-    return Console(stderr=True, quiet=is_quiet()).status(text)
+    # a string would be markup
+    return Console(stderr=True, quiet=is_quiet()).status(Text(escape_unprintable(words)))

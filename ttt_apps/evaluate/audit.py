@@ -60,7 +60,7 @@ class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
     def run(self) -> None:
         """Audit and print."""
         game = self.game_for(self.policy, self.opponent, self.behaviour, self.critic)
-        names = list[str]()
+        names: list[str] = []
         for name in self.names:
             names += ESTIMATORS if name == ALL else [name]
         estimators = [*map(make_estimator, names)]
@@ -85,12 +85,12 @@ class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
             f"{self.policy} against {self.opponent}, {game}, critic {self.critic}, "
             f"{audits[0].episodes:,} episodes"
         )
-        cli.show(result, *_tables(title, data), json=self.json)
+        self.show(result, *_tables(title, data))
 
 
 def _tables(title: str, audits: Sequence[Mapping[str, Any]]) -> Iterator[Table | str]:
     """Yield tables and sentences on audits of one policy, as JSON-ready data."""
-    yield cli.rows_table(map(_advantage_row, audits), title=title)
+    yield cli.rows_table(map(_advantage_row, audits), title)
     yield cli.rows_table(map(_gradient_row, audits))
     first = audits[0]
     limits = "All numbers are exact."

@@ -17,7 +17,7 @@ from ttt_apps.cli.versions import make_provenance, versions
 from ttt_apps.training.options import folder_name
 from ttt_envs.core.files import write_bytes, write_json
 from ttt_eval.benchmark.agents import load_agent
-from ttt_eval.benchmark.comparison import Entry, compare_submissions
+from ttt_eval.benchmark.comparison import compare_submissions
 from ttt_eval.benchmark.comparison import to_json as comparison_to_json
 from ttt_eval.benchmark.runs import list_runs, run_benchmark
 from ttt_eval.benchmark.scores import SubmissionScores, read_scores, score_submission, to_json
@@ -159,8 +159,8 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
         """
         if self.check:
             cli.check_no_effect(self, "with --check", "out", "last")
-            rows = [_check(path) for path in self.submissions]
-            cli.show(rows, cli.rows_table(rows), json=self.json)
+            checks = [_check(path) for path in self.submissions]
+            self.show(checks, cli.rows_table(checks))
             return
         self.check_new_file(self.out)
         for path in self.submissions:  # an invalid one costs no score of the others
@@ -170,17 +170,16 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
         data = to_json(scores)
         if self.out is not None:
             write_json(self.out, data)
-        rows = list[dict[str, object]]()
+        rows: list[dict[str, object]] = []
         for task in TASKS:
             means = {score.name: _mean_score(score, task.name) for score in scores}
             if any(means.values()):
                 rows.append({"task": task.name, **means})
-        cli.show(
+        self.show(
             data,
             cli.rows_table(rows),
             "Means over seeds of exact scores: 0 is random play, 1 the best possible; * not all "
             "checkpoints are there.",
-            json=self.json,
         )
 
 
@@ -216,15 +215,6 @@ def _mean_score(score: SubmissionScores, task: str) -> str | None:
     return f"{score.task_means[task]:.4f}{star}" if task in score.task_means else None
 
 
-def _entry_row(entry: Entry) -> dict[str, object]:
-    """Return the cells of a submission in the table of a comparison."""
-    return {
-        "submission": entry.name,
-        "interquartile_mean": entry.interquartile_mean._asdict(),
-        "mean": entry.mean._asdict(),
-    }
-
-
 @dataclass(frozen=True)
 class BenchReport(cli.JsonOptions, cli.OutputOptions):
     """Compare submissions to the benchmark ttt-exact on a page.
@@ -254,7 +244,7 @@ class BenchReport(cli.JsonOptions, cli.OutputOptions):
         """
         cli.check_page(self.out)
         self.check_new_file(self.out, self.markdown)
-        submissions = list[SubmissionScores]()
+        submissions: list[SubmissionScores] = []
         for path in self.submissions:
             submissions += (
                 read_scores(path) if path.suffix == ".json" else [_score(path, last=True)]
@@ -263,15 +253,20 @@ class BenchReport(cli.JsonOptions, cli.OutputOptions):
         command = pages.report_command(self.submissions, self.task, self.seed)
         page = pages.write_benchmark(self.out, comparison, command)
         if self.markdown is not None:
-            text = pages.leaderboard_markdown(comparison, command)
-            write_bytes(self.markdown, text.encode())
-        rows = [_entry_row(entry) for entry in comparison.entries]
+            write_bytes(self.markdown, pages.leaderboard_markdown(comparison, command).encode())
+        rows = [
+            {
+                "submission": entry.name,
+                "interquartile_mean": entry.interquartile_mean._asdict(),
+                "mean": entry.mean._asdict(),
+            }
+            for entry in comparison.entries
+        ]
         files = ", ".join(str(path) for path in (self.out, self.markdown) if path is not None)
-        cli.show(
+        self.show(
             comparison_to_json(comparison),
-            cli.rows_table(rows, title=f"{len(comparison.tasks)} tasks"),
+            cli.rows_table(rows, f"{len(comparison.tasks)} tasks"),
             f"{pages.describe_leader(comparison)}.",
             *comparison.notes,
             f"written: {files}\na page to look at: {page}",
-            json=self.json,
         )

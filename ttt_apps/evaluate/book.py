@@ -134,10 +134,9 @@ class ShowBook(cli.JsonOptions):
             "plies": book.plies,
             "games": book.games,
         }
-        cli.show(
+        self.show(
             {**facts, "position": text, "moves": rows},
             f"{self.book}: {game}, {len(book.positions):,} positions with fewer than {book.plies} "
             "stones",
-            cli.rows_table(rows, title=text) if rows else f"it has no move in {text!r}",
-            json=self.json,
+            cli.rows_table(rows, text) if rows else f"it has no move in {text!r}",
         )

@@ -63,7 +63,7 @@ class BuildDatabase(cli.ThreadOptions, cli.ExactOptions):
         )
         if self.dry_run:
             data = {"game": game.to_dict(), **size._asdict(), "seconds": size.seconds}
-            cli.show(data, cost, json=self.json)
+            self.show(data, cost)
             return
         cli.warn(cost)
         with cli.bar("building") as progress:
@@ -74,7 +74,7 @@ class BuildDatabase(cli.ThreadOptions, cli.ExactOptions):
                 work=Work(self.num_threads(), self.memory_bytes(), progress),
             )
         facts = Folder.open(folder).facts()
-        cli.show(facts, cli.facts_table(facts, title=f"{folder}, {game}"), json=self.json)
+        self.show(facts, cli.facts_table(facts, f"{folder}, {game}"))
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class VerifyDatabase(cli.JsonOptions, cli.WorkOptions):
                 progress(count, total)
         facts = {**store.facts(), "checked": count, "largest_difference": max_difference}
         title = f"{self.folder}, {game}: no error was found"
-        cli.show(facts, cli.facts_table(facts, title=title), json=self.json)
+        self.show(facts, cli.facts_table(facts, title))
 
     def _blocks(self, store: Folder) -> list[tuple[Path, int, range]]:
         """Return the blocks of entries, as folder, number of stones and entries, once the hashes of
@@ -172,4 +172,4 @@ class ProbeDatabase(cli.JsonOptions):
             data |= {"distance": distance, "distances": values_json(game, plies)}
             parts.append(f"plies to the end: {distance}; by each move:")
             parts.append(values_text(game, position, plies, 0).replace("+", " ").replace("*", " "))
-        cli.show(data, *parts, json=self.json)
+        self.show(data, *parts)

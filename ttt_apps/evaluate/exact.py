@@ -40,9 +40,7 @@ class Exact(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
             "mean": as_dict(first.mean(second)),
         }
         table = _outcomes_table(f"{self.a} against {self.b}, exactly, {game}", "moving", results)
-        cli.show(
-            {"game": game.to_dict(), "a": self.a, "b": self.b, **results}, table, json=self.json
-        )
+        self.show({"game": game.to_dict(), "a": self.a, "b": self.b, **results}, table)
 
 
 @dataclass(frozen=True)
@@ -91,12 +89,11 @@ class Exploitability(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
             facts["regret, the value lost by an average move playing itself"] = mean
         title = f"best responses to {self.a}, exactly, {game}"
         rows = [row for row in losses if row["loss"] > 0]
-        cli.show(
+        self.show(
             data,
             _outcomes_table(title, "the responder moves", responses),
             cli.facts_table(facts),
-            cli.rows_table(rows, title="regret by stones on the board"),
-            json=self.json,
+            cli.rows_table(rows, "regret by stones on the board"),
         )
 
 
@@ -117,4 +114,4 @@ def _outcomes_table(title: str, name: str, outcomes: Mapping[str, Mapping[str, f
         {name: seat} | {key: _format(share) for key, share in row.items()}
         for seat, row in outcomes.items()
     ]
-    return cli.rows_table(rows, title=title)
+    return cli.rows_table(rows, title)

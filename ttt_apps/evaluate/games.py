@@ -107,12 +107,7 @@ class Games(cli.JsonOptions, cli.OutputOptions):
         skips = played_game.game.skip_chance > 0
         description = describe_account(account, 0, ("o", "its moves", "those of x"), skips=skips)
         sentence = f"{description.capitalize()}."
-        cli.show(
-            account.to_dict(played_game),
-            cli.rows_table(rows, title=title),
-            sentence,
-            json=self.json,
-        )
+        self.show(account.to_dict(played_game), cli.rows_table(rows, title), sentence)
 
     def _write(self, path: Path) -> None:
         """Write another file atomically."""
@@ -147,5 +142,5 @@ class Games(cli.JsonOptions, cli.OutputOptions):
                 facts["corrected_score"] = fmean(scores[key])
             data.append({"game": game.to_dict(), "players": [o, x], **facts})
             rows.append({"game": str(game), "players": f"o {o}, x {x}", **facts})
-        table = cli.rows_table(rows, title=f"{self.file}, {total:,} games")
-        cli.show({"games": total, "results": data}, table, json=self.json)
+        table = cli.rows_table(rows, f"{self.file}, {total:,} games")
+        self.show({"games": total, "results": data}, table)

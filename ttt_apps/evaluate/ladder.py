@@ -55,7 +55,7 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
         if not self.policy:
             cli.check_no_effect(self, "without a POLICY", "games", "seed", "out", "jobs", "cluster")
             rows = [rung_row(rung) for rung in reversed(ladder.rungs)]
-            cli.show(ladder.data, cli.rows_table(rows, title=_title(ladder)), json=self.json)
+            self.show(ladder.data, cli.rows_table(rows, _title(ladder)))
             return
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
         if self.out is not None:
@@ -87,7 +87,7 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
         }
         parts = _place_table(ladder, result), cli.facts_table(facts)
         if self.out is None:
-            cli.show(result.to_dict(), *parts, json=self.json)
+            self.show(result.to_dict(), *parts)
         else:
             self.show_folder(self.out, *parts)
 
@@ -137,4 +137,4 @@ def _place_table(ladder: ladders.Ladder, result: ladders.LadderResult) -> Table:
     }
     rows.append(own_row)
     rows.sort(key=lambda row: -row["rating"])
-    return cli.rows_table(rows, title=f"{result.policy} against {_title(ladder)}")
+    return cli.rows_table(rows, f"{result.policy} against {_title(ladder)}")

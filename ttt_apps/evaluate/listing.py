@@ -53,7 +53,7 @@ class List(cli.JsonOptions):
         if any(fact["arguments"] for fact in facts.values()):
             head = "description, and arguments with their defaults"
         rows = [{"name": name, head: _text(fact)} for name, fact in facts.items()]
-        cli.show(facts, cli.rows_table(rows), ABOUT[self.kind], json=self.json)
+        self.show(facts, cli.rows_table(rows), ABOUT[self.kind])
 
 
 def _facts(kind: Kind) -> dict[str, dict[str, object]]:

@@ -122,7 +122,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         if self.dry_run:
             costs = {**usage, **self._cost(usage)}
             table = _usage_table(costs, "estimates, at most for answers", "cost at most")
-            cli.show(costs, table, json=self.json)
+            self.show(costs, table)
             return
         ask = make_ask(self.endpoint, self.concurrency, self.timeout) if self.endpoint else None
         name = folder_name([game.slug, self.model, self.presentation])
@@ -211,7 +211,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
             {"custom_id": key, **target, "body": body} for key, body in interview.missing.items()
         ]
         write_rows(file, requests)
-        cli.show({"prompts": len(requests), "file": str(file)}, json=self.json)
+        self.show({"prompts": len(requests), "file": str(file)})
         cli.warn(
             f"{len(requests):,} prompts have no answer, and are in {file}: append their answers to "
             f"{answers}, and run the same command again"
@@ -225,7 +225,7 @@ def _rename(facts: Mapping[str, object], **names: str) -> dict[str, object]:
 
 def _usage_table(usage: Mapping[str, object], title: str, cost: str) -> Table:
     """Return a table of tokens and their cost, under this name with its unit."""
-    return cli.facts_table(_rename(usage, cost=f"{cost}, in the currency of --price"), title=title)
+    return cli.facts_table(_rename(usage, cost=f"{cost}, in the currency of --price"), title)
 
 
 def _is_prompts_of(file: Path, model: str) -> bool:
@@ -246,4 +246,4 @@ def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
                 part["moves"], regret="mean loss of a move", blunders="moves that lose value"
             )
             title = f"{result['model']}, presentation {result['presentation']}: {name}"
-            yield cli.facts_table(facts, title=title)
+            yield cli.facts_table(facts, title)

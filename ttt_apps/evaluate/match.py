@@ -182,9 +182,9 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             times = [player.to_dict() for player in score.times]
             data |= {"clock": self.pair.clock, "times": times}
             rows = [{"player": name, **row} for name, row in zip(self.players, times, strict=True)]
-            parts.append(cli.rows_table(rows, title=f"by the clock, {self.pair.clock}"))
+            parts.append(cli.rows_table(rows, f"by the clock, {self.pair.clock}"))
         if self.out is None:
-            cli.show(data, *parts, json=self.json)
+            self.show(data, *parts)
             return
         result = MatchResult(
             **match.describe_pair() | {"clock": self.pair.clock or None},
@@ -280,7 +280,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
 
         title = f"{game}, {2 * pairs:,} games in each pairing"
         rows = [row(place, i) for place, i in enumerate(order, 1)]
-        self.show_folder(folder, cli.rows_table(rows, title=title))
+        self.show_folder(folder, cli.rows_table(rows, title))
 
 
 def _note_unplayed_openings(match: MatchSettings, pairs: int) -> None:
@@ -304,9 +304,9 @@ def _score_tables(title: str, data: Mapping[str, Any]) -> Iterator[Table]:
     for seat in ("first", "second"):
         wins, draws, losses = data[seat]
         rows.append({"moving": seat, "wins": wins, "draws": draws, "losses": losses})
-    yield cli.rows_table(rows, title=title)
+    yield cli.rows_table(rows, title)
     names = (*FACTS, "elo", "likelihood_of_superiority")
-    yield cli.facts_table({name: data.get(name) for name in names}, title="95% intervals, per game")
+    yield cli.facts_table({name: data.get(name) for name in names}, "95% intervals, per game")
 
 
 def _describe_ratio(decision: sprt.Decision) -> str:

@@ -61,7 +61,7 @@ class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions, cli.GameOpti
         self.check_new_file(self.out)
         puzzles, command, title = self._collect()
         part = _table(puzzles, title) if puzzles else f"no move loses value: there are no {title}"
-        cli.show({"puzzles": [puzzle.to_dict() for puzzle in puzzles]}, part, json=self.json)
+        self.show({"puzzles": [puzzle.to_dict() for puzzle in puzzles]}, part)
         if self.out is not None:
             write_puzzles(self.out, puzzles, {"command": command})
             cli.warn(f"written: {self.out}, {len(puzzles)} puzzles")
@@ -91,7 +91,7 @@ class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions, cli.GameOpti
 def _table(puzzles: Sequence[Puzzle], title: str) -> Table:
     """Return a table of puzzles."""
     rows = [{"": number, **_row(puzzle)} for number, puzzle in enumerate(puzzles, 1)]
-    return cli.rows_table(rows, title=title)
+    return cli.rows_table(rows, title)
 
 
 def _row(puzzle: Puzzle) -> dict[str, object]:

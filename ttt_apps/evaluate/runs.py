@@ -140,7 +140,7 @@ class Plot(cli.JsonOptions, cli.OutputOptions):
             write_summaries(self.csv, summaries, self.x, self.y)
         groups_data = [_group_data(group, self.x, self.y) for group in summaries]
         table = cli.rows_table(map(_last_row, groups_data), "medians at the last common log point")
-        cli.show({"x": self.x, "y": self.y, "groups": groups_data}, table, json=self.json)
+        self.show({"x": self.x, "y": self.y, "groups": groups_data}, table)
         if not self.json:
             files = [str(path) for path in (self.out, self.csv) if path is not None]
             hint = "--out FILE.pdf draws this, --csv FILE.csv writes it"

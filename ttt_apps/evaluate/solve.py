@@ -78,14 +78,13 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
         values, moves, facts = solve_position(game, position)
         best = best_moves(moves).tolist()
         settings = {"game": game.to_dict(), "position": self.position, "method": method}
-        tables = [cli.facts_table(part, title=f"\n{name}") for name, part in facts.items() if part]
-        cli.show(
+        tables = [cli.facts_table(part, f"\n{name}") for name, part in facts.items() if part]
+        self.show(
             {**settings, **values, "moves": values_json(game, moves), "optimal": best, **facts},
-            cli.facts_table(values, title=f"{game}, by {method}"),
+            cli.facts_table(values, f"{game}, by {method}"),
             f"values of the moves in {to_text(position, game)!r} for the mover; * best",
             values_text(game, position, moves, best=best),
             *tables,
-            json=self.json,
         )
 
     def _table_limit(self) -> dict[str, int]:
@@ -163,4 +162,4 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
         elif proof.winner == DRAW:
             result = "a draw with perfect play by both"
         speed = f"{proof.nodes:,} positions in {proof.seconds:.2f} s"
-        cli.show(data, f"{game}, by a proof: {result}", speed, json=self.json)
+        self.show(data, f"{game}, by a proof: {result}", speed)

@@ -70,7 +70,17 @@ class Play(cli.TrustOptions, cli.GameOptions):
             Stopped: a signal asked to stop.
         """
         if self.gomocup:
-            self._serve(lines)
+            from ttt_apps.terminal.gomocup import serve
+
+            self._check_no_effect(
+                "with --gomocup, where the manager chooses the game",
+                "gomocup",
+                "opponent",
+                "input",
+                "seed",
+                "trust",
+            )
+            serve(self.opponent or SEARCH_BY_CLOCK, self._seed(), lines.buffer)
             return
         from baselines.exact import MAX_SOLVER_CELLS
         from ttt_apps.terminal.game import TerminalGame
@@ -82,29 +92,14 @@ class Play(cli.TrustOptions, cli.GameOptions):
             replay(console, self.replay, self.number or 1)
             return
         cli.check_no_effect(self, "without --replay FILE", "number")
-        seed = self._seed()
         game = self.game_for(self.opponent or "")
         name = self.opponent or (PERFECT if game.cells <= MAX_SOLVER_CELLS else SEARCHING)
         policy = make_policy(name, game)
         if self.log is not None:
             append_games(self.log, [])  # reports problems with the file before the first game
         TerminalGame(
-            game, policy, name, console, lines, self.seat, seed, self.games, self.log
+            game, policy, name, console, lines, self.seat, self._seed(), self.games, self.log
         ).run()
-
-    def _serve(self, lines: TextIO) -> None:
-        """Run as an engine that reads ``lines``.
-
-        Raises:
-            ValueError: options that the manager controls.
-        """
-        from ttt_apps.terminal.gomocup import serve
-
-        self._check_no_effect(
-            "with --gomocup, where the manager chooses the game",
-            *("gomocup", "opponent", "input", "seed", "trust"),
-        )
-        serve(self.opponent or SEARCH_BY_CLOCK, self._seed(), lines.buffer)
 
     def _check_no_effect(self, circumstance: str, *exceptions: str) -> None:
         """Raise ValueError if an option is given that has no effect, which all others have not."""

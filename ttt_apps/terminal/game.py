@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -91,9 +92,8 @@ class TerminalGame:
     @property
     def solution(self) -> Solution | None:
         """The exact values, None where they take too long."""
-        is_early = self.num_empty > MAX_SEARCHED_CELLS
-        is_solved = self.game.cells <= MAX_SOLVER_CELLS or (is_searched(self.game) and not is_early)
-        return solve(self.game) if is_solved else None
+        is_late = is_searched(self.game) and self.num_empty <= MAX_SEARCHED_CELLS
+        return solve(self.game) if is_late or self.game.cells <= MAX_SOLVER_CELLS else None
 
     def run(self) -> None:
         """Play until the person quits.
@@ -144,7 +144,7 @@ class TerminalGame:
         """the person's seat in this game"""
         self.player = make_player(self.policy, self.live.episode_key)
         self.player.begin(ONLY)
-        self._settings: dict[str, int] = {}
+        self._settings = Counter[str]()
 
     def _save(self) -> None:
         """Save the game to the log, unless it is saved or has not begun."""
@@ -159,15 +159,14 @@ class TerminalGame:
                 raise KeyboardInterrupt
 
     def _record(self) -> PlayedGame:
-        players = (HUMAN, self.name) if self.own == 0 else (self.name, HUMAN)
         return PlayedGame(
             self.game,
-            players,
+            (HUMAN, self.name) if self.own == 0 else (self.name, HUMAN),
             tuple(Move(ply.action, ply.skipped) for ply in self.live.plies),
             self.live.outcome,
             seed=self.seed,
             episode=self.live.episode,
-            settings=self._settings,
+            settings=dict(self._settings),
         )
 
     def _play(self) -> None:
@@ -300,14 +299,13 @@ class TerminalGame:
         """Say that a search for perfect play takes minutes, and let it show the number of its
         positions.
         """
-        solution = self.policy.solution if isinstance(self.policy, Optimal) else None
-        if isinstance(solution, SearchedSolution):
+        if isinstance(self.policy, Optimal) and isinstance(self.policy.solution, SearchedSolution):
             if self.num_empty > MAX_SEARCHED_CELLS:
                 self.say(
                     f"{self.name} searches to the end of the game, which takes minutes with few "
                     "stones on it."
                 )
-            solution.solver.progress = lambda nodes: status.update(
+            self.policy.solution.solver.progress = lambda nodes: status.update(
                 Text(f"{self.name} thinks: {nodes:,} positions")
             )
 
@@ -329,12 +327,10 @@ class TerminalGame:
         if not plies:
             raise Refusal("you have not moved yet, and nothing can be taken back")
         self.say(f"Taken back: {', '.join(coordinate(ply.action, self.game) for ply in plies)}.")
-        self._settings["undone"] = self._settings.get("undone", 0) + 1
-        if not isinstance(self.player, StatelessPlayer):
-            self._replay()
-
-    def _replay(self) -> None:
-        """Let a stateful player make its moves so far again, in a new game."""
+        self._settings["undone"] += 1
+        if isinstance(self.player, StatelessPlayer):
+            return
+        # another player makes its moves so far again, in a new game
         self.player.begin(ONLY)
         for number, ply in enumerate(self.live.plies):
             if ply.position.mover != self.own:
@@ -346,7 +342,7 @@ class TerminalGame:
         """Show a best move: exact on boards up to 16 cells and late in Connect Four, else that of a
         search.
         """
-        self._settings["hints"] = self._settings.get("hints", 0) + 1
+        self._settings["hints"] += 1
         solution = self.solution
         if solution is None:
             self._hint_by_search()

@@ -138,12 +138,10 @@ class Brain:
             raise CommandRefusedError(
                 "START is followed by the size of the board, RECTSTART by width,height"
             )
-        return self._open(*reversed(size))
-
-    def _open(self, rows: int, columns: int) -> str:
         self.game = self._player = None
-        if not MIN_EDGE <= min(rows, columns) <= max(rows, columns) <= MAX_EDGE:
+        if not MIN_EDGE <= min(size) <= max(size) <= MAX_EDGE:
             raise CommandRefusedError(f"boards have edges of {MIN_EDGE} to {MAX_EDGE} here")
+        columns, rows = size
         self.game = Game(rows, columns, WIN_LENGTH)
         try:
             return self.on_restart()
@@ -240,7 +238,7 @@ class Brain:
             )
         self.cells = cells.copy()
         self.cells[cell] = 1
-        return cell_to_text(self._current, cell)
+        return cell_to_text(game, cell)
 
     def _cell(self, text: str, cells: Int8Array, *, is_empty: bool = True) -> int:
         """Return the cell that ``X,Y`` names, empty or with a stone on these cells."""

@@ -175,7 +175,7 @@ def options_from_values(values: Mapping[str, object]) -> tuple[Options, LearnerC
     """
     config = load_learner(str(values.get("learner", Options.learner)))
     names = _field_names(Options) | _field_names(config)
-    options = dict[str, object]()
+    options: dict[str, object] = {}
     for name, value in values.items():
         positive = name.removeprefix("no-")
         if isinstance(value, bool) and name != positive and name.replace("-", "_") not in names:
@@ -184,7 +184,7 @@ def options_from_values(values: Mapping[str, object]) -> tuple[Options, LearnerC
             options[name] = value
     if options.get("game") in cli.PRESETS:
         options = _preset_options(str(options.pop("game")), options) | options
-    words = list[str]()
+    words: list[str] = []
     for name, value in options.items():
         words.append(f"--{name}")
         words += map(str, value) if isinstance(value, list) else [str(value)]
@@ -237,7 +237,7 @@ def default_options(
     """
     config = load_learner(learner)
     games = config.games
-    settings = dict[str, Any]()
+    settings: dict[str, Any] = {}
     if source:
         if config.report is None:
             raise Refusal(

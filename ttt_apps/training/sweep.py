@@ -134,7 +134,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         table = [dict(zip(head, row, strict=True)) for row in texts]
         self.show_folder(
             folder,
-            cli.rows_table(table, title=f"{self.file.name}: means over seeds, and 95% intervals"),
+            cli.rows_table(table, f"{self.file.name}: means over seeds, and 95% intervals"),
             other_files=[folder / TABLE, folder / RUNS],
         )
 
@@ -173,7 +173,7 @@ def sweep_units(
         del config["versions"], config["revision"]  # those of the sweep's start
         # in the run's config too, so that a run of an older class is refused, and not taken for one
         # of this class
-        identity = dict[str, object]()
+        identity: dict[str, object] = {}
         if ":" in options.learner:
             identity["identity"] = policy_identity(options.learner)
         for seed in seeds:
