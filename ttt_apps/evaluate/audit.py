@@ -65,8 +65,11 @@ class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
             names += ESTIMATORS if name == ALL else [name]
         estimators = [*map(make_estimator, names)]
         options = {name: getattr(self, name) for name in SETTINGS}
-        episodes = None if self.enumerate else self.episodes
-        settings = AuditSettings(**options, behaviour=self.behaviour or None, episodes=episodes)
+        settings = AuditSettings(
+            **options,
+            behaviour=self.behaviour or None,
+            episodes=None if self.enumerate else self.episodes,
+        )
         auditor = Auditor(game, self.policy, self.opponent, settings)
         audits = []
         with cli.bar("auditing") as progress:
@@ -79,8 +82,14 @@ class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
                     cli.warn(f"{estimator.name} is left out: {problem}")
                 progress((index + 1) / len(estimators))
         data = [audit.to_dict() for audit in audits]
-        players = {"policy": self.policy, "opponent": self.opponent, "behaviour": self.behaviour}
-        result = {"game": game.to_dict(), **players, **options, "estimators": data}
+        result = {
+            "game": game.to_dict(),
+            "policy": self.policy,
+            "opponent": self.opponent,
+            "behaviour": self.behaviour,
+            **options,
+            "estimators": data,
+        }
         title = (
             f"{self.policy} against {self.opponent}, {game}, critic {self.critic}, "
             f"{audits[0].episodes:,} episodes"
@@ -107,13 +116,20 @@ def _tables(title: str, audits: Sequence[Mapping[str, Any]]) -> Iterator[Table |
 
 
 def _advantage_row(audit: Mapping[str, Any]) -> dict[str, object]:
-    verdict = _verdict(audit["biased_advantage"])
-    return {"advantages": audit["name"], **audit["advantage"], "biased": verdict}
+    return {
+        "advantages": audit["name"],
+        **audit["advantage"],
+        "biased": _verdict(audit["biased_advantage"]),
+    }
 
 
 def _gradient_row(audit: Mapping[str, Any]) -> dict[str, object]:
-    numbers = {**audit["gradient"], "cosine": audit["cosine"]}
-    return {"policy gradients": audit["name"], **numbers, "biased": _verdict(audit["biased"])}
+    return {
+        "policy gradients": audit["name"],
+        **audit["gradient"],
+        "cosine": audit["cosine"],
+        "biased": _verdict(audit["biased"]),
+    }
 
 
 def _verdict(is_biased: bool | None) -> str:

@@ -76,10 +76,9 @@ class BuildBook(cli.TrustOptions, cli.OutputOptions, cli.WorkOptions, cli.GameOp
         else:
             cli.check_no_effect(self, "with --search", "minimum", "player")
             book = self._search(self.search)
-        made_of = self.search or f"{book.games:,} games"
         cli.print_output(
             f"{book.game}: {len(book.positions):,} positions and {len(book.cells):,} moves of "
-            f"{made_of}"
+            f"{self.search or f'{book.games:,} games'}"
         )
         cli.print_status(f"written: {self.out}")
 
@@ -122,11 +121,16 @@ class ShowBook(cli.JsonOptions):
         rows: list[dict[str, object]] = []
         if moves is not None:
             for index in np.argsort(-moves.scores, kind="stable").tolist():
-                row = {"moves": [coordinate(cell, game) for cell in moves.actions[index].tolist()]}
-                row |= dict(
-                    zip(("wins", "draws", "losses"), moves.results[index].tolist(), strict=True)
+                wins, draws, losses = moves.results[index].tolist()
+                rows.append(
+                    {
+                        "moves": [coordinate(cell, game) for cell in moves.actions[index].tolist()],
+                        "wins": wins,
+                        "draws": draws,
+                        "losses": losses,
+                        "score": float(moves.scores[index]),
+                    }
                 )
-                rows.append({**row, "score": float(moves.scores[index])})
         text = to_text(position, game)
         facts = {
             "game": game.to_dict(),

@@ -103,18 +103,16 @@ class VerifyDatabase(cli.JsonOptions, cli.WorkOptions):
             for number, (difference, error) in map_blocks(check_entries, blocks, workers):
                 _, stones, entries = blocks[number]
                 if error >= 0:
-                    position = describe_entry(game, stones, error)
                     raise Refusal(
                         f"{store.file(stones)} is wrong in entry {error:,}, of the position "
-                        f"{position!r}: it contradicts the next layer. Remove the file and build "
-                        "again"
+                        f"{describe_entry(game, stones, error)!r}: it contradicts the "
+                        "next layer. Remove the file and build again"
                     )
                 count += len(entries)
                 max_difference = max(max_difference, difference)
                 progress(count, total)
         facts = {**store.facts(), "checked": count, "largest_difference": max_difference}
-        title = f"{self.folder}, {game}: no error was found"
-        self.show(facts, cli.facts_table(facts, title))
+        self.show(facts, cli.facts_table(facts, f"{self.folder}, {game}: no error was found"))
 
     def _blocks(self, store: Folder) -> list[tuple[Path, int, range]]:
         """Return the blocks of entries, as folder, number of stones and entries, once the hashes of
@@ -161,15 +159,18 @@ class ProbeDatabase(cli.JsonOptions):
             "position": self.position,
             "value": value,
             "moves": values_json(game, moves),
+            "distance": None,
+            "distances": None,
         }
-        data |= {"distance": None, "distances": None}
-        parts = [f"{self.position!r}: value {value:.7g} for the mover; its moves have the values"]
-        parts.append(values_text(game, position, moves, 6 if game.skip_chance else 0))
+        parts = [
+            f"{self.position!r}: value {value:.7g} for the mover; its moves have the values",
+            values_text(game, position, moves, 6 if game.skip_chance else 0),
+        ]
         if not game.skip_chance:
             distance = int(table.distance(boards)[0])
             distances = table.action_distances(boards)[0]
             plies = np.where(distances < 0, np.nan, distances)
             data |= {"distance": distance, "distances": values_json(game, plies)}
-            parts.append(f"plies to the end: {distance}; by each move:")
-            parts.append(values_text(game, position, plies, 0).replace("+", " ").replace("*", " "))
+            text = values_text(game, position, plies, 0).replace("+", " ").replace("*", " ")
+            parts += [f"plies to the end: {distance}; by each move:", text]
         self.show(data, *parts)

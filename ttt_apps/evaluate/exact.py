@@ -85,8 +85,7 @@ class Exploitability(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
             "gain of a responder beyond perfect play": gains,
         }
         if regret is not None:
-            mean = _format(regret)
-            facts["regret, the value lost by an average move playing itself"] = mean
+            facts["regret, the value lost by an average move playing itself"] = _format(regret)
         title = f"best responses to {self.a}, exactly, {game}"
         rows = [row for row in losses if row["loss"] > 0]
         self.show(

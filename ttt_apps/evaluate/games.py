@@ -105,9 +105,10 @@ class Games(cli.JsonOptions, cli.OutputOptions):
         o, x = played_game.players
         title = f"game {number} of {self.file}, {o} (o) against {x} (x)"
         skips = played_game.game.skip_chance > 0
-        description = describe_account(account, 0, ("o", "its moves", "those of x"), skips=skips)
-        sentence = f"{description.capitalize()}."
-        self.show(account.to_dict(played_game), cli.rows_table(rows, title), sentence)
+        sentence = describe_account(account, 0, ("o", "its moves", "those of x"), skips=skips)
+        self.show(
+            account.to_dict(played_game), cli.rows_table(rows, title), f"{sentence.capitalize()}."
+        )
 
     def _write(self, path: Path) -> None:
         """Write another file atomically."""
@@ -137,7 +138,7 @@ class Games(cli.JsonOptions, cli.OutputOptions):
         rows = []
         for key, results in counts.items():
             game, o, x = key
-            facts: dict[str, object] = dict(results)
+            facts: dict[str, object] = {**results}
             if key in scores:
                 facts["corrected_score"] = fmean(scores[key])
             data.append({"game": game.to_dict(), "players": [o, x], **facts})

@@ -54,7 +54,7 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
         ladder = ladders.read_ladder(self.ladder or ladders.ladder_name(self.game_for(self.policy)))
         if not self.policy:
             cli.check_no_effect(self, "without a POLICY", "games", "seed", "out", "jobs", "cluster")
-            rows = [rung_row(rung) for rung in reversed(ladder.rungs)]
+            rows = map(rung_row, reversed(ladder.rungs))
             self.show(ladder.data, cli.rows_table(rows, _title(ladder)))
             return
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
@@ -79,10 +79,9 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
                 folder=self.out,
                 progress=progress,
             )
-        losses = {name: getattr(result, name) for name in LOSSES}
         facts = {
             "rating": result.rating._asdict(),
-            "exactly": describe_losses(losses) if result.exact else None,
+            "exactly": describe_losses(asdict(result)) if result.exact else None,
             "cost": None if result.cost is None else asdict(result.cost),
         }
         parts = _place_table(ladder, result), cli.facts_table(facts)
@@ -129,12 +128,13 @@ def _place_table(ladder: ladders.Ladder, result: ladders.LadderResult) -> Table:
         }
         for rung, against in zip(result.rungs, result.results, strict=True)
     ]
-    own_row = {
-        "reference policy": f"> {result.policy}",
-        "rating": result.rating.mean,
-        "CPU, s a move": None if result.cost is None else result.cost.cpu_s_per_move,
-        "Pareto front": result.front,
-    }
-    rows.append(own_row)
+    rows.append(
+        {
+            "reference policy": f"> {result.policy}",
+            "rating": result.rating.mean,
+            "CPU, s a move": None if result.cost is None else result.cost.cpu_s_per_move,
+            "Pareto front": result.front,
+        }
+    )
     rows.sort(key=lambda row: -row["rating"])
     return cli.rows_table(rows, f"{result.policy} against {_title(ladder)}")

@@ -72,8 +72,10 @@ def _facts(kind: Kind) -> dict[str, dict[str, object]]:
         paths = {**POLICIES, **LEARNERS}  # agents have the names of what they train or play
         texts = {name: _summarize(load_object(paths[name])) for name in AGENTS}
     else:
-        studies = {name: load_object(path) for name, path in sorted(load_studies().items())}
-        texts = {name: f"{study.title}: {study.source}" for name, study in studies.items()}
+        texts = {}
+        for name, path in sorted(load_studies().items()):
+            study = load_object(path)
+            texts[name] = f"{study.title}: {study.source}"
     return {name: {"what": text, "arguments": {}} for name, text in texts.items()}
 
 
@@ -89,8 +91,8 @@ def _describe_factory(factory: Callable[..., object]) -> dict[str, object]:
     """
     arguments = {}
     for name, parameter in inspect.signature(factory).parameters.items():
-        is_needed = parameter.default is parameter.empty
         if name != "game":
+            is_needed = parameter.default is parameter.empty
             default = None if is_needed else parameter.default
             arguments[name.replace("_", "-")] = {"default": default, "needed": is_needed}
     return {"what": _summarize(factory), "arguments": arguments}
@@ -105,10 +107,9 @@ def _summarize(factory: Callable[..., object]) -> str:
 
 def _text(fact: Mapping[str, Any]) -> str:
     """Return a description, and on further lines the arguments and their defaults."""
-    arguments = fact["arguments"].items()
     defaults = {
         name: "(needed)" if argument["needed"] else argument["default"]
-        for name, argument in arguments
+        for name, argument in fact["arguments"].items()
     }
     lines = [fact["what"], _format_values(defaults)]
     if fact.get("self_play"):

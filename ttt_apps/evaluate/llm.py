@@ -115,7 +115,10 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         game = self.game_for(self.opponent)
         has_positions = self.positions == "all"
         games = self.games or (0 if has_positions else DEFAULT_GAMES)
-        sampling = self._sampling()
+        with name_place(f"--fields {self.fields} is no JSON object such as '{{\"top_p\": 1}}'"):
+            fields = convert(parse_json(self.fields), dict[str, object])
+        check_range("--temperature", self.temperature, 0)
+        sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
         settings = self._game_settings(game)
         correction = check_correction(self.luck_correction, game)
         usage = estimate_usage(sampling, settings, games, has_positions)
@@ -129,7 +132,8 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         out = self.out or Path("runs", "llm", name)
         fixed_keys = {**self._stored_settings(sampling, settings), "luck_correction": correction}
         self.check_folder(out, fixed_keys, {"games": {"games": games}} if games else {})
-        path = self._answers_path()
+        name = folder_name([self.endpoint.partition("://")[2], self.model])
+        path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
         if ask is not None:
             cli.warn(
                 f"up to {usage['prompts']:,} prompts, less those with stored answers: --dry-run "
@@ -157,27 +161,16 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         usage_table = _usage_table(new, "requested by this call", "cost")
         self.show_folder(out, *_tables(result.to_dict()), usage_table)
 
-    def _answers_path(self) -> Path:
-        """Return the file of the answers, by default in the user's cache."""
-        name = folder_name([self.endpoint.partition("://")[2], self.model])
-        return self.answers or cache_root() / "llm" / name / "answers.jsonl"
-
-    def _sampling(self) -> Sampling:
-        """Return the settings of requests."""
-        with name_place(f"--fields {self.fields} is no JSON object such as '{{\"top_p\": 1}}'"):
-            fields = convert(parse_json(self.fields), dict[str, object])
-        check_range("--temperature", self.temperature, 0)
-        return Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
-
     def _game_settings(self, game: Game) -> TextGameConfig:
         """Return the settings of the games as text."""
         best = "optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block"
-        options: dict[str, Any] = {
-            "presentation": self.presentation,
-            "illegal": self.illegal,
-            "seed": self.seed,
-        }
-        return TextGameConfig(game, opponent=make_policy(self.opponent or best, game), **options)
+        return TextGameConfig(
+            game,
+            presentation=self.presentation,
+            opponent=make_policy(self.opponent or best, game),
+            illegal=self.illegal,
+            seed=self.seed,
+        )
 
     def _stored_settings(self, sampling: Sampling, settings: TextGameConfig) -> dict[str, object]:
         """Return the keys of ``result.json`` that are the same when a result is continued."""
@@ -206,9 +199,9 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         """Write the prompts without an answer to a file, as batch services read them."""
         if not _is_prompts_of(file, self.model):
             self.check_new_file(file)
-        target = {"method": "POST", "url": "/v1/chat/completions"}
         requests = [
-            {"custom_id": key, **target, "body": body} for key, body in interview.missing.items()
+            {"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body}
+            for key, body in interview.missing.items()
         ]
         write_rows(file, requests)
         self.show({"prompts": len(requests), "file": str(file)})
@@ -245,5 +238,6 @@ def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
             facts |= _rename(
                 part["moves"], regret="mean loss of a move", blunders="moves that lose value"
             )
-            title = f"{result['model']}, presentation {result['presentation']}: {name}"
-            yield cli.facts_table(facts, title)
+            yield cli.facts_table(
+                facts, f"{result['model']}, presentation {result['presentation']}: {name}"
+            )

@@ -40,6 +40,8 @@ FACTS = (
     "variance_reduction",
     "equivalent_games",
     "pentanomial",
+    "elo",
+    "likelihood_of_superiority",
 )
 """Keys of a score that are printed."""
 
@@ -139,10 +141,14 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         game = self.game_for(*self.players)
         for player in self.players:
             make_policy(player, game)  # reports a wrong name before a bar is drawn
-        openings = Openings.from_text(self.openings, game) if self.openings else None
-        clock = Clock.from_text(self.pair.clock) if self.pair.clock else None
-        correction = check_correction(self.luck_correction, game)
-        return MatchSettings(game, self.players, self.seed, openings, clock, correction)
+        return MatchSettings(
+            game,
+            self.players,
+            self.seed,
+            Openings.from_text(self.openings, game) if self.openings else None,
+            Clock.from_text(self.pair.clock) if self.pair.clock else None,
+            check_correction(self.luck_correction, game),
+        )
 
     def _folder(self, kind: str, game: Game) -> Path:
         """Return the folder of a test or tournament; the default name has the players and what
@@ -161,7 +167,13 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         match = self._settings()
         game = match.game
         pairs = (self.games or 1_000) // 2
-        _note_unplayed_openings(match, pairs)
+        if match.openings is not None and match.openings.boards is not None:
+            count = len(match.openings.boards.mover)
+            if pairs < count:
+                cli.warn(
+                    f"{pairs:,} pairs play the first of {count:,} openings; --games {2 * count} "
+                    "plays all"
+                )
         settings = {"format": 1, **self._pair_settings("match", match)}
         if self.out is not None:
             self.check_folder(self.out, settings, {"games": 2 * pairs})
@@ -173,9 +185,8 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
                 "random:2 begins elsewhere"
             )
         a, b = self.players
-        data: dict[str, Any] = {
-            name: settings[name] for name in ("game", "a", "b", "seed", "openings")
-        }
+        names = ("game", "a", "b", "seed", "openings")
+        data: dict[str, Any] = {name: settings[name] for name in names}
         data |= score.to_dict() | elo_to_dict(score)
         parts = [*_score_tables(f"{a} against {b}, {score.games:,} games of {game}", data)]
         if score.times is not None:
@@ -186,7 +197,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         if self.out is None:
             self.show(data, *parts)
             return
-        result = MatchResult(
+        MatchResult(
             **match.describe_pair() | {"clock": self.pair.clock or None},
             **score.to_record(),
             score=score.rate("score"),
@@ -194,8 +205,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             differences=compare_moves(game, a, b),
             times=data.get("times", UNSET),
             provenance=make_provenance(),
-        )
-        result.write(self.out)
+        ).write(self.out)
         self.show_folder(self.out, *parts)
 
     def _play_pairs(self, match: MatchSettings, pairs: int) -> Score:
@@ -240,8 +250,12 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         title = f"{' against '.join(self.players)}, {result.games:,} games of {game}"
         if result.accepted is None:
             cli.warn("the test is undecided: allow more games with --games")
-        sentences = [describe_decision(result), _describe_ratio(result.decision)]
-        self.show_folder(folder, *_score_tables(title, result.to_dict()), *sentences)
+        self.show_folder(
+            folder,
+            *_score_tables(title, result.to_dict()),
+            describe_decision(result),
+            _describe_ratio(result.decision),
+        )
 
     def _play_tournament(self) -> None:
         match = self._settings()
@@ -283,16 +297,6 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         self.show_folder(folder, cli.rows_table(rows, title))
 
 
-def _note_unplayed_openings(match: MatchSettings, pairs: int) -> None:
-    if match.openings is not None and match.openings.boards is not None:
-        count = len(match.openings.boards.mover)
-        if pairs < count:
-            cli.warn(
-                f"{pairs:,} pairs play the first of {count:,} openings; --games {2 * count} plays "
-                "all"
-            )
-
-
 def _note_forfeits(score: Score, a: str, b: str) -> None:
     if score.forfeits.first:
         cli.warn(score.forfeits.describe(a, b))
@@ -305,8 +309,7 @@ def _score_tables(title: str, data: Mapping[str, Any]) -> Iterator[Table]:
         wins, draws, losses = data[seat]
         rows.append({"moving": seat, "wins": wins, "draws": draws, "losses": losses})
     yield cli.rows_table(rows, title)
-    names = (*FACTS, "elo", "likelihood_of_superiority")
-    yield cli.facts_table({name: data.get(name) for name in names}, "95% intervals, per game")
+    yield cli.facts_table({name: data.get(name) for name in FACTS}, "95% intervals, per game")
 
 
 def _describe_ratio(decision: sprt.Decision) -> str:

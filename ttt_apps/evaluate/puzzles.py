@@ -5,14 +5,12 @@ of played games.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.table import Table
 
 from ttt_apps.cli import options as cli
 from ttt_envs.core.checks import Refusal
@@ -60,7 +58,9 @@ class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions, cli.GameOpti
             cli.check_no_effect(self, "without --log", "player")
         self.check_new_file(self.out)
         puzzles, command, title = self._collect()
-        part = _table(puzzles, title) if puzzles else f"no move loses value: there are no {title}"
+        rows = [{"": number, **_row(puzzle)} for number, puzzle in enumerate(puzzles, 1)]
+        absence = f"no move loses value: there are no {title}"
+        part = cli.rows_table(rows, title) if rows else absence
         self.show({"puzzles": [puzzle.to_dict() for puzzle in puzzles]}, part)
         if self.out is not None:
             write_puzzles(self.out, puzzles, {"command": command})
@@ -86,12 +86,6 @@ class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions, cli.GameOpti
         """
         options = {name: getattr(self, name) or None for name in ("opponent", "player", "count")}
         return shlex.join(["evaluate.py", "puzzles", *words, *to_command_line(options)])
-
-
-def _table(puzzles: Sequence[Puzzle], title: str) -> Table:
-    """Return a table of puzzles."""
-    rows = [{"": number, **_row(puzzle)} for number, puzzle in enumerate(puzzles, 1)]
-    return cli.rows_table(rows, title)
 
 
 def _row(puzzle: Puzzle) -> dict[str, object]:

@@ -52,9 +52,14 @@ class Reproduce(cli.JsonOptions, cli.OutputOptions, cli.WorkOptions):
         self.check_folder(folder, {"study": self.name, "quick": self.quick}, {})
         # compiled at once: the cost of moves and learning is that of machine code
         with compile_at_once(), cli.bar(self.name, folder) as progress:
-            work = {"quick": self.quick, "jobs": self.workers(), "progress": progress}
             report, paths = load_object("studies.frame:reproduce")(
-                study, self.name, folder, make_provenance(), **work
+                study,
+                self.name,
+                folder,
+                make_provenance(),
+                quick=self.quick,
+                jobs=self.workers(),
+                progress=progress,
             )
         if self.json:
             print(next(path for path in paths if path.suffix == ".json").read_text("utf-8"), end="")

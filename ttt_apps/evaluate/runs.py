@@ -149,8 +149,11 @@ class Plot(cli.JsonOptions, cli.OutputOptions):
 
 def _last_row(group: Mapping[str, object]) -> dict[str, object]:
     """Return the cells of a group in the table: of each list its last number."""
-    facts = {key: part for key, part in group.items() if key not in OTHERS}
-    return {key: part[-1] if isinstance(part, list) else part for key, part in facts.items()}
+    return {
+        key: part[-1] if isinstance(part, list) else part
+        for key, part in group.items()
+        if key not in OTHERS
+    }
 
 
 def _group_data(group: Summary, x: XAxis, y: YAxis) -> dict[str, object]:

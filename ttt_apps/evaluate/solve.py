@@ -54,37 +54,36 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
             ValueError: the game cannot be solved, or an option is of another way.
         """
         game = self.game_for()
-        is_proved = (
+        if (
             not is_searched(game)
             and not is_layered(game)
             and not game.variants
             and game.skip_chance == 0
-        )
-        if is_proved:
+        ):
             cli.check_no_effect(
                 self, f"on {game}, which is solved by a proof", "position", "threads"
             )
             self._prove(game)
             return
         cli.check_no_effect(self, f"on {game}, which is solved without a proof", "nodes")
+        method = "layers"
+        solve_position = self._solve_by_layers
         if is_searched(game):
             cli.check_no_effect(self, f"on {game}, which is solved by a search", "threads")
+            method = "search"
             solve_position = self._search
         else:
             check_size(game)  # before a bar is drawn
-            solve_position = self._solve_by_layers
-        method = "search" if is_searched(game) else "layers"
         position = parse_position(self.position, game)
         values, moves, facts = solve_position(game, position)
         best = best_moves(moves).tolist()
         settings = {"game": game.to_dict(), "position": self.position, "method": method}
-        tables = [cli.facts_table(part, f"\n{name}") for name, part in facts.items() if part]
         self.show(
             {**settings, **values, "moves": values_json(game, moves), "optimal": best, **facts},
             cli.facts_table(values, f"{game}, by {method}"),
             f"values of the moves in {to_text(position, game)!r} for the mover; * best",
             values_text(game, position, moves, best=best),
-            *tables,
+            *(cli.facts_table(part, f"\n{name}") for name, part in facts.items() if part),
         )
 
     def _table_limit(self) -> dict[str, int]:
@@ -103,11 +102,10 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
         with cli.bar("solving") as progress:
             solution = solve(game, work=Work(self.num_threads(), self.memory_bytes(), progress))
         boards = Boards.from_positions([position])
-        distance = int(solution.distance(boards)[0]) if game.skip_chance == 0 else None
         values = {
             "value": solution.value,
             "value_to_mover": float(solution.values(boards)[0]),
-            "distance": distance,
+            "distance": int(solution.distance(boards)[0]) if game.skip_chance == 0 else None,
         }
         counts = None
         if game.cells <= MAX_COUNTED_CELLS:
@@ -128,11 +126,10 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
         value = float(np.sign(best_score))
         moves = np.full(game.cells, np.nan)
         moves[list(scores)] = np.sign(list(scores.values()))
-        distance = solver.distance(best_score, int((position.cells != 0).sum()))
         values = {
             "value": value if self.position is None else None,
             "value_to_mover": value,
-            "distance": distance,
+            "distance": solver.distance(best_score, int((position.cells != 0).sum())),
         }
         by_column = {COLUMNS[cell % game.columns]: score for cell, score in scores.items()}
         return values, moves, {"counts": None, "scores": by_column}
@@ -147,19 +144,22 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
                 progress=lambda nodes: bar(nodes, self.nodes, f"{nodes:,} positions"),
                 **self._table_limit(),
             )
-        value = {0: 1.0, DRAW: 0.0, None: None}[proof.winner]
+        value = None
+        result = "undecided: allow more with --nodes"
+        if proof.winner == 0 and proof.move is not None:
+            value = 1.0
+            result = f"the first player wins, for example by {coordinate(proof.move, game)}"
+        elif proof.winner == DRAW:
+            value = 0.0
+            result = "a draw with perfect play by both"
         data = {
             "game": game.to_dict(),
             "position": None,
             "method": "proof",
             "value": value,
             "move": proof.move,
+            "nodes": proof.nodes,
+            "seconds": proof.seconds,
         }
-        data |= {"nodes": proof.nodes, "seconds": proof.seconds}
-        result = "undecided: allow more with --nodes"
-        if proof.winner == 0 and proof.move is not None:
-            result = f"the first player wins, for example by {coordinate(proof.move, game)}"
-        elif proof.winner == DRAW:
-            result = "a draw with perfect play by both"
         speed = f"{proof.nodes:,} positions in {proof.seconds:.2f} s"
         self.show(data, f"{game}, by a proof: {result}", speed)

@@ -95,16 +95,16 @@ class ExplorerApi:
             if first_stones(exact) == 0:
                 facts = review_game(played_game, exact)
                 state = "now"
-        conditions = {}
-        for name in policies.TABLE_POLICIES:
-            cells = policies.max_cells(name)
-            if game.cells > cells:
-                conditions[name] = f"a board of at most {cells} cells"
+        cells = {name: policies.max_cells(name) for name in policies.TABLE_POLICIES}
         return {
             **facts,
             "exact": state,
             "refused": refused_panels(game, has_values=state != "none"),
-            "unplayable": conditions,
+            "unplayable": {
+                name: f"a board of at most {limit} cells"
+                for name, limit in cells.items()
+                if game.cells > limit
+            },
             "opponent": SEARCHING,
         }
 

@@ -96,14 +96,15 @@ def refused_panels(game: Game, *, has_values: bool) -> dict[str, str]:
         game: the game.
         has_values: whether there are exact values, or may be.
     """
-    tables = None if game.cells <= MAX_TABLE_CELLS else f"up to {MAX_TABLE_CELLS} cells"
-    reasons = {
-        "exact": None if has_values else why_no_values(game),
-        "prove": why_not_proved(game),
-        "random": tables,
-        "compressed": tables,
-    }
-    return {kind: reason for kind, reason in reasons.items() if reason is not None}
+    reasons: dict[str, str] = {}
+    if not has_values:
+        reasons["exact"] = why_no_values(game)
+    condition = why_not_proved(game)
+    if condition is not None:
+        reasons["prove"] = condition
+    if game.cells > MAX_TABLE_CELLS:
+        reasons |= dict.fromkeys(("random", "compressed"), f"up to {MAX_TABLE_CELLS} cells")
+    return reasons
 
 
 def panel_json(
@@ -220,8 +221,9 @@ class Panels:
         table = self._tables.get(
             (game, "random"), lambda: Table(game, source_values(game, "random"))
         )
-        values = Softmax(table).action_values(boards)[0]
-        return panel_json(values, ["The values if both play at random."])
+        return panel_json(
+            Softmax(table).action_values(boards)[0], ["The values if both play at random."]
+        )
 
     def _compressed_panel(
         self, game: Game, boards: Boards, request: PanelRequest, check: Check

@@ -45,8 +45,9 @@ def to_played_game(request: LineRequest) -> PlayedGame:
         ValueError: an opening that comes from no game, or an illegal move.
     """
     game = request.game
-    opening = request.opening
-    start = from_text(opening, game) if opening is not None else Boards.start(game).position(0)
+    start = Boards.start(game).position(0)
+    if request.opening is not None:
+        start = from_text(request.opening, game)
     check_opening(game, start, "the opening")
     cells = start.cells.copy()
     mover = start.mover
@@ -56,4 +57,4 @@ def to_played_game(request: LineRequest) -> PlayedGame:
         mover = mover if is_skipped else 1 - mover
     winning_mover = winner(game, cells)
     outcome = None if winning_mover is None else Outcome(winning_mover)
-    return PlayedGame(game, ("o", "x"), moves, outcome, opening=opening)
+    return PlayedGame(game, ("o", "x"), moves, outcome, opening=request.opening)

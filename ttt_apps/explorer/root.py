@@ -40,11 +40,14 @@ class Root:
         """Return the names of the runs, which are their paths below the root."""
         if self.folder is None:
             return []
+        root = self.folder.resolve()
         names = []
         for depth in range(MAX_DEPTH + 1):
-            for path in self.folder.glob("/".join(["*"] * depth + [CONFIG])):
-                if self._is_inside(path.parent):
-                    names.append(path.parent.relative_to(self.folder).as_posix())
+            for path in self.folder.glob("*/" * depth + CONFIG):
+                run = path.parent
+                # all files of a run are below the root, where no link leads elsewhere
+                if all(file.resolve().is_relative_to(root) for file in run.iterdir()):
+                    names.append(run.relative_to(self.folder).as_posix())
         return sorted(names)[:MAX_RUNS]
 
     def games(self) -> dict[str, Game | None]:
@@ -59,11 +62,6 @@ class Root:
         except (ValueError, OSError):
             return None
         return game if isinstance(game, Game) else None
-
-    def _is_inside(self, run: Path) -> bool:
-        """Return whether all files of a run are below the root, where no link leads elsewhere."""
-        root = cast("Path", self.folder).resolve()
-        return all(path.resolve().is_relative_to(root) for path in run.iterdir())
 
     def run(self, name: str) -> RunDirectory:
         """Return a run.

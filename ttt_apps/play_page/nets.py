@@ -22,18 +22,7 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
 HIDDEN = 64
-TRAINING = (
-    "--learner",
-    "q-net",
-    "--opponent",
-    "self",
-    "--hidden",
-    str(HIDDEN),
-    "--games",
-    "10000",
-    "--seed",
-    "0",
-)
+TRAINING = f"--learner q-net --opponent self --hidden {HIDDEN} --games 10000 --seed 0".split()
 """Arguments of train.py without the skip chance: few games, so that the nets still make mistakes.
 """
 WEIGHTS = tuple(layer_shapes((18, HIDDEN, 9)))

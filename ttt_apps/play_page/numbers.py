@@ -46,10 +46,14 @@ def make_opponent(game: Game, name: str, rank: int = MAX_RANK) -> Policy:
 
 def numbers() -> dict[str, object]:
     """Return all data of the page, JSON-ready; ``assets/solver.js`` reads it."""
-    games = [_game_numbers(game) for game in track(GAMES, "exact values")]
-    puzzles = [puzzle.to_dict() for puzzle in read_puzzles()]
-    sizes = {"weight": WEIGHT, "ranks": MAX_RANK, "hidden": HIDDEN, "skips": list(SKIPS)}
-    return {**sizes, "games": games, "puzzles": puzzles}
+    return {
+        "weight": WEIGHT,
+        "ranks": MAX_RANK,
+        "hidden": HIDDEN,
+        "skips": list(SKIPS),
+        "games": [_game_numbers(game) for game in track(GAMES, "exact values")],
+        "puzzles": [puzzle.to_dict() for puzzle in read_puzzles()],
+    }
 
 
 def _game_numbers(game: Game) -> dict[str, object]:
@@ -57,8 +61,12 @@ def _game_numbers(game: Game) -> dict[str, object]:
     ranks: dict[str, list[float]] = {}
     for rank in range(MAX_RANK + 1):
         table = parts.at(rank)
-        sizes = {"error": table.relative_error, "compression_ratio": table.compression_ratio}
-        for name, number in {**sizes, **measure_strength(game, Softmax(table, WEIGHT))}.items():
+        row = {
+            "error": table.relative_error,
+            "compression_ratio": table.compression_ratio,
+            **measure_strength(game, Softmax(table, WEIGHT)),
+        }
+        for name, number in row.items():
             ranks.setdefault(name, []).append(round(number, DIGITS))
     factors = [factors.arrays[0] for factors in parts.at(MAX_RANK).factors]
     weights = np.concatenate([array.ravel() for array in load_weights(game).values()])
@@ -75,8 +83,10 @@ def _game_numbers(game: Game) -> dict[str, object]:
 
 def measure_strength(game: Game, policy: Policy) -> dict[str, float]:
     """Return the exploitability, and the result against perfect play, the mean of both seats."""
-    result = match_outcome(game, policy, "optimal")
-    strength = {"exploitability": exploitability(game, policy), **result._asdict()}
+    strength = {
+        "exploitability": exploitability(game, policy),
+        **match_outcome(game, policy, "optimal")._asdict(),
+    }
     # adding 0 removes the minus before a 0
     return {name: round(number, DIGITS) + 0.0 for name, number in strength.items()}
 

@@ -110,6 +110,7 @@ def _open_events(path: Path) -> Iterator[Callable[[int, Mapping[str, float]], No
             records.write(event.SerializeToString())
             file.flush()
 
-        head = Event(wall_time=time.time(), file_version="brain.Event:2")
-        records.write(head.SerializeToString())
+        records.write(
+            Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString()
+        )
         yield write

@@ -174,7 +174,7 @@ def options_from_values(values: Mapping[str, object]) -> tuple[Options, LearnerC
         ValueError, SystemExit: as :func:`parse_options`.
     """
     config = load_learner(str(values.get("learner", Options.learner)))
-    names = _field_names(Options) | _field_names(config)
+    names = _field_names(Options, config)
     options: dict[str, object] = {}
     for name, value in values.items():
         positive = name.removeprefix("no-")
@@ -183,7 +183,13 @@ def options_from_values(values: Mapping[str, object]) -> tuple[Options, LearnerC
         else:
             options[name] = value
     if options.get("game") in cli.PRESETS:
-        options = _preset_options(str(options.pop("game")), options) | options
+        preset = cli.PRESETS[str(options.pop("game"))]
+        given = options
+        options = {name.replace("_", "-"): value for name, value in preset.items()}
+        options["size"] = "{}x{}".format(*preset["size"])
+        if "size" in given:  # another board has its own win length
+            del options["win-length"]
+        options |= given
     words: list[str] = []
     for name, value in options.items():
         words.append(f"--{name}")
@@ -191,24 +197,13 @@ def options_from_values(values: Mapping[str, object]) -> tuple[Options, LearnerC
     return parse_options(words, "train.py", flags=False)
 
 
-def _preset_options(game: str, options: Mapping[str, object]) -> dict[str, object]:
-    """Return the options of a game by name; without its win length for another board, which has
-    its own default.
-    """
-    preset = {name.replace("_", "-"): value for name, value in cli.PRESETS[game].items()}
-    rows, columns = preset.pop("size")
-    if "size" in options:
-        del preset["win-length"]
-    return {"size": f"{rows}x{columns}", **preset}
-
-
-def _field_names(kind: type[Options | LearnerConfig]) -> set[str]:
-    return {field.name for field in dataclasses.fields(kind)}
+def _field_names(*kinds: type[Options | LearnerConfig]) -> set[str]:
+    return {field.name for kind in kinds for field in dataclasses.fields(kind)}
 
 
 def check_settings(words: Sequence[str], learner: str) -> None:
     """Raise Refusal for an option that is a setting of other learners only."""
-    options = _field_names(Options) | _field_names(load_learner(learner))
+    options = _field_names(Options, load_learner(learner))
     for word in words:
         name = word.partition("=")[0].removeprefix("--").replace("-", "_")
         setting = name.removeprefix("no_")
@@ -249,10 +244,12 @@ def default_options(
         settings |= config.self_play
         if phantom:
             settings.pop("backup", None)
-    batch = settings.pop("batch", config.batch)
-    origin: Literal["default", "report"] = "report" if source else "default"
     options = Options(
-        learner=learner, games=games, batch=batch, opponent=config.opponent, settings=origin
+        learner=learner,
+        games=games,
+        batch=settings.pop("batch", config.batch),
+        opponent=config.opponent,
+        settings="report" if source else "default",
     )
     return options, config(**settings)
 

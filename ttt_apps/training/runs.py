@@ -280,12 +280,13 @@ class Run:
         }
         # a report of fewer games must not pass for the final one
         self.directory.report.unlink(missing_ok=True)
-        config = {
-            **state.config,
-            "games": self.options.games,
-            "resumed": [*state.config.get("resumed", []), resumption],
-        }
-        self.directory.write_config(config)
+        self.directory.write_config(
+            {
+                **state.config,
+                "games": self.options.games,
+                "resumed": [*state.config.get("resumed", []), resumption],
+            }
+        )
         self.train(training, state.size if training.continues_log else 0)
 
     def complete(self, state: RunState) -> None:
@@ -322,8 +323,7 @@ class Run:
             f"follow it with evaluate.py plot {shlex.quote(str(self.directory))}, or in TensorBoard"
         )
         self._warm_up()
-        progress = self._learn(training, size)
-        print_status(self._describe_training(progress))
+        print_status(self._describe_training(self._learn(training, size)))
         if not self.options.no_report:
             self.report()
         trust = " with --trust" if ":" in self.options.learner else ""
@@ -398,11 +398,10 @@ class Run:
         if isinstance(self.game, PhantomGame):
             return "its strength is unknown: phantom games of this size are not evaluated"
         words = shlex.join(["match", self.directory.policy, "random", *game_options(self.game)])
-        rows = [row for row in self.directory.read_metrics() if "exploitability" in row]
         head = ""
-        if rows:
-            row = rows[-1]
-            head = f"exactly: {describe_losses(row)} after {row['games']:,} games; other "
+        for row in self.directory.read_metrics():
+            if "exploitability" in row:
+                head = f"exactly: {describe_losses(row)} after {row['games']:,} games; other "
         return (
             f"{head}exact results on {self.game} take long, or do not exist: evaluate.py {words} "
             "samples them"
@@ -419,9 +418,13 @@ class Run:
         interval = options.exact_games(self.game)
         if interval == 0:
             return []
-        seat = SEATS.get(options.seat)
         measure = training_callback(
-            self.game, options.fixed_opponent, interval, options.games, seat=seat, start=first_mark
+            self.game,
+            options.fixed_opponent,
+            interval,
+            options.games,
+            seat=SEATS.get(options.seat),
+            start=first_mark,
         )
 
         def measure_exactly(games: int, learner: Policy) -> dict[str, float]:
@@ -440,10 +443,10 @@ class Run:
         discarded.
         """
         if self.options.games >= MIN_COMPILED_GAMES and self.settings.resumes:
+            options = dataclasses.replace(
+                self.options, games=WARM_UP_GAMES, batch=WARM_UP_GAMES // 2
+            )
             with compile_at_once():
-                options = dataclasses.replace(
-                    self.options, games=WARM_UP_GAMES, batch=WARM_UP_GAMES // 2
-                )
                 self.new_training(options).run()
         self.meter.end("compiling")
 
@@ -485,27 +488,27 @@ class TrainingWatcher:
         """Show the progress, and save a checkpoint if it is time; return whether to go on."""
         options = self.run.options
         time_s = time.monotonic()
+        done = training.done
         if time_s - self.shown_time_s > SHOW_S:
             self.shown_time_s = time_s
-            self._show_progress(training.done, time_s - self.first_time_s)
-        games = training.done.games - self.saved_games
-        is_due = 0 < options.checkpoint_games <= games
+            rate = (done.games - self.first_games) / max(1e-3, time_s - self.first_time_s)
+            share = done.wins / max(1, done.games)
+            self.update(done.games, options.games, f"{rate:,.0f} games/s, won {share:.1%}")
+        is_due = 0 < options.checkpoint_games <= done.games - self.saved_games
         if self.stops or is_due or time_s - self.saved_time_s > options.checkpoint_seconds:
             self.save()
         return not self.stops
-
-    def _show_progress(self, progress: Progress, elapsed_s: float) -> None:
-        rate = (progress.games - self.first_games) / max(1e-3, elapsed_s)
-        share = progress.wins / max(1, progress.games)
-        self.update(progress.games, self.run.options.games, f"{rate:,.0f} games/s, won {share:.1%}")
 
     def save(self) -> None:
         """Write a checkpoint, and before it the cost of its content."""
         self.run.write_cost("training")
         training = self.training
-        arrays = {"learner": training.learner.state, "training": training.state}
         self.run.directory.save_checkpoint(
-            training.done, training.running, self.log.size(), **arrays
+            training.done,
+            training.running,
+            self.log.size(),
+            learner=training.learner.state,
+            training=training.state,
         )
         self.saved_games = training.done.games
         self.saved_time_s = time.monotonic()

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,10 +41,6 @@ from ttt_eval.store.result_store import TABLE, Unit, collect_results
 
 RUNS = "runs"
 """Folder of a sweep's runs."""
-TRANSFERRED_FILES = tuple(name for name in RUN_FILES if name != REPORT)
-"""Files that a run on another machine sends back; the report, which names the folder, is made
-here.
-"""
 SAMPLE_PAIRS = 2_000
 """Number of pairs of games against random, for learners that cannot be measured exactly."""
 REFUSED_OPTIONS = (
@@ -100,9 +96,10 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         folder = self.out or Path(RUNS, f"sweep-{self.file.stem}")
         provenance = make_provenance()
         places = [{"run": f"{RUNS}/{unit['name']}"} for unit in units]
-        lines = [{"options": row} for row in rows]
         self.check_folder(
-            folder, {"kind": "sweep", "source": self.file.name}, {"runs": places, "table": lines}
+            folder,
+            {"kind": "sweep", "source": self.file.name},
+            {"runs": places, "table": [{"options": row} for row in rows]},
         )
         work = partial(
             train_unit, None if isinstance(workers, str) else str(folder.absolute()), provenance
@@ -131,7 +128,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         )
         result.write(folder)
         head, *texts = write_table(result)
-        table = [dict(zip(head, row, strict=True)) for row in texts]
+        table = (dict(zip(head, row, strict=True)) for row in texts)
         self.show_folder(
             folder,
             cli.rows_table(table, f"{self.file.name}: means over seeds, and 95% intervals"),
@@ -173,13 +170,12 @@ def sweep_units(
         del config["versions"], config["revision"]  # those of the sweep's start
         # in the run's config too, so that a run of an older class is refused, and not taken for one
         # of this class
-        identity: dict[str, object] = {}
         if ":" in options.learner:
-            identity["identity"] = policy_identity(options.learner)
+            config["identity"] = policy_identity(options.learner)
+        learner = folder_name([options.learner])
         for seed in seeds:
-            learner = folder_name([options.learner])
             name = f"{number + 1:04d}-{learner}-{game.slug}-seed{seed}"
-            unit_config = {**config, "seed": seed, **identity}
+            unit_config = {**config, "seed": seed}
             units.append({"row": number, "seed": seed, "name": name, "config": unit_config})
     return units
 
@@ -217,12 +213,13 @@ def train_unit(study: str | None, provenance: Mapping[str, str], unit: Unit) -> 
         return {"numbers": measure_policy(game, agent, FromFile(unit["opponent"]))}
     with tempfile.TemporaryDirectory() if study is None else nullcontext(study) as folder:
         run = RunDirectory(make_subfolder(Path(folder), f"{RUNS}/{unit['name']}"))
-        packages = {name: version for name, version in provenance.items() if name != "code"}
-        config = {**unit["config"], "versions": packages}
+        versions = {name: version for name, version in provenance.items() if name != "code"}
+        config = {**unit["config"], "versions": versions}
         train_in_subprocess(config, run)
         result: dict[str, object] = {"numbers": measure_run(run, config)}
         if study is None:
-            paths = [run.path / name for name in TRANSFERRED_FILES]
+            # the report, which names the folder, is made there
+            paths = [run.path / name for name in RUN_FILES if name != REPORT]
             result["files"] = {path.name: read_bounded(path) for path in paths if path.exists()}
         return result
 
@@ -244,7 +241,7 @@ def measure_policy(game: AnyGame, policy: Policy, opponent: str) -> dict[str, fl
     if isinstance(game, Game) and not (policy.pure and is_measured_at_once(game)):
         score = play_pairs(game, policy, "random", SAMPLE_PAIRS)
         return {"score_against_random": score.rate("score").mean}
-    options = replace(Options(), opponent=opponent)
+    options = Options(opponent=opponent)
     exact = strength(game, policy, compared_policies(game, options.fixed_opponent))
     return exact.measures | {
         f"score_against_{opponent}": result.score for opponent, result in exact.results.items()
@@ -300,8 +297,8 @@ def train_in_subprocess(config: dict[str, object], run: RunDirectory) -> Usage:
         usage = measure_usage(command, {**os.environ, "PYTHONPATH": path})
     except subprocess.CalledProcessError as problem:
         problem.cmd = f"train.py resume {run}"
-        lines = (problem.output.strip() or "it printed nothing").splitlines()
-        sentence = lines[-1].removeprefix("error: ")
+        *_, line = (problem.output.strip() or "it printed nothing").splitlines()
+        sentence = line.removeprefix("error: ")
         raise Refusal(f"{problem} {sentence}. {run.resume_command} prints all output") from None
     peaks = [phase["peak_rss_bytes"] for phase in run.read_cost().values()]
     return usage._replace(peak_rss_bytes=int(max(peaks)))
