@@ -140,9 +140,6 @@ Even = Annotated[int, _whole_number(low=2, step=2)]
 """Number of games in pairs with the seats swapped."""
 Flag = tyro.conf.FlagCreatePairsOff[bool]
 """A flag without an opposite."""
-OptionalNatural = Annotated[int | None, _whole_number(low=0)]
-OptionalPositive = Annotated[int | None, _whole_number(low=1)]
-OptionalEven = Annotated[int | None, _whole_number(low=2, step=2)]
 TextOption = Annotated[str, tyro.conf.arg(metavar="TEXT")]
 """A text; empty if it is not given."""
 OptionalText = Annotated[str | None, tyro.conf.arg(metavar="TEXT")]
@@ -176,7 +173,7 @@ class GameOptions:
     size: Annotated[OptionalText, tyro.conf.arg(metavar="N|RxC")] = None
     """edge of the board, or rows x columns, as in 5x6; default: 3. evaluate.py and play.py take
     options of the game that are not given from the run that they name"""
-    win_length: OptionalPositive = None
+    win_length: Positive | None = None
     """number of stones in a line that win; default: by the shorter edge, 3 up to an edge of 3, 4 up
     to 6, else 5
     """

@@ -43,7 +43,7 @@ class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
     """policy that plays in place of the audited one, for off-policy estimators"""
     discount: float = 1.0
     """weight of a later decision"""
-    max_steps: cli.OptionalPositive = None
+    max_steps: cli.Positive | None = None
     """number of decisions after which an episode is truncated"""
     position: cli.TextOption = ""
     """first position, such as "x.o/.../..o x"; default: the empty board"""

@@ -56,7 +56,7 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
     seed) of your own, which returns an object with learn(env, steps)"""
     task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
     """tasks; default: all"""
-    seeds: cli.OptionalPositive = None
+    seeds: cli.Positive | None = None
     """number of seeds; default: 5, with --quick 2"""
     quick: cli.Flag = False
     """4 tasks, 2 seeds and 20,000 steps at most"""

@@ -45,11 +45,11 @@ class Games(cli.JsonOptions, cli.OutputOptions):
     """a log of games, or games as text"""
     text: cli.Flag = False
     """print the games as readable text"""
-    number: cli.OptionalPositive = None
+    number: cli.Positive | None = None
     """only the game with this number, from 1"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """write them to another file, as a log, or as text if its name ends with .txt"""
-    explain: cli.OptionalPositive = None
+    explain: cli.Positive | None = None
     """explain the result of the game with this number, from 1: by the values of its moves and the
     luck of its skips
     """

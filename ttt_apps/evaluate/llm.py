@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,7 +22,6 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import cache_root
 from ttt_envs.core.checks import check_range, name_place
 from ttt_envs.core.files import parse_json, read_bounded
-from ttt_envs.game.game import Game
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.language_models.asking import TIMEOUT_S, Interview, Sampling, make_ask, open_answers
 from ttt_eval.language_models.results import TokenUsage, estimate_usage, evaluate_model
@@ -66,7 +65,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
     """presentation of the game: grid, coordinates, numbers, shuffled, and on 3 x 3 magic-square or
     words
     """
-    games: cli.OptionalEven = None
+    games: cli.Even | None = None
     """number of games, even; default: 100, with --positions none"""
     opponent: cli.TextOption = ""
     """opponent in the games, such as random or run:PATH; default: optimal on boards of up to 16
@@ -119,7 +118,14 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
             fields = convert(parse_json(self.fields), dict[str, object])
         check_range("--temperature", self.temperature, 0)
         sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
-        settings = self._game_settings(game)
+        best = "optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block"
+        settings = TextGameConfig(
+            game,
+            presentation=self.presentation,
+            opponent=make_policy(self.opponent or best, game),
+            illegal=self.illegal,
+            seed=self.seed,
+        )
         correction = check_correction(self.luck_correction, game)
         usage = estimate_usage(sampling, settings, games, has_positions)
         if self.dry_run:
@@ -161,20 +167,8 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         usage_table = _usage_table(new, "requested by this call", "cost")
         self.show_folder(out, *_tables(result.to_dict()), usage_table)
 
-    def _game_settings(self, game: Game) -> TextGameConfig:
-        """Return the settings of the games as text."""
-        best = "optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block"
-        return TextGameConfig(
-            game,
-            presentation=self.presentation,
-            opponent=make_policy(self.opponent or best, game),
-            illegal=self.illegal,
-            seed=self.seed,
-        )
-
     def _stored_settings(self, sampling: Sampling, settings: TextGameConfig) -> dict[str, object]:
         """Return the keys of ``result.json`` that are the same when a result is continued."""
-        names = ("model", "temperature", "max_tokens", "seed", "presentation", "illegal")
         absences: dict[str, object] = {}
         if self.positions != "all":
             absences["positions"] = None
@@ -184,8 +178,9 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
             "kind": "language-model",
             "game": settings.game.to_dict(),
             "opponent": str(settings.opponent),
-            "fields": sampling.fields,
-            **{name: getattr(self, name) for name in names},
+            **asdict(sampling),
+            "presentation": self.presentation,
+            "illegal": self.illegal,
             **absences,
         }
 

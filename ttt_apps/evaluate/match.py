@@ -99,7 +99,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
     luck_correction: Annotated[cli.TextOption, tyro.conf.arg(metavar="exact|run:PATH|off")] = ""
     """values that correct scores for the luck of skips and draws: exact, those of a policy such as
     run:PATH, or off; by default exact with skips on boards of up to 12 cells, else off"""
-    games: cli.OptionalEven = None
+    games: cli.Even | None = None
     """number of games, even; default: 1,000. Of three players or more, that of each pairing; with
     --sprt the maximum, by default 40,000"""
     out: Path | None = None

@@ -44,7 +44,7 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
     """start position in place of the empty board: rows from the top, then the mover, as in
     x.o/.../..o x
     """
-    nodes: cli.OptionalPositive = None
+    nodes: cli.Positive | None = None
     """of a proof: maximum number of positions to visit; default: no limit"""
 
     def run(self) -> None:

@@ -82,16 +82,12 @@ class Web(GameOptions):
                 address += f"#{quote(link, safe=LINK_CHARACTERS)}"
             print_output(f"The explorer is at {address} (Ctrl-C ends it)")
             sys.stdout.flush()  # a reading program waits for this line
-            if has_display() and not self.no_browser:
+            # without a window, a text browser would open in this terminal
+            has_display = {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
+            if not self.no_browser and (has_display or sys.platform != "linux"):
                 webbrowser.open(address)
-            server = make_server(make_app(api, port))
             with suppress(KeyboardInterrupt):  # the usual way to end it
-                server.run(sockets=[bound])
-
-
-def has_display() -> bool:
-    """Return whether a browser opens a window: else a text browser would open in this terminal."""
-    return sys.platform != "linux" or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys())
+                make_server(make_app(api, port)).run(sockets=[bound])
 
 
 def listening(port: int) -> socket.socket:

@@ -165,8 +165,8 @@ class Panels:
         values = solution.action_values(boards)[0]
         # a minus as wide as the plus
         best = f"{np.nanmax(values) + 0.0:+.3f}".replace("-", "\N{MINUS SIGN}")
-        note = f"The value of best play is {best} for the mover."
-        return panel_json(values, [note], tie=solution.tie)
+        notes = [f"The value of best play is {best} for the mover."]
+        return panel_json(values, notes, tie=solution.tie)
 
     def _prove_panel(
         self, game: Game, boards: Boards, request: PanelRequest, check: Check
@@ -239,10 +239,16 @@ class Panels:
         table = self._tables.get(
             (game, request.method, rank), lambda: parts.at(min(rank, parts.largest))
         )
-        size = f"{table.stored_numbers:,} numbers, {table.compression_ratio:.1%} of the table"
-        notes = [f"{size}; relative error {table.relative_error:.3f}."]
-        ranks = {"rank": table.rank, "largest_rank": min(max_rank, parts.largest)}
-        return panel_json(Softmax(table).action_values(boards)[0], notes, **ranks)
+        note = (
+            f"{table.stored_numbers:,} numbers, {table.compression_ratio:.1%} of the table; "
+            f"relative error {table.relative_error:.3f}."
+        )
+        return panel_json(
+            Softmax(table).action_values(boards)[0],
+            [note],
+            rank=table.rank,
+            largest_rank=min(max_rank, parts.largest),
+        )
 
     def _run_panel(
         self, game: Game, boards: Boards, request: PanelRequest, check: Check

@@ -30,8 +30,7 @@ def review_game(played_game: PlayedGame, solution: Solution) -> dict[str, object
     plies = []
     if account.moves:
         boards = Boards.from_positions([move.position for move in account.moves])
-        is_best = solution.optimal_actions(boards)
-        for move, cells in zip(account.moves, is_best, strict=True):
+        for move, cells in zip(account.moves, solution.optimal_actions(boards), strict=True):
             loss = 0.0 if move.loss <= solution.tie else move.loss
             plies.append({"loss": loss, "luck": move.luck, "best": np.flatnonzero(cells).tolist()})
             values.append(values[-1] + move.change + move.luck)

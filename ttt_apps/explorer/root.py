@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -54,14 +55,13 @@ class Root:
         """Return the game of every run by its name; None if stones are hidden in it, or its
         settings cannot be read.
         """
-        return {name: self._read_game(name) for name in self.runs()}
-
-    def _read_game(self, name: str) -> Game | None:
-        try:
-            game = RunDirectory(cast("Path", self.folder) / name).read_game()
-        except (ValueError, OSError):
-            return None
-        return game if isinstance(game, Game) else None
+        games: dict[str, Game | None] = {}
+        for name in self.runs():
+            games[name] = None
+            with suppress(ValueError, OSError):
+                game = RunDirectory(cast("Path", self.folder) / name).read_game()
+                games[name] = game if isinstance(game, Game) else None
+        return games
 
     def run(self, name: str) -> RunDirectory:
         """Return a run.

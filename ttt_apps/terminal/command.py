@@ -42,9 +42,9 @@ class Play(cli.TrustOptions, cli.GameOptions):
     and mcts:simulations=2000 on larger ones"""
     seat: SeatChoice = "first"
     """your seat; alternate begins with the first"""
-    games: cli.OptionalPositive = None
+    games: cli.Positive | None = None
     """number of games; default: ask after each"""
-    seed: cli.OptionalNatural = None
+    seed: cli.Natural | None = None
     """seed of all random numbers: the same seed and moves give the same game; default: a new one
     each time
     """
@@ -52,7 +52,7 @@ class Play(cli.TrustOptions, cli.GameOptions):
     """file to which games are appended when they end"""
     replay: Path | None = None
     """show a game of such a file, move by move, instead of playing"""
-    number: cli.OptionalPositive = None
+    number: cli.Positive | None = None
     """with --replay: which game, counted from 1; default: the first"""
     input: Path | None = None
     """file whose lines are read as if they were typed: moves and commands, or with --gomocup a

@@ -34,7 +34,7 @@ from ttt_envs.game.rules import legal
 from ttt_eval.exact.strength import PolicyChoice, choice_in
 from ttt_eval.matches.account import describe_account, make_account
 from ttt_eval.matches.games import HUMAN, Move, PlayedGame, Ply, append_games
-from ttt_eval.matches.luck import EXACT, MAX_CELLS_BY_DEFAULT, make_correction
+from ttt_eval.matches.luck import MAX_CELLS_BY_DEFAULT, LuckCorrection
 from ttt_eval.matches.match import StatelessPlayer, make_player
 from ttt_eval.store.statistics import two_sided_quantile
 
@@ -149,9 +149,8 @@ class TerminalGame:
     def _save(self) -> None:
         """Save the game to the log, unless it is saved or has not begun."""
         if self.log is not None and self.live.plies:
-            record = self._record()
             with stop_requests() as requests:
-                append_games(self.log, [record])
+                append_games(self.log, [self._record()])
                 # a game without plies is not saved again
                 self.live = LiveGame(self.game, self._key, self.live.episode)
                 self._saved += 1
@@ -191,9 +190,7 @@ class TerminalGame:
         """Say where the result came from: moves, and the luck of skips."""
         if self.game.cells > MAX_CELLS_BY_DEFAULT:
             return
-        correction = make_correction(EXACT, self.game)
-        assert correction is not None
-        account = make_account(self._record(), correction)
+        account = make_account(self._record(), LuckCorrection(self.game, Optimal(self.game)))
         skips = self.game.skip_chance > 0
         names = ("you", "your moves", f"those of {self.name}")
         self.say(f"By exact values, {describe_account(account, self.own, names, skips=skips)}.")
@@ -202,14 +199,13 @@ class TerminalGame:
         while True:
             word = self.ask("Another game? (yes, swap seats, quit)").lower()
             answers = ("yes", "swap", "no", "quit", "exit")
-            answer = next((answer for answer in answers if answer.startswith(word)), None)
-            if answer is None:
-                self.say(f"{word[:20]!a} is no answer: type yes, swap or quit.")
-                continue
+            answer = next((answer for answer in answers if answer.startswith(word)), "")
             if answer in ("no", "quit", "exit"):
                 raise QuitRequest
-            self.swapped ^= answer == "swap"
-            return
+            if answer:
+                self.swapped ^= answer == "swap"
+                return
+            self.say(f"{word[:20]!a} is no answer: type yes, swap or quit.")
 
     def _take_turn(self) -> None:
         """Read input until a stone is placed, or moves are taken back."""
@@ -373,7 +369,7 @@ class TerminalGame:
         is_rival = legal(self.game, self.live.position.cells) & ~(
             values[best] - values > np.hypot(half_width, half_width[best])
         )
-        num_rivals = int(np.count_nonzero(is_rival)) - 1
+        num_rivals = np.count_nonzero(is_rival) - 1
         is_proved = is_solved[best] and (values[best] == 1 or is_solved[is_rival].all())
         name = coordinate(best, self.game)
         value = f"the value {values[best]:+.3f}"
@@ -442,9 +438,8 @@ class TerminalGame:
                 "the left."
             )
         words = {coordinate(self.game.cells // 2, self.game): summary}
-        words |= {
-            name: " ".join((command.__doc__ or "").split()) for name, command in COMMANDS.items()
-        }
+        for name, command in COMMANDS.items():
+            words[name] = " ".join((command.__doc__ or "").split())
         self.console.print(facts_table(words))
         self.say("The first letters of a word will do. [x] is a last move, *x* a line that won.")
 

@@ -101,28 +101,29 @@ class Brain:
         It raises nothing but an interrupt: errors are replies, too.
         """
         word, _, text = line.strip().partition(" ")
+        name = word.upper()
         command = getattr(self, f"on_{word.lower()}", None) if word.isascii() else None
         try:
-            if self._board is not None and word.upper() not in ("DONE", "END", "INFO", ""):
+            if self._board is not None and name not in ("DONE", "END", "INFO", ""):
                 if command is None:
                     if len(self._board) <= MAX_EDGE * MAX_EDGE:  # more stones are invalid anyhow
                         self._board.append(line.strip())
                     return True
                 self._board = None
                 self._reply("ERROR BOARD has no DONE")
-            if word and command is None and word.upper() != "END":
-                self._reply(f"UNKNOWN command {_to_ascii_line(word.upper())}")
-            elif command is not None:
+            if command is not None:
                 reply = command(text.strip())
                 if reply is not None:
                     self._reply(reply)
+            elif name not in ("", "END"):
+                self._reply(f"UNKNOWN command {_to_ascii_line(name)}")
         except CommandRefusedError as problem:
             self._reply(f"ERROR {_to_ascii_line(str(problem))}")
         except Exception as problem:
             # any policy may raise anything: the manager may try another position
             self._log(traceback.format_exc())
             self._reply(f"ERROR {_to_ascii_line(f'{type(problem).__name__}: {problem}')}")
-        return word.upper() != "END"
+        return name != "END"
 
     # ----------------------------------------------------------------------------------------------
     # Games

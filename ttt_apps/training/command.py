@@ -11,7 +11,7 @@ import tyro
 
 from ttt_apps.cli.help import installed_names
 from ttt_apps.cli.options import (
-    OptionalPositive,
+    Positive,
     TextOption,
     TrustOptions,
     command_words,
@@ -34,7 +34,7 @@ class Resume(TrustOptions):
 
     path: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = tyro.MISSING
     """the run directory"""
-    games: OptionalPositive = None
+    games: Positive | None = None
     """total number of games; at least as many as requested at first"""
     cluster: Annotated[TextOption, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
     """for a learner with a teacher: play the teacher's games on a Ray cluster"""

@@ -64,11 +64,11 @@ class Options(cli.TrustOptions, cli.OutputOptions, cli.PhantomOptions):
     """default settings of the learner: default, those that learn well; report, exactly those of its
     source
     """
-    log_every: cli.OptionalPositive = None
+    log_every: cli.Positive | None = None
     """number of games between two lines of metrics.jsonl; default: few at first, up to a fiftieth
     of all
     """
-    exact_every: cli.OptionalNatural = None
+    exact_every: cli.Natural | None = None
     """number of games between two exact measurements (exploitability, regret, result against the
     opponent), at lines of metrics.jsonl and at the end; 0 measures nothing. Default: at every line
     on boards up to 3 x 3, else never"""
