@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -48,6 +48,11 @@ from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
 ACTIVATIONS: tuple[Activation, ...] = ("relu", "linear")
 """Of the hidden layer and the output."""
+NUM_NUMBERS = 3
+ACTION, REWARD, DISCOUNT = range(-NUM_NUMBERS, 0)
+"""The last columns of a packed decision, after the board before the move and that at the next turn:
+the discount is gamma with the sign of the next mover, 0 where the game is over.
+"""
 
 
 @dataclass(frozen=True)
@@ -124,33 +129,6 @@ class QNetConfig(LearnerConfig):
         return QNet(self, game, rng)
 
 
-class Columns(NamedTuple):
-    """The columns of packed decisions, float32[B, width], a row for each.
-
-    They are one array, because each argument of a compiled function takes time.
-    """
-
-    obs: slice
-    """the board before the move, own stones first"""
-    next_obs: slice
-    """the board at the next turn, own stones first; meaningless where the game is over"""
-    action: int
-    reward: int
-    discount: int
-    """gamma with the sign of the next mover, 0 where the game is over"""
-
-    @classmethod
-    def on_board(cls, cells: int) -> Columns:
-        """Return the columns on a board of so many cells."""
-        action = 2 * cells
-        return cls(slice(0, cells), slice(cells, action), action, action + 1, action + 2)
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return self.discount + 1
-
-
 class QNet(EpsilonGreedyLearner):
     """The learner of :class:`QNetConfig`. One net serves both seats: it sees the mover's stones as
     its own.
@@ -169,8 +147,7 @@ class QNet(EpsilonGreedyLearner):
         super().__init__(config, game, config.backup)
         self._permutations = symmetries(game, config.symmetries)
         self._inverses = inverse(self._permutations)
-        self._columns = Columns.on_board(game.cells)
-        width = self._columns.width
+        width = 2 * game.cells + NUM_NUMBERS
         check_memory(4 * width * config.buffer_size, f"buffer_size={config.buffer_size:,}")
         initial_rng, replay_rng = rng.spawn(2)
         shapes = layer_shapes((2 * game.cells, config.hidden, game.cells))
@@ -194,29 +171,29 @@ class QNet(EpsilonGreedyLearner):
 
     def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        columns = self._columns
-        minimum = np.zeros(columns.width)
-        minimum[[columns.reward, columns.discount]] = -1
-        maximum = np.ones(columns.width)
-        maximum[columns.obs] = maximum[columns.next_obs] = 2
-        maximum[columns.action] = self.game.cells - 1
+        cells = self.game.cells
+        minimum = np.zeros(2 * cells + NUM_NUMBERS)
+        minimum[[REWARD, DISCOUNT]] = -1
+        maximum = np.ones(len(minimum))
+        maximum[:ACTION] = 2
+        maximum[ACTION] = cells - 1
         return {**super().limits(), "replay.rows": (minimum, maximum)}
 
     def _step(self, batch: Tensor, rates: Tensor) -> Tensor:
         """Make a step on the mean of (td_target - Q(s, a))^2 over all decisions and their
         symmetries.
 
-        ``batch`` float32[B, width] has the :class:`Columns`. Returns the mean before the step.
+        ``batch`` float32[B, width] has packed decisions, one array, because every argument of a
+        compiled function takes time. Returns the mean before the step.
         """
         net = self.net
-        tf = self.net.tf
+        tf = net.tf
         cells = self.game.cells
-        columns = self._columns
-        obs = batch[:, columns.obs]
-        next_obs = batch[:, columns.next_obs]
-        action = tf.cast(batch[:, columns.action], tf.int32)
-        reward = batch[:, columns.reward]
-        discount = batch[:, columns.discount]
+        obs = batch[:, :cells]
+        next_obs = batch[:, cells:ACTION]
+        action = tf.cast(batch[:, ACTION], tf.int32)
+        reward = batch[:, REWARD]
+        discount = batch[:, DISCOUNT]
 
         next_q = net.outputs(net.planes(next_obs, 2))
         is_legal = net.legal_moves(self.game, next_obs)
@@ -241,14 +218,10 @@ class QNet(EpsilonGreedyLearner):
         buffer.
         """
         config = self.config
-        batch = transition.own_first(self.config.rewards)
-        columns = self._columns
-        rows = np.empty((len(batch.action), columns.width), np.float32)
-        rows[:, columns.obs] = batch.boards.cells
-        rows[:, columns.next_obs] = batch.next_boards.cells
-        rows[:, columns.action] = batch.action
-        rows[:, columns.reward] = batch.reward
-        rows[:, columns.discount] = batch.discount * config.gamma
+        batch = transition.own_first(config.rewards)
+        numbers = np.stack([batch.action, batch.reward, batch.discount * config.gamma], axis=1)
+        boards = [batch.boards.cells, batch.next_boards.cells]
+        rows = np.concatenate([*boards, numbers], axis=1, dtype=np.float32)
         if self.replay is not None:
             self.replay.add(rows)
         loss = 0.0

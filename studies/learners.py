@@ -83,15 +83,7 @@ class TwoLearners(Learner):
     def update(self, transition: Transition) -> dict[str, float]:
         """Update each learner from its own moves."""
         for learner, rows in self._parts(transition.boards):
-            own = Transition(
-                game=transition.game[rows],
-                boards=transition.boards.take(rows),
-                action=transition.action[rows],
-                reward=transition.reward[rows],
-                discount=transition.discount[rows],
-                next_boards=transition.next_boards.take(rows),
-                next_action=transition.next_action[rows],
-            )
+            own = Transition._make(field.take(rows) for field in transition)
             if not learner.on_policy:
                 own = own._replace(next_action=np.full(len(rows), -1))
             learner.update(own)
@@ -127,10 +119,9 @@ class DuelStudy(Study):
         """Return pairs by name: learners with settings, ``challenger`` and ``benchmark``; and the
         number of seeds.
         """
-        learners = DATA["learners"]
         pairs = {}
         for name, pair in DATA["pairs"][self.name].items():
-            players = {role: learners[pair[role]] for role in ("challenger", "benchmark")}
+            players = {role: DATA["learners"][pair[role]] for role in ("challenger", "benchmark")}
             pairs[name] = {**pair, **players}
         return pairs
 
@@ -175,7 +166,7 @@ class DuelStudy(Study):
 
     def analyse(self, results: Results) -> StudyReport:
         """Report curves, and verdicts on the report's statements."""
-        curves = {name: LearningCurve(name, runs) for name, runs in group(results, "name").items()}
+        curves = _learning_curves(results)
         claims = []
         for claim in DATA["claims"][self.name]:
             first, last = claim["games"]
@@ -248,6 +239,11 @@ class LearningCurve:
         )
 
 
+def _learning_curves(results: Results) -> dict[str, LearningCurve]:
+    """Return the curves of all pairs, by name."""
+    return {name: LearningCurve(name, runs) for name, runs in group(results, "name").items()}
+
+
 RATES = (0.0001, 0.001, 0.01, 0.1)
 """Learning rates; the report's text names only the best, 0.001 of Adam."""
 BEST = "adam 0.001"
@@ -265,7 +261,6 @@ class Optimizer(DuelStudy):
     def pairs(self) -> dict[str, dict[str, Any]]:
         """Return the Q-net with each optimizer and rate."""
         net = DATA["learners"]["net"]
-        program = DATA["learners"]["program"]
         pairs = {}
         for optimizer in ("sgd", "adam"):
             for rate in RATES:
@@ -273,14 +268,14 @@ class Optimizer(DuelStudy):
                 challenger = {**net, "settings": settings}
                 pairs[f"{optimizer} {rate:g}"] = {
                     "challenger": challenger,
-                    "benchmark": program,
+                    "benchmark": DATA["learners"]["program"],
                     "seeds": 3,
                 }
         return pairs
 
     def analyse(self, results: Results) -> StudyReport:
         """Report results by optimizer and rate, and whether the report's best is ours."""
-        curves = {name: LearningCurve(name, runs) for name, runs in group(results, "name").items()}
+        curves = _learning_curves(results)
         runs = {name: curve.exact[:, -1] @ RESULT_VALUES for name, curve in curves.items()}
         leads = {
             name: interval_from_seeds(values.tolist(), bounds=(-1.0, 1.0))
@@ -400,18 +395,12 @@ class CostOfLearners(Study):
             numbers = {"times": times, "read as": claim["range"]}
             claims.append(Claim(claim["words"], is_within(times, *claim["range"]), numbers))
         words = "the CPU time has a linear increase as the number of games increases"
-        bends = {name: cost.bend for name, cost in costs.items()}
-        claims.append(_limit_claim(words, bends, -MAX_BEND, MAX_BEND))
+        claims.append(_limit_claim(words, costs, "bend", -MAX_BEND, MAX_BEND))
         words = "The memory usage remains almost stable as the number of games increases"
-        growths = {name: cost.growth for name, cost in costs.items()}
-        claims.append(_limit_claim(words, growths, -1.0, MAX_GROWTH))
+        claims.append(_limit_claim(words, costs, "growth", -1.0, MAX_GROWTH))
         panels = [
-            _cost_panel(
-                {name: cost.cpu for name, cost in costs.items()}, costs, "CPU of the process, s"
-            ),
-            _cost_panel(
-                {name: cost.memory / MIB for name, cost in costs.items()}, costs, "peak memory, MiB"
-            ),
+            _cost_panel(costs, "cpu", "CPU of the process, s", 1),
+            _cost_panel(costs, "memory", "peak memory, MiB", MIB),
         ]
         symbols = "Marks are single processes, lines connect their means."
         figure = StudyFigure("What do learners cost in CPU time and memory?", symbols, panels)
@@ -438,9 +427,13 @@ def _measure_process(unit: Unit) -> dict[str, float]:
     return dict(zip(COST_KEYS, measure_training(config), strict=True))
 
 
-def _limit_claim(words: str, values: Mapping[str, Float64Array], low: float, high: float) -> Claim:
-    """Return the claim that the mean of the values of each learner lies within limits."""
-    intervals = {name: interval_from_seeds(array.tolist()) for name, array in values.items()}
+def _limit_claim(
+    words: str, costs: Mapping[str, ProcessCost], measure: str, low: float, high: float
+) -> Claim:
+    """Return the claim that the mean of an attribute of each learner's cost lies within limits."""
+    intervals = {
+        name: interval_from_seeds(getattr(cost, measure).tolist()) for name, cost in costs.items()
+    }
     holds = holds_for_all(is_within(interval, low, high) for interval in intervals.values())
     return Claim(words, holds, {**intervals, "read as: at most": high})
 
@@ -456,13 +449,12 @@ def _ratio(numerator: Float64Array, denominator: Float64Array) -> Interval:
     return Interval(*(float(np.exp(end)) for end in logarithms))
 
 
-def _cost_panel(
-    values: Mapping[str, Float64Array], costs: Mapping[str, ProcessCost], label: str
-) -> Panel:
-    """Return a panel of numbers, float64[repeats, N] for each learner, by the number of games."""
+def _cost_panel(costs: Mapping[str, ProcessCost], measure: str, label: str, unit: int) -> Panel:
+    """Return a panel of an attribute of costs in a unit, by the number of games."""
     series = []
-    for index, (learner, numbers) in enumerate(values.items()):
-        games = np.broadcast_to(costs[learner].games / 1000, numbers.shape)
+    for index, (learner, cost) in enumerate(costs.items()):
+        numbers = getattr(cost, measure) / unit
+        games = np.broadcast_to(cost.games / 1000, numbers.shape)
         series.append(Series("", games.ravel(), numbers.ravel(), "os^"[index], index, 0.9))
         series.append(Series(learner, games[0], numbers.mean(axis=0), "-", index))
     return Panel(series, "thousands of games", label, limits=(0, None))

@@ -108,6 +108,8 @@ class ReportBoard(NamedTuple):
 
 
 BOARDS = tuple(ReportBoard(**row) for row in DATA["boards"])
+BOARDS_BY_SIZE = {(board.size, board.win_length): board for board in BOARDS}
+"""by size and win length"""
 
 
 def square(size: int, win_length: int) -> Game:
@@ -229,7 +231,7 @@ class RandomPlay(Study):
 
     def units(self, quick: bool) -> list[Unit]:
         """Return our games on each board, and the exact results."""
-        boards = (*EXACT_BOARDS, *((board.size, board.win_length) for board in BOARDS))
+        boards = (*EXACT_BOARDS, *BOARDS_BY_SIZE)
         exact_boards = EXACT_BOARDS[:1] if quick else EXACT_BOARDS
         games = 1_000 if quick else RANDOM_GAMES
         matches: list[Unit] = [{"board": board, "games": games} for board in boards]
@@ -248,13 +250,12 @@ class RandomPlay(Study):
             tuple(unit["board"]): total_score([result]) for unit, result in results if unit["games"]
         }
         exact = {tuple(unit["board"]): result for unit, result in results if not unit["games"]}
-        boards = {(board.size, board.win_length): board for board in BOARDS}
         rows = []
         for size, score in scores.items():
             rates = rates_of_first_mover(score)
             label = f"{board_name(square(*size))}, {score.games:,} games"
-            if size in boards:
-                counts = boards[size].random
+            if size in BOARDS_BY_SIZE:
+                counts = BOARDS_BY_SIZE[size].random
                 agrees = counts_agree(counts, first_mover_score(score).table.sum(axis=0))
                 rows.append(ResultRow(label, format_counts(counts), rates, None, agrees))
             elif size in exact:
@@ -262,7 +263,7 @@ class RandomPlay(Study):
                 pairs = zip(exact[size], intervals, strict=True)
                 agrees = all(interval.low <= share <= interval.high for share, interval in pairs)
                 rows.append(ResultRow(label, None, rates, exact[size], agrees))
-        own_scores = {board.name: scores[size] for size, board in boards.items()}
+        own_scores = {board.name: scores[size] for size, board in BOARDS_BY_SIZE.items()}
         advantages = {name: first_move_advantage(score) for name, score in own_scores.items()}
         draws = {name: rates_of_first_mover(score)[1] for name, score in own_scores.items()}
         verdicts = {
@@ -283,14 +284,13 @@ class RandomPlay(Study):
 
 def _random_panel(scores: Mapping[tuple[int, int], Score]) -> Panel:
     """Return the rates of each result on each board, ours and the published ones."""
-    boards = {(board.size, board.win_length): board for board in BOARDS}
     series = []
     for result, name in enumerate(("first wins", "draw", "second wins")):
         places = {size: place + 0.2 * (result - 1) for place, size in enumerate(scores)}
         rates = [rates_of_first_mover(score)[result] for score in scores.values()]
         intervals = {
             places[size]: wilson(board.random[result] / GAMES, GAMES)
-            for size, board in boards.items()
+            for size, board in BOARDS_BY_SIZE.items()
         }
         label = "" if result else "published"
         series.append(Series(name, places.values(), rates, "o", RESULTS[result]))
