@@ -443,9 +443,10 @@ class OpeningBook(Named):
     @cached_property
     def _shares(self) -> Float64Array:
         """float64[M]: shares of the moves of the book."""
-        starts = self.book.starts
-        results = self.book.results
-        return choice_shares(self.choose, starts, results, c=self.c, temperature=self.temperature)
+        book = self.book
+        return choice_shares(
+            self.choose, book.starts, book.results, c=self.c, temperature=self.temperature
+        )
 
     def book_probabilities(self, boards: Boards) -> tuple[Float64Array, BoolArray]:
         """Return the distributions of the book alone, float64[B, rows * columns], and whether it

@@ -64,18 +64,28 @@ def call(script: str, *words: str) -> None:
     )
 
 
-def take(browser: Browser, name: str, address: str, wait: Sequence[str] = (), **view: Any) -> None:
+def take(
+    browser: Browser,
+    name: str,
+    address: str,
+    width: int,
+    height: int,
+    wait: Sequence[str] = (),
+    scale: float = 1.0,
+) -> None:
     """Write docs/NAME.png and docs/NAME-dark.png of a page as far as it is seen.
 
     Args:
         browser: the browser.
         name: name of the picture.
         address: address of the page.
+        width, height: of the viewport.
         wait: selectors of what has to be there.
-        view: viewport and scale.
+        scale: pixels of the picture by pixels of the viewport.
     """
+    viewport: Any = {"width": width, "height": height}
     for scheme, ending in (("light", ""), ("dark", "-dark")):
-        page = browser.new_page(color_scheme=scheme, **view)
+        page = browser.new_page(color_scheme=scheme, viewport=viewport, device_scale_factor=scale)
         page.goto(address)
         for selector in wait:
             page.wait_for_selector(selector)
@@ -85,37 +95,28 @@ def take(browser: Browser, name: str, address: str, wait: Sequence[str] = (), **
 
 def take_report(browser: Browser, runs: Path) -> None:
     """Take the report of a run, with the settings of the README and skips."""
-    view = {"viewport": {"width": 1060, "height": 1800}}
-    take(browser, "reports", (runs / "first" / "report.html").as_uri(), **view)
+    take(browser, "reports", (runs / "first" / "report.html").as_uri(), 1060, 1800)
 
 
 def take_tournament(browser: Browser, runs: Path) -> None:
     """Take the page of the tournament in docs/reports.md."""
-    players = ("random", "win-or-block", "table:w=3", "optimal")
     call(
         "evaluate.py",
         "match",
-        *players,
+        *("random", "win-or-block", "table:w=3", "optimal"),
         "--skip-chance=0.25",
         "--games=400",
         f"--out={runs / 'four'}",
     )
-    view = {"viewport": {"width": 1060, "height": 1130}}
-    take(browser, "evidence", (runs / "four" / "report.html").as_uri(), **view)
+    take(browser, "evidence", (runs / "four" / "report.html").as_uri(), 1060, 1130)
 
 
 def take_explorer(browser: Browser, runs: Path) -> None:
     """Take the explorer with six panels."""
     with explorer(runs) as address:
         panels = [f"#panel-{name}[aria-busy=false] .cell" for name in PANELS]
-        view = {"viewport": {"width": 1400, "height": 1400}, "device_scale_factor": 0.75}
-        take(
-            browser,
-            "explorer",
-            f"{address.rstrip('/')}/#{POSITION}&run=first",
-            ["#board .cell", *panels],
-            **view,
-        )
+        place = f"{address.rstrip('/')}/#{POSITION}&run=first"
+        take(browser, "explorer", place, 1400, 1400, ["#board .cell", *panels], 0.75)
 
 
 PICTURES = {"reports": take_report, "evidence": take_tournament, "explorer": take_explorer}

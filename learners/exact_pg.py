@@ -276,10 +276,8 @@ class ExactTraining(TrainingLoop):
         first = evaluations[0]
         second = evaluations[-1]
         is_second = graph.boards.mover == 1
-        first.policy[is_second] = second.policy[is_second]
-        first.action_values[is_second] = second.action_values[is_second]
-        first.values[is_second] = second.values[is_second]
-        first.occupancy[is_second] = second.occupancy[is_second]
+        for name in ("policy", "action_values", "values", "occupancy"):
+            getattr(first, name)[is_second] = getattr(second, name)[is_second]
         own_results = [
             evaluation.results[::-1] if seat else evaluation.results
             for evaluation, seat in zip(evaluations, self._seats, strict=True)

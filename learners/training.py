@@ -401,9 +401,8 @@ class Pool(Stored, Policy):
         numbers = num_taken - 1 - (u * np.minimum(num_taken, self.size)).astype(np.int64)
         for number in np.unique(numbers).tolist():
             rows = np.flatnonzero(numbers == number)
-            snapshot = self._snapshots[number]
             actions[rows] = act_in_episodes(
-                snapshot, boards.take(rows), episode_keys[rows], plies[rows]
+                self._snapshots[number], boards.take(rows), episode_keys[rows], plies[rows]
             )
         return actions
 

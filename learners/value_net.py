@@ -218,12 +218,8 @@ def play_training_games(
             outcome = place(cells, int(mover[0]), move, stones, game.parameters)
             mover[0] = next_mover(int(mover[0]), rng.random(), game.skip_chance)
         results.append(0.0 if outcome == DRAW else 1.0 - 2.0 * outcome)
-    return LabelledPositions(
-        obs=np.array(obs),
-        value=np.array(values),
-        game=np.array(game_numbers),
-        results=np.array(results),
-    )
+    columns: list[list[Any]] = [obs, values, game_numbers, results]
+    return LabelledPositions._make(map(np.array, columns))
 
 
 # --------------------------------------------------------------------------------------------------

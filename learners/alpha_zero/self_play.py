@@ -345,9 +345,8 @@ class SelfPlay(TrainingLoop):
     def step(self) -> None:
         """Play a batch of games and make its updates."""
         learner = self.learner
-        config = self.learner.config
         numbers = range(self.done.games, min(self.done.games + self.batch, self.games))
-        play = partial(play_block, config, learner.game, learner.state, self._seed)
+        play = partial(play_block, learner.config, learner.game, learner.state, self._seed)
         size = len(numbers) if self._workers == 1 else BLOCK
         blocks = ((numbers[start : start + size],) for start in range(0, len(numbers), size))
         workers = self._workers if len(numbers) > BLOCK else 1
