@@ -1,0 +1,404 @@
+"""Checks of searches: the games as arrays, right searches, planted errors, and broken functions."""
+
+import json
+import random
+import re
+import sys
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from planted_searches import ERRORS, ROLLOUT_ERRORS, TreeSearch
+
+from baselines.exact import solve
+from baselines.mcts import gumbel_search
+from baselines.mcts.search import MCTSSearch
+from ttt_envs import Boards
+from ttt_eval.checks import Check, CheckRow, Evidence, check_search
+from ttt_eval.checks.tables import BOARDS, GameTable, PlantedEvaluator, make_table
+from ttt_eval.exact import evaluate_policy
+
+GAMES = ("plain", "turns", "skip")
+UNFINISHED = 4_520
+"""Positions of tic-tac-toe that are not over: of 5,478 in all, 958 are."""
+
+
+def find_rows(table, boards):
+    own = boards.own_first().astype(int)
+    return [table.find(cells) for cells in np.where(own == 2, -1, own)]
+
+
+# -- games as arrays
+
+
+def test_the_plain_table_has_the_known_number_of_positions():
+    assert np.count_nonzero(~make_table("plain").ended) == UNFINISHED
+
+
+@pytest.mark.parametrize("turns", ["plain", "skip"])
+def test_values_are_those_of_the_solver_and_of_random_play(turns):
+    table = make_table(turns)
+    evaluation = evaluate_policy(table.game, "random")
+    rows = find_rows(table, evaluation.boards)
+    assert min(rows) >= 0
+    assert len(set(rows)) == np.count_nonzero(~table.ended)
+    assert_allclose(table.random_values[rows], evaluation.values, atol=1e-12)
+    solution = solve(table.game)
+    assert_allclose(table.values[rows], solution.values(evaluation.boards), atol=1e-12)
+    assert_allclose(
+        table.action_values[rows], solution.action_values(evaluation.boards), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("board", ["4x4", "connect-four"])
+def test_values_on_larger_boards_are_those_of_the_solver(board):
+    table = make_table("plain", board)
+    rows = np.flatnonzero(~table.ended)[::50]
+    expected = solve(table.game).values(table.to_boards(rows))
+    assert_allclose(table.values[rows], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("turns", GAMES)
+@pytest.mark.parametrize("board", BOARDS)
+def test_steps_and_arrays_agree(turns, board):
+    table = GameTable(turns, board)
+    rng = np.random.default_rng(0)
+    for row in rng.choice(np.flatnonzero(~table.ended), 50).tolist():
+        action = int(rng.choice(np.flatnonzero(table.legal[row])))
+        again = table.again[row, action] > rng.random()
+        next_board, reward, over = table.step(table.board(row), action, again)
+        next_row = table.next[row, action, int(again)]
+        assert table.index(next_board) == next_row
+        assert (reward, over) == (table.reward[row, action], table.over[row, action])
+        assert over == table.ended[next_row]
+        assert table.num_free[next_row] == table.num_free[row] - 1
+    assert not table.illegal_steps
+
+
+@pytest.mark.parametrize(
+    ("board", "action", "again", "problem"),
+    [
+        ((-1, 0, 0, 0, 0, 0, 0, 0, 0), 0, False, "the illegal action 0"),
+        ((0,) * 9, 9, False, "the illegal action 9"),
+        ((-1, -1, -1, 1, 1, 0, 0, 0, 0), 5, False, "a move on a finished board"),
+        ((0,) * 9, 0, True, "an impossible turn"),
+        ((1,) * 9, 0, False, "no position of this game"),
+    ],
+)
+def test_illegal_steps_are_refused(board, action, again, problem):
+    table = GameTable("turns")
+    with pytest.raises(ValueError, match=problem):
+        table.step(board, action, again)
+
+
+# -- right searches
+
+
+RIGHT = {
+    "puct": (TreeSearch("puct"), "owned"),
+    "uct": (TreeSearch("uct"), None),
+    "gumbel": (TreeSearch("gumbel"), "owned"),
+    "puct with a solver": (TreeSearch("puct", solver=True), "owned"),
+}
+
+
+def more(name):
+    return pytest.param(name, marks=pytest.mark.more)
+
+
+@pytest.mark.parametrize("turns", ["turns", more("plain"), more("skip")])
+@pytest.mark.parametrize("name", ["puct", "uct", more("gumbel"), more("puct with a solver")])
+def test_right_searches_pass(turns, name):
+    search, evaluator = RIGHT[name]
+    check = check_search(search, turns, evaluator)
+    check.assert_ok()
+    assert check.cause == ""
+    assert check.verdict == "no error found"
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("turns", GAMES)
+@pytest.mark.parametrize("board", ["4x4", "connect-four"])
+def test_right_searches_pass_on_larger_boards(turns, board):
+    check_search(TreeSearch("puct"), turns, board=board).assert_ok()
+
+
+class Leaf:
+    """The planted evaluator for our searches."""
+
+    def __init__(self, table, evaluator):
+        self.table = table
+        self.evaluator = evaluator
+
+    def evaluate(self, boards):
+        rows = find_rows(self.table, boards)
+        logits = np.log(self.evaluator.priors[rows] + 1e-12).astype(np.float32)
+        return logits, self.evaluator.values[rows].astype(float)
+
+
+def our_mcts(decisive):
+    def search(game, boards, evaluator, simulations, seed):
+        cells = (boards % 3).astype(np.int8)
+        positions = Boards(cells, np.zeros(len(cells), np.int8))
+        keys = np.arange(len(cells), dtype=np.uint64) + np.uint64(seed)
+        leaf = Leaf(game, evaluator) if evaluator else None
+        tree = MCTSSearch(game.game, positions, keys, decisive=decisive, leaf=leaf)
+        tree.run(simulations)
+        return tree.visits, tree.root_values
+
+    return search
+
+
+def our_gumbel(game, boards, evaluator, simulations, seed):
+    cells = (boards % 3).astype(np.int8)
+    positions = Boards(cells, np.zeros(len(cells), np.int8))
+    result = gumbel_search(game.game, positions, Leaf(game, evaluator), simulations=simulations)
+    return result.probabilities(), result.values
+
+
+@pytest.mark.parametrize("turns", ["plain", "skip"])
+@pytest.mark.parametrize(
+    ("search", "evaluator"),
+    [
+        pytest.param(our_mcts(False), None, id="mcts-rollouts"),
+        pytest.param(our_mcts(True), None, id="mcts-decisive-rollouts"),
+        pytest.param(our_mcts(False), "owned", id="mcts", marks=pytest.mark.more),
+        pytest.param(our_mcts(True), "owned", id="mcts-decisive", marks=pytest.mark.more),
+        pytest.param(our_gumbel, "owned", id="gumbel", marks=pytest.mark.more),
+    ],
+)
+def test_our_searches_pass(turns, search, evaluator):
+    check_search(search, turns, evaluator, batch=True).assert_ok()
+
+
+# -- planted errors
+
+FOUND_BY = {
+    "sign never flipped": ("skip", "signs", "the sign is never flipped"),
+    "sign alternates with depth": ("turns", "signs", "the sign alternates with depth"),
+    "leaf taken for the other player": ("turns", "signs", "leaf values are taken for the other"),
+    "fixed player's view": ("turns", "signs", "a fixed player's view"),
+    "root value of the other player": ("turns", "signs", "the root's value has the other"),
+    "second turn never searched": ("skip", "second turns", "second turns are never searched"),
+    "chance 1/2 for 1/4": ("skip", "results", "other turns or chance"),
+    "finished positions evaluated": ("turns", "ends", "finished positions are evaluated"),
+    "wins as draws": ("turns", "results", "wins and losses count as draws"),
+    "draws as losses": ("plain", "results", "draws count as losses"),
+    "draws as wins": ("plain", "results", "draws count as wins"),
+    "illegal moves searched": ("skip", "rules", "moves are not masked"),
+    "selection by the child's side": ("plain", "told the truth", "good for the other player"),
+    "selection ignores values": ("plain", "without knowledge", "selection"),
+    "no exploration": ("turns", "near the end", "selection: values are right"),
+    "priors ignored": ("plain", "priors", "priors are not used"),
+    "priors of the parent": ("turns", "inner priors", "priors are not used"),
+    "ends not backed up": ("turns", "results", "results of finished games are not backed up"),
+    "only the parent updated": ("turns", "signs", "leaf values do not reach the root"),
+    "discount 0.9 per ply": ("turns", "results", "a discount"),
+    "tree of another position kept": ("plain", "visits", "the tree of another position"),
+    "plays the least visited": ("plain", "near the end", "plays what it visits least"),
+    "value off by one ply": ("turns", "signs", "one ply off"),
+    "one diagonal missing": ("turns", "rules", "a win that it does not see"),
+}
+"""Game, failed row, and part of the cause, by the planted error of PUCT."""
+QUICK = ("sign alternates with depth", "illegal moves searched", "tree of another position kept")
+ROLLOUTS_FOUND_BY = {
+    "leaf taken for the other player": (
+        "skip",
+        "rollouts",
+        "rollout results are taken",
+    ),
+    "draws as losses": ("skip", "results", "draws count as losses"),
+    "fixed player's view": ("turns", "results", "a fixed player's view"),
+    "second turn never searched": ("turns", "steps", "second turns are ignored"),
+}
+
+
+@pytest.mark.parametrize("error", [e if e in QUICK else more(e) for e in FOUND_BY])
+def test_planted_errors_fail_the_row_that_names_them(error):
+    turns, row, cause = FOUND_BY[error]
+    check = check_search(TreeSearch("puct", error=error), turns)
+    assert row in check.failed
+    assert cause in check.cause
+    assert check.row(row).evidence or row in ("visits", "second turns", "inner priors", "signs")
+
+
+def test_the_lists_of_planted_errors_are_complete():
+    assert set(ERRORS) - set(FOUND_BY) == {"sum for mean"}  # greedy, and hardly harmful here
+    assert (len(ERRORS), len(ROLLOUT_ERRORS)) == (25, 19)
+
+
+@pytest.mark.parametrize("error", ROLLOUTS_FOUND_BY)
+def test_planted_errors_of_rollouts(error):
+    turns, row, cause = ROLLOUTS_FOUND_BY[error]
+    check = check_search(TreeSearch("uct", error=error), turns, None)
+    assert row in check.failed
+    assert cause in check.cause
+
+
+def test_alternating_turns_hide_the_sign_that_follows_depth():
+    search = TreeSearch("puct", error="sign alternates with depth")
+    check_search(search, "plain").assert_ok()
+    assert not check_search(search, "turns").ok
+
+
+def in_batches(search, reverse=False):
+    def search_batch(game, boards, evaluator, simulations, seed):
+        answers = [
+            search(game, tuple(board), evaluator, simulations, seed + b)
+            for b, board in enumerate(boards.tolist())
+        ]
+        visits, values = zip(*(answers[::-1] if reverse else answers), strict=True)
+        return np.array(visits), np.array(values)
+
+    return search_batch
+
+
+def test_rows_of_a_batch_that_are_mixed():
+    check_search(in_batches(TreeSearch("uct")), "turns", None, batch=True).assert_ok()
+    check = check_search(in_batches(TreeSearch("uct"), True), "turns", None, batch=True)
+    assert "near the end" in check.failed
+    assert any("rows of a batch are mixed" in cause for cause in check.causes)
+
+
+def test_noise_and_unseeded_searches_are_remarks():
+    puct = TreeSearch("puct")
+
+    def noisy(game, board, evaluator, simulations, seed):
+        noise = np.random.default_rng(seed).dirichlet(np.full(9, 0.3))
+        root = game.index(board)
+        priors = evaluator.priors.copy()
+        priors[root] = 0.75 * priors[root] + 0.25 * noise
+        mixed = PlantedEvaluator(game, evaluator.values, priors)
+        return puct(game, board, mixed, simulations, seed)
+
+    fresh = np.random.default_rng()
+
+    def unseeded(game, board, evaluator, simulations, seed):
+        return puct(game, board, evaluator, simulations, int(fresh.integers(1_000_000)))
+
+    assert "noise at the root" in check_search(noisy, "plain").row("noise").measured
+    check = check_search(unseeded, "skip")
+    assert check.row("repeatable").status == "remark"
+    assert check.row("signs").status == "no evidence"
+    assert check.ok
+
+
+# -- functions that break
+
+
+class UnprintableError(Exception):
+    def __str__(self):
+        raise ValueError
+
+
+def raise_(error):
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (lambda: None, "None is no move"),
+        (lambda: "e4", "ValueError"),
+        (lambda: 9, "is no move from 0 to 8"),
+        (lambda: 0.5, "is no move"),
+        (lambda: ([1, 2, 3], 0.0), "not \\(1, 9\\) finite numbers"),
+        (lambda: ([float("nan")] * 9, 0.0), "finite numbers"),
+        (lambda: ([0] * 9, 0.0), "visits without a move"),
+        (lambda: ([1] * 9, "good"), "ValueError"),
+        (lambda: ([1] * 9, 0.0), "visits of illegal moves"),
+        (lambda: raise_(SystemExit(3)), "SystemExit: 3"),
+        (lambda: raise_(KeyError("x")), "KeyError: 'x' \\(test_checks.py:"),
+        (lambda: raise_(UnprintableError()), "without a readable message"),
+    ],
+)
+def test_broken_answers_end_in_a_row(answer, problem):
+    check = check_search(lambda *_: answer(), "plain")
+    assert check.row("rules").status == "fails"
+    assert any(
+        re.search(problem, text)
+        for text in (check.row("rules").measured, *(e.note for e in check.row("rules").evidence))
+    )
+
+
+@pytest.mark.parametrize("wait", [lambda: time.sleep(0.01), lambda: None])
+def test_a_search_that_hangs_costs_its_limit(wait):
+    def hang(game, board, evaluator, simulations, seed):
+        while True:
+            wait()
+
+    begin = time.monotonic()
+    check = check_search(hang, "plain", limit_s=0.3)
+    assert time.monotonic() - begin < 30
+    assert "rules" in check.failed
+    assert "does not end" in check.cause
+
+
+def test_output_is_kept_and_global_generators_are_restored(capsys):
+    def noisy(game, board, evaluator, simulations, seed):
+        print("thinking", random.random(), np.random.random())  # noqa: NPY002
+        print("hard", file=sys.stderr)
+        return game.legal_actions(board)[0]
+
+    random.seed(1)
+    np.random.seed(1)  # noqa: NPY002
+    expected = random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
+    check = check_search(noisy, "plain")
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == expected  # noqa: NPY002
+    assert "thinking" in check.row("output").measured
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_search_without_values_is_judged_by_its_moves():
+    puct = TreeSearch("puct")
+    check = check_search(lambda *a: puct(*a)[0], "turns")
+    check.assert_ok()
+    assert {check.row(name).status for name in ("results", "signs", "ends")} == {"no evidence"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"game": "chess"},
+        {"board": "8x8"},
+        {"evaluator": "mine"},
+        {"simulations": (5, 500)},
+        {"simulations": (50, 20)},
+        {"seed": -1},
+        {"limit_s": 0},
+    ],
+)
+def test_wrong_options_are_refused(options):
+    with pytest.raises(ValueError, match="|".join(options)):
+        check_search(TreeSearch(), **options)
+    with pytest.raises(TypeError, match="no function"):
+        check_search("a name")
+
+
+# -- results
+
+
+def test_a_check_as_text_page_and_data():
+    evidence = Evidence("x.o/.../..o o", "plays <1>")
+    rows = [
+        CheckRow("rules", "0 broken", "holds", "none"),
+        CheckRow("results", "error 0.30", "fails", "at most 0.05", (evidence,)),
+        CheckRow("noise", "none", "remark"),
+    ]
+    check = Check("a search", rows, ("draws count as wins", "a discount"))
+    assert (check.ok, check.failed) == (False, ("results",))
+    text = str(check)
+    assert "fails        results  error 0.30 (limit: at most 0.05)" in text
+    assert "x . o   o to move: plays <1>\n. . .\n. . o" in text
+    assert text.endswith("verdict: wrong: draws count as wins\n  or: a discount")
+    assert "plays &lt;1&gt;" in check._repr_html_()
+    assert json.loads(json.dumps(check.to_dict()))["rows"][1]["evidence"][0]["note"] == "plays <1>"
+    with pytest.raises(AssertionError, match="draws count as wins"):
+        check.assert_ok()
+    assert Check("a search", rows[:1]).ok
+    unknown = Check("a search", rows[1:2])
+    assert unknown.cause == "none of the known patterns fits"
+    empty = Check("a search", rows[2:])
+    assert not empty.ok
+    assert empty.verdict == "nothing could be measured"

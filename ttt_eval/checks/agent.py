@@ -1,0 +1,269 @@
+"""Is an agent right? Lessons, and what it loses, in positions with exact values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ttt_envs.agents.policy import ALL_VARIANTS, Policy, best_shares, normalise
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import BoolArray, Float64Array
+from ttt_envs.game.boards import Boards
+from ttt_eval.checks.check import Check
+from ttt_eval.checks.session import Checker, Session, mean_of, open_session
+from ttt_eval.checks.tables import TIE, GameTable, Turns, make_table
+from ttt_eval.exact.dynamic_programming import exploitability
+from ttt_eval.exact.results import make_pure
+
+NUM_POSITIONS = 400
+"""Maximum number of positions, besides those of the exploitability."""
+MAX_WRONG = {
+    "win at once": 0.05,
+    "win, not draw": 0.05,
+    "block": 0.05,
+    "win later": 0.15,
+    "hold a draw": 0.15,
+}
+"""Maximum share of wrong moves, by the lesson of a position."""
+MAX_GAP = 0.25
+"""Maximum difference of mean losses between the players."""
+MAX_LOSS_SHARE = 0.5
+"""Maximum mean loss, as a share of that of random moves."""
+MIN_WINS = 10
+"""Minimum number of wins along a direction that are judged."""
+MAX_MISSED_GAP = 0.25
+"""Maximum difference of the shares of missed wins, between a direction and all others."""
+UCT_SIMULATIONS = (2, 5, 10, 20, 50, 100, 200, 500)
+"""Numbers of simulations of plain UCT that an agent is compared with."""
+
+
+def check_agent(
+    agent: Callable[..., Any] | str | Policy,
+    game: Turns = "plain",
+    *,
+    board: str = "3x3",
+    own_play: bool = False,
+    seed: int = 0,
+    limit_s: float | None = 60.0,
+) -> Check:
+    """Check what an agent plays against exact values.
+
+    Args:
+        agent: ``agent(board)``, which returns a move, or probabilities or visits for all moves, of
+            which the largest is played. ``board`` is a tuple of numbers by cell: 1 a stone of the
+            player to move, -1 of the other, 0 empty. Or a pure policy, or its spec string.
+        game, board: as of :func:`ttt_eval.checks.search.check_search`.
+        own_play: whether only positions are asked about that the agent's own play can reach.
+        seed: of the choice of positions.
+        limit_s: maximum s of a call; None for no limit.
+
+    Raises:
+        TypeError: the agent is no function and no policy.
+        ValueError: an option is unknown, or the policy is unknown or not pure.
+    """
+    policy = None
+    function: Any = agent
+    if isinstance(agent, str) or hasattr(agent, "probabilities"):
+        policy = make_pure(function, make_table(game, board).game)
+        function = policy.probabilities
+
+    def search(table: GameTable, boards: Any, *_: Any) -> Any:
+        if policy is None:
+            return function(boards)
+        rows = [table.find(cells) for cells in boards]
+        return _by_action(table, policy.probabilities(table.to_boards(rows)))
+
+    is_batch = policy is not None
+    with open_session(
+        search if callable(function) else function,
+        game, board, seed=seed, batch=is_batch, limit_s=limit_s,
+    ) as session:  # fmt: skip
+        return _AgentCheck(session, policy, own_play).run()
+
+
+def _by_action(table: GameTable, probabilities: Float64Array) -> Float64Array:
+    """Return probabilities of cells as those of actions: with gravity, of columns."""
+    by_row = probabilities.reshape(len(probabilities), -1, table.num_actions)
+    return np.asarray(by_row.sum(axis=1))
+
+
+class _TablePolicy(Policy):
+    """An agent that is a function, as a policy."""
+
+    variants = ALL_VARIANTS
+
+    def __init__(self, check: _AgentCheck) -> None:
+        self._check = check
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return the distribution over cells, float64[B, cells]."""
+        own = boards.own_first().astype(int)
+        rows = [self._check.table.find(cells) for cells in np.where(own == 2, -1, own)]
+        return self._check.shares(rows)
+
+
+class _AgentCheck(Checker):
+    """The rows of a check of an agent."""
+
+    def __init__(self, session: Session, policy: Policy | None, own_play: bool) -> None:
+        super().__init__(session)
+        self.policy = policy
+        self.own_play = own_play
+        self.lines = np.array([line.cells for line in self.table.game.lines])
+
+    def run(self) -> Check:
+        """Measure all rows."""
+        sections = [self.ask_all, self.check_lessons, self.check_players, self.check_directions]
+        rows = self.measure([*sections, self.check_loss, self.check_strength])
+        subject = f"an agent, game {self.table.turns} on {self.table.board_name}"
+        return Check(subject, rows, self.find_causes({r.name for r in rows if r.status == "fails"}))
+
+    def shares(self, rows: Sequence[int]) -> Float64Array:
+        """Return the distribution over moves, float64[B, A]; equal shares for broken answers."""
+        legal = self.table.legal[rows]
+        visits = np.where(legal, self.session.ask(rows, self.session.zeros, 1, 0).visits, 0)
+        if self.policy is not None:
+            return normalise(visits)
+        return best_shares(np.where(legal, visits, np.nan))
+
+    def mean_losses(self, shares: Float64Array) -> Float64Array:
+        """Return the mean loss of distributions over moves, float64[B]."""
+        return np.asarray((shares * np.nan_to_num(self.table.losses[self.chosen])).sum(axis=1))
+
+    def note(self, b: int) -> str:
+        """Describe what is played in a position."""
+        best_moves = np.flatnonzero(self.table.losses[self.chosen[b]] < TIE).tolist()
+        move = int(self.played[b].argmax())
+        return f"plays {move}, which loses {self.losses[b]:.2f}; best: {best_moves}"
+
+    def ask_all(self) -> None:
+        """Ask in positions in which moves differ."""
+        mask = self.table.moves_differ
+        if self.own_play:
+            mask = mask & self._reached()
+        self.chosen = self.choose(mask, NUM_POSITIONS)
+        self.played = self.shares(self.chosen)
+        self.losses = self.mean_losses(self.played)
+        differs = np.nan_to_num(self.table.losses[self.chosen]) > TIE
+        self.wrong = (self.played * differs).sum(axis=1)
+        self.random_loss = mean_of(self.table.random_losses[self.chosen])
+
+    def _reached(self) -> BoolArray:
+        """Return the positions in which the agent is to move, and that its own play can reach
+        against any opponent, bool[N + 1].
+        """
+        table = self.table
+        reached = np.zeros((2, len(table.boards)), np.bool_)  # the agent to move, the other
+        reached[:, table.num_free == table.num_free.max()] = True
+        for free in range(int(table.num_free.max()), 0, -1):
+            for player in (0, 1):
+                rows = np.flatnonzero(reached[player] & (table.num_free == free) & ~table.ended)
+                played = self.shares(rows.tolist()) > 0 if player == 0 else table.legal[rows]
+                next_rows = table.next[rows][played]
+                reached[1 - player, next_rows[:, 0]] = True
+                reached[player, next_rows[:, 1]] = True
+        return np.asarray(reached[0])
+
+    def _open_lines(self, stone: int) -> BoolArray:
+        """Return the lines that one more stone completes, bool[B, lines]."""
+        cells = self.table.boards[self.chosen][:, self.lines]
+        almost = (cells == stone).sum(axis=2) == self.lines.shape[1] - 1
+        return np.asarray(almost & (cells == 0).any(axis=2))
+
+    def check_lessons(self) -> None:
+        """Wrong moves by lesson."""
+        best = self.table.values[self.chosen]
+        losses = self.table.losses[self.chosen]
+        wins = self.table.reward[self.chosen].max(axis=1) > 0
+        smallest = np.where(losses > TIE, losses, np.inf).min(axis=1)
+        blocks = ~wins & self._open_lines(-1).any(axis=1) & (best > -0.5)
+        lessons = {
+            "win at once": wins & (smallest > 1 + TIE),
+            "win, not draw": wins & (smallest <= 1 + TIE),
+            "block": blocks,
+            "win later": ~wins & ~blocks & (best > 0.5),
+            "hold a draw": ~wins & ~blocks & (np.abs(best) <= 0.5),
+        }
+        for name, mask in lessons.items():
+            share = mean_of(self.wrong[mask])
+            text = f"{share:.0%} wrong in {mask.sum()} positions"
+            evidence = self.show(self.chosen, self.losses * mask, self.note)
+            self.judge(name, text, share, MAX_WRONG[name], evidence)
+
+    def check_players(self) -> None:
+        """Mean loss with an even and with an odd number of stones."""
+        odd = self.is_odd(self.chosen)
+        self.by_player = mean_of(self.losses[~odd]), mean_of(self.losses[odd])
+        even_loss, odd_loss = self.by_player
+        text = (
+            f"mean loss {even_loss:.3f} with an even number of stones, {odd_loss:.3f} with an odd"
+        )
+        worse = self.losses * (odd == (odd_loss > even_loss))
+        evidence = self.show(self.chosen, worse, self.note)
+        self.judge("players", text, abs(even_loss - odd_loss), MAX_GAP, evidence)
+
+    def check_directions(self) -> None:
+        """Missed wins along one direction, against those along all others."""
+        steps = self.lines[:, 1] - self.lines[:, 0]
+        wins = self.table.reward[self.chosen].max(axis=1) > 0
+        lines = self._open_lines(1) & wins[:, None]
+        kinds = np.unique(steps)
+        completed = np.stack([lines[:, steps == step].any(axis=1) for step in kinds], axis=1)
+        single = completed & (completed.sum(axis=1, keepdims=True) == 1)
+        counts = single.sum(axis=0)
+        shares = self.wrong @ single / np.maximum(1, counts)
+        share = max(shares[counts >= MIN_WINS], default=np.nan)
+        others = mean_of(self.wrong[single.any(axis=1)])
+        worst = kinds[shares == share]
+        mask = single[:, shares == share].any(axis=1)
+        self.judge(
+            "directions",
+            f"{share:.0%} of wins in steps of {worst.tolist()} are missed, of all {others:.0%}",
+            share - others, MAX_MISSED_GAP, self.show(self.chosen, self.losses * mask, self.note),
+        )  # fmt: skip
+
+    def check_loss(self) -> None:
+        """Mean loss, against that of random moves."""
+        loss = mean_of(self.losses)
+        text = f"{loss:.3f} in {len(self.losses)} positions; of random moves {self.random_loss:.3f}"
+        evidence = self.show(self.chosen, self.losses, self.note)
+        self.judge("mean loss", text, loss, MAX_LOSS_SHARE * self.random_loss, evidence)
+
+    def check_strength(self) -> None:
+        """Exploitability, and the simulations of plain UCT with the same mean loss."""
+        if self.table.turns == "turns":
+            return
+        if self.table.board_name == "3x3" and not self.session.broken:
+            measured = exploitability(self.table.game, self.policy or _TablePolicy(self))
+            self.remark("exploitability", f"{measured:.3f}; 0 is perfect")
+        boards = self.table.to_boards(self.chosen)
+        for simulations in UCT_SIMULATIONS:
+            spec = f"mcts:simulations={simulations},decisive=false"
+            search = make_policy(spec, self.table.game)
+            searched = search.probabilities(boards, np.random.default_rng(self.session.seed))
+            loss = mean_of(self.mean_losses(_by_action(self.table, searched)))
+            if loss <= mean_of(self.losses):
+                break
+        self.remark("strength", f"plain UCT loses {loss:.3f} after {simulations} simulations")
+
+    def find_causes(self, failed: set[str]) -> tuple[str, ...]:
+        """Return likely causes, the likeliest first."""
+        if not failed or "rules" in failed:
+            return ("answers are illegal moves, errors, or of another form",) if failed else ()
+        low, high = sorted(self.by_player)
+        patterns = {
+            "a fixed player's view: right for one player, wrong for the other": (
+                "players" in failed and low < self.random_loss / 3
+            ),
+            "a sign: it prefers what is good for the other player": high > 1.1 * self.random_loss,
+            "lines along one direction are not seen": "directions" in failed,
+            "draws count as wins: it draws where it could win": failed == {"win, not draw"},
+            "wins are not preferred to other moves": "win at once" in failed,
+            "the other player's replies are not seen, or draws count as losses": (
+                bool(failed & {"block", "hold a draw"})
+            ),
+            "too little search or training": True,
+        }
+        return tuple(cause for cause, fits in patterns.items() if fits)

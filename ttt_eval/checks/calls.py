@@ -1,0 +1,183 @@
+"""Calls of functions of others: a limit of time, caught errors and output, seeded generators."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import ctypes
+import io
+import queue
+import random
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
+
+import numpy as np
+
+MAX_OUTPUT = 2_000
+"""Maximum number of characters of the output that is kept."""
+
+
+class CallError(Exception):
+    """What a called function raised, as text."""
+
+
+class CallTimeoutError(Exception):
+    """A called function did not return within the limit of time."""
+
+
+class GuardedCaller:
+    """Calls functions of others in a thread, which a limit of time can end.
+
+    Whatever the function raises becomes a :class:`CallError`, and what it prints is kept. As a
+    context manager it also restores the global generators of ``random`` and ``numpy.random``,
+    which it seeds for each call.
+
+    After the limit, SystemExit is raised in the thread, which ends a loop of Python. A loop of
+    compiled code that keeps the interpreter's lock cannot be ended, nor measured. Code that waits
+    is left to itself.
+
+    Args:
+        limit_s: maximum s of a call; None for no limit, and calls in the caller's own thread.
+
+    Attributes:
+        output: the beginning of what was printed.
+    """
+
+    def __init__(self, limit_s: float | None) -> None:
+        self.limit_s = limit_s
+        self.output = ""
+        self._thread: threading.Thread | None = None
+        self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[tuple[Any, str]] = queue.SimpleQueue()
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> GuardedCaller:
+        self._stack.enter_context(_kept_generators())
+        for redirect, stream in (
+            (contextlib.redirect_stdout, sys.stdout),
+            (contextlib.redirect_stderr, sys.stderr),
+        ):
+            self._stack.enter_context(redirect(_Tap(self, stream)))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._calls.put(None)
+        self._stack.close()
+
+    def owns(self, thread: int) -> bool:
+        """Return whether a thread is the one of the calls, by its identifier."""
+        if self.limit_s is None:
+            return thread == threading.main_thread().ident
+        return self._thread is not None and thread == self._thread.ident
+
+    def call(self, function: Callable[..., Any], *arguments: Any, seed: int) -> Any:
+        """Return what a function returns.
+
+        Args:
+            function, arguments: the call.
+            seed: of the global generators.
+
+        Raises:
+            CallError: it raised something.
+            CallTimeoutError: it took longer than the limit. Make no further call.
+        """
+
+        def run() -> Any:
+            random.seed(seed)
+            np.random.seed(seed % 2**32)  # noqa: NPY002  # for those who use it
+            return function(*arguments)
+
+        if self.limit_s is None:
+            answer, problem = _attempt(run, (KeyboardInterrupt,))
+        else:
+            answer, problem = self._run_in_thread(run, self.limit_s)
+        if problem:
+            raise CallError(problem)
+        return answer
+
+    def _run_in_thread(self, run: Callable[[], Any], limit_s: float) -> tuple[Any, str]:
+        if self._thread is None:
+            context = contextvars.copy_context()
+            self._thread = threading.Thread(target=context.run, args=(self._work,), daemon=True)
+            self._thread.start()
+        self._calls.put(run)
+        try:
+            return self._results.get(timeout=limit_s)
+        except queue.Empty:
+            _end_thread(self._thread)
+            raise CallTimeoutError(f"no answer within {limit_s:g} s") from None
+
+    def _work(self) -> None:
+        while True:
+            run = self._calls.get()
+            if run is None:
+                return
+            self._results.put(_attempt(run, ()))
+
+
+class _Tap(io.TextIOBase):
+    """A stream that keeps what the thread of the calls writes, and passes on all else."""
+
+    def __init__(self, caller: GuardedCaller, stream: TextIO) -> None:
+        self._caller = caller
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        if not self._caller.owns(threading.get_ident()):
+            return self._stream.write(text)
+        room = MAX_OUTPUT - len(self._caller.output)
+        self._caller.output += text[:room]
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+def _attempt(run: Callable[[], Any], passed_on: tuple[type[BaseException], ...]) -> tuple[Any, str]:
+    """Return an answer and "", or None and what was raised in its place."""
+    try:
+        return run(), ""
+    except passed_on:
+        raise
+    except BaseException as error:  # whatever foreign code raises is the result
+        return None, _describe(error)
+
+
+def _describe(error: BaseException) -> str:
+    """Return an error in one line, with the place in the foreign code."""
+    try:
+        message = " ".join(str(error).split())[:160]
+    except Exception:  # of an error of foreign code whose text fails too
+        message = "without a readable message"
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [frame for frame in frames if Path(frame.filename).parent != Path(__file__).parent]
+    place = f" ({Path(places[-1].filename).name}:{places[-1].lineno})" if places else ""
+    return f"{type(error).__name__}: {message}{place}"
+
+
+def _end_thread(thread: threading.Thread) -> None:
+    """Raise SystemExit in a thread, which other code does not report."""
+    identifier = ctypes.c_ulong(thread.ident or 0)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(SystemExit))
+
+
+@contextlib.contextmanager
+def _kept_generators() -> Iterator[None]:
+    """Restore the global generators afterwards."""
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002

@@ -1,0 +1,187 @@
+"""Likely causes of what a check of a search measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import nan
+
+from ttt_eval.checks.check import CheckRow
+
+Group = tuple[int, bool]
+"""Positions below a root: their depth, and whether their mover is the root's."""
+
+FIXED_VIEW = "values have a fixed player's view: right for one player, wrong for the other"
+OTHER_ROOT = "the root's value has the other player's view"
+NO_LEAVES = "leaf values do not reach the root"
+OFF_BY_ONE = "a leaf's parent is evaluated in its place, one ply off"
+OTHER_PLAYER = "leaf values are taken for the other player"
+MAX_CAUSES = 3
+
+
+def right_sign(depth: int, same: bool) -> int:
+    """Return the sign of the response of the root's value to a value planted in a group."""
+    return 1 if same else -1
+
+
+def _depth_sign(depth: int, same: bool) -> int:
+    return 1 - 2 * (depth % 2)
+
+
+SIGN_PATTERNS: Mapping[str, Callable[[int, bool], int]] = {
+    "": right_sign,
+    "the sign is never flipped": lambda depth, same: 1,
+    "the sign alternates with depth, not with the mover": _depth_sign,
+    OTHER_PLAYER: lambda depth, same: -right_sign(depth, same),
+    "the sign alternates with depth, and is inverted": lambda depth, same: (
+        -_depth_sign(depth, same)
+    ),
+    "values are always added against the root": lambda depth, same: -1,
+}
+"""Signs of responses, by the cause of wrong ones; "" are the right signs."""
+
+
+@dataclass
+class Facts:
+    """Numbers that a check of a search measured; NaN where it did not."""
+
+    num_errors: int = 0
+    """number of calls that raised"""
+    num_illegal_visits: int = 0
+    """number of answers with visits of illegal moves"""
+    num_illegal_steps: int = 0
+    impossible_turns: bool = False
+    """whether a step was refused because of its turn"""
+    timed_out: bool = False
+    errors: Mapping[int, float] = field(default_factory=dict)
+    """mean of value - truth, by the sign of the truth"""
+    draw_error: float = nan
+    """mean absolute error of values of draws"""
+    error_by_parity: tuple[float, float] = nan, nan
+    """mean absolute error of values, for even and odd numbers of stones"""
+    late_loss: float = nan
+    """mean loss of moves near the end"""
+    late_share_by_parity: tuple[float, float] = nan, nan
+    """mean loss as a share of that of a random move, for even and odd numbers of stones"""
+    late_loss_alone: float = nan
+    """of a search in batches, asked for one position at a time"""
+    told_share: float = 0.0
+    """mean loss with true values, as a share of that of random moves"""
+    extra_visits: float = nan
+    """largest number of visits above the simulations"""
+    missing_share: float = nan
+    """share of simulations without a visit of the root, near the end"""
+    own_weight: float = nan
+    """smallest weight of the root's own evaluation in its value"""
+    sign_pattern: str = ""
+    """cause of wrong signs"""
+
+    @property
+    def largest_error(self) -> float:
+        """The largest error of values by result; NaN without values."""
+        errors = [*map(abs, self.errors.values()), self.draw_error]
+        return max((error for error in errors if error == error), default=nan)
+
+
+def _one_sided(pair: tuple[float, float], low: float, high: float) -> bool:
+    """Return whether one of two errors is above ``low``, and the other below ``high``."""
+    return max(pair) > low and min(pair) < high
+
+
+PATTERNS: Mapping[str, Callable[[Facts, set[str]], bool]] = {
+    "the search does not end: it does not see finished games, or waits": (
+        lambda facts, failed: facts.timed_out
+    ),
+    "the tree of another position is kept between calls": (
+        lambda facts, failed: (
+            facts.extra_visits > 0 and ("near the end" not in failed or "rules" in failed)
+        )
+    ),
+    "second turns are ignored, or taken where there are none": (
+        lambda facts, failed: facts.impossible_turns
+    ),
+    "illegal moves are made: occupied cells are not masked, or finished games go on": (
+        lambda facts, failed: facts.num_illegal_steps > 0
+    ),
+    "occupied cells are searched: moves are not masked": (
+        lambda facts, failed: facts.num_illegal_visits > 0
+    ),
+    "the search raises an error, such as after a win that it does not see": lambda facts, failed: (
+        facts.num_errors > 0
+    ),
+    "rows of a batch are mixed: alone, the same positions are right": (
+        lambda facts, failed: facts.late_loss_alone < facts.late_loss / 2
+    ),
+    "results of finished games are not backed up": (
+        lambda facts, failed: facts.missing_share > 0.2 and bool(failed & {"rules", "results"})
+    ),
+    "finished positions are evaluated as if they were not": lambda facts, failed: "ends" in failed,
+    NO_LEAVES: lambda facts, failed: facts.sign_pattern == NO_LEAVES,
+    "draws count as wins": lambda facts, failed: facts.errors.get(0, nan) > 0.3,
+    "draws count as losses": lambda facts, failed: facts.errors.get(0, nan) < -0.3,
+    "draws count as wins or losses": lambda facts, failed: facts.draw_error > 0.3,
+    "second turns are never searched": lambda facts, failed: "second turns" in failed,
+    FIXED_VIEW: lambda facts, failed: _one_sided(facts.error_by_parity, 0.6, 0.1),
+    "selection has a fixed player's view: right for one player, wrong for the other": (
+        lambda facts, failed: (
+            "results" not in failed and _one_sided(facts.late_share_by_parity, 1.05, 0.5)
+        )
+    ),
+    "wins and losses count as draws": lambda facts, failed: facts.errors.get(1, nan) < -0.7,
+    "rollout results are taken for the other player": lambda facts, failed: "rollouts" in failed,
+    "results are backed up with the wrong sign, for the wrong player": (
+        lambda facts, failed: facts.largest_error > 0.35
+    ),
+    "results are backed up with another size: a discount, another scale, other turns or chance": (
+        lambda facts, failed: "results" in failed
+    ),
+    "priors are not used, or those of another position": (
+        lambda facts, failed: failed <= {"priors", "inner priors"}
+    ),
+    "selection: it prefers what is good for the other player, or plays what it visits least": (
+        lambda facts, failed: max(facts.told_share, *facts.late_share_by_parity) > 1
+    ),
+    "selection: values are right, but the moves are not": (
+        lambda facts, failed: not failed & {"results", "signs"}
+    ),
+}
+"""Whether a cause explains the failed rows, from the most specific cause to the least."""
+BEFORE_SIGNS = {"rules", "steps", "ends", "visits"}
+"""Rows with causes that also explain wrong signs."""
+
+
+def find_causes(facts: Facts, rows: Sequence[CheckRow]) -> tuple[str, ...]:
+    """Return the causes that explain the failed rows, the likeliest first."""
+    failed = {row.name for row in rows if row.status == "fails"}
+    if not failed:
+        return ()
+    causes = [cause for cause, fits in PATTERNS.items() if fits(facts, failed)]
+    if facts.sign_pattern:
+        place = 1 if BEFORE_SIGNS & failed else 0
+        causes.insert(place, facts.sign_pattern)
+    return tuple(dict.fromkeys(causes))[:MAX_CAUSES]
+
+
+def sign_cause(even: Mapping[Group, int], odd: Mapping[Group, int], facts: Facts) -> str:
+    """Return the cause of wrong signs, "" if they are right.
+
+    Args:
+        even, odd: the signs of responses, below roots with these numbers of stones.
+        facts: what was measured so far.
+    """
+    votes = [*even.items(), *odd.items()]
+    if all(sign == right_sign(*group) for group, sign in votes):
+        return ""
+    common = even.keys() & odd.keys()
+    if facts.own_weight < -0.05:
+        return OFF_BY_ONE
+    if len(common) >= 2 and all(even[group] == -odd[group] for group in common):
+        return FIXED_VIEW
+    scores = {
+        name: sum(sign_of(*group) == sign for group, sign in votes)
+        for name, sign_of in SIGN_PATTERNS.items()
+    }
+    cause = max(scores, key=lambda name: scores[name])
+    if cause == OTHER_PLAYER and facts.largest_error > 0.5:
+        return OTHER_ROOT
+    return cause or "some values have the wrong sign"

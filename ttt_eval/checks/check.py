@@ -1,0 +1,171 @@
+"""The result of a check: rows that hold or fail, the positions that show it, and likely causes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from math import isnan
+from typing import Any, Literal, NamedTuple
+
+Status = Literal["holds", "fails", "remark", "no evidence"]
+NO_PATTERN = "none of the known patterns fits"
+"""The cause of a failed check without a known pattern."""
+
+
+class Evidence(NamedTuple):
+    """A position that shows what a row says."""
+
+    position: str
+    """as text, see ``ttt_envs.from_text``; of a search, the player to move is always o"""
+    note: str
+    """what was answered there, and what is right"""
+
+    def draw(self) -> str:
+        """Return the board, one line for each row, and the note beside the first."""
+        board, _, mover = self.position.partition(" ")
+        first, *others = (" ".join(row) for row in board.split("/"))
+        return "\n".join([f"{first}   {mover} to move: {self.note}", *others])
+
+
+class CheckRow(NamedTuple):
+    """One row of a check."""
+
+    name: str
+    measured: str
+    """what was measured, in words and numbers"""
+    status: Status = "holds"
+    limit: str = ""
+    """the rule by which the row holds; empty for a remark"""
+    evidence: tuple[Evidence, ...] = ()
+    """positions, the worst first; empty if the row holds or shows none"""
+
+
+def judge(
+    name: str,
+    measured: str,
+    number: float,
+    limit: float,
+    evidence: Sequence[Evidence] = (),
+    *,
+    minimum: bool = False,
+    rule: str = "",
+) -> CheckRow:
+    """Return a row about a number with a limit; NaN is no evidence.
+
+    Args:
+        name: of the row.
+        measured: the number in words.
+        number: the number.
+        limit: the largest that holds.
+        evidence: positions, which only a failed row keeps.
+        minimum: whether the limit is the smallest number that holds.
+        rule: the limit in words, if a number does not say it.
+    """
+    holds = number >= limit if minimum else number <= limit
+    status: Status = "holds" if holds else "fails"
+    if isnan(number):
+        status = "no evidence"
+    rule = rule or f"{'at least' if minimum else 'at most'} {limit:.2f}"
+    return CheckRow(name, measured, status, rule, tuple(evidence) if status == "fails" else ())
+
+
+@dataclass(frozen=True)
+class Check:
+    """The result of a check of a search, an agent or values.
+
+    >>> check = Check("a search", (CheckRow("results", "error 0.30", "fails", "at most 0.05"),))
+    >>> check.ok, check.failed, check.cause
+    (False, ('results',), 'none of the known patterns fits')
+    """
+
+    subject: str
+    """what was checked"""
+    rows: Sequence[CheckRow]
+    """in the order of measurement"""
+    causes: Sequence[str] = ()
+    """patterns of errors that explain the failed rows, the likeliest first"""
+
+    @property
+    def ok(self) -> bool:
+        """Whether no row fails, and at least one holds."""
+        statuses = {row.status for row in self.rows}
+        return "fails" not in statuses and "holds" in statuses
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Names of the rows that fail."""
+        return tuple(row.name for row in self.rows if row.status == "fails")
+
+    @property
+    def cause(self) -> str:
+        """The likeliest cause; :data:`NO_PATTERN` if none is known, and empty if no row fails."""
+        if not self.failed:
+            return ""
+        return self.causes[0] if self.causes else NO_PATTERN
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in one line."""
+        if self.ok:
+            return "no error found"
+        if not self.failed:
+            return "nothing could be measured"
+        return f"wrong: {self.cause}"
+
+    def row(self, name: str) -> CheckRow:
+        """Return the row of a name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return {row.name: row for row in self.rows}[name]
+
+    def assert_ok(self) -> None:
+        """Raise AssertionError with the whole table unless the check is ``ok``."""
+        if not self.ok:
+            raise AssertionError(f"\n{self}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data."""
+        rows = [
+            {**row._asdict(), "evidence": [evidence._asdict() for evidence in row.evidence]}
+            for row in self.rows
+        ]
+        return {
+            "subject": self.subject,
+            "ok": self.ok,
+            "verdict": self.verdict,
+            "failed": list(self.failed),
+            "causes": list(self.causes),
+            "rows": rows,
+        }
+
+    def __str__(self) -> str:
+        width = max((len(row.name) for row in self.rows), default=0)
+        lines = [self.subject]
+        for row in self.rows:
+            limit = f" (limit: {row.limit})" if row.limit else ""
+            lines.append(f"{row.status:11}  {row.name:{width}}  {row.measured}{limit}")
+        for row in self.rows:
+            if row.status == "fails" and row.evidence:
+                lines += ["", f"{row.name}:", row.evidence[0].draw()]
+        other_causes = [f"  or: {cause}" for cause in self.causes[1:]] if self.failed else []
+        return "\n".join([*lines, "", f"verdict: {self.verdict}", *other_causes])
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook."""
+        cells = [[row.status, row.name, row.measured, row.limit] for row in self.rows]
+        header = "".join(f"<th>{name}</th>" for name in ("status", "row", "measured", "limit"))
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in line)}</tr>" for line in cells
+        )
+        boards = "".join(
+            f"<p>{escape(row.name)}</p><pre>{escape(row.evidence[0].draw())}</pre>"
+            for row in self.rows
+            if row.status == "fails" and row.evidence
+        )
+        return (
+            f"<p>{escape(self.subject)}: <b>{escape(self.verdict)}</b></p>"
+            f"<table><tr>{header}</tr>{body}</table>{boards}"
+        )

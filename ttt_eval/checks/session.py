@@ -1,0 +1,290 @@
+"""Questions to a function of others about positions of a game, and rows about its answers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import nan
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ttt_envs.core.checks import TypeRefusal, check_range
+from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
+from ttt_eval.checks.calls import CallError, CallTimeoutError, GuardedCaller
+from ttt_eval.checks.causes import Facts
+from ttt_eval.checks.check import CheckRow, Evidence, Status, judge
+from ttt_eval.checks.tables import TIE, GameTable, PlantedEvaluator, Turns, make_table
+
+MAX_ERRORS = 20
+"""Number of errors after which a check stops."""
+MAX_EVIDENCE = 3
+"""Maximum number of positions of a row."""
+
+
+class StopError(Exception):
+    """The check ends early."""
+
+
+class Answers(NamedTuple):
+    """Answers of a search in B positions."""
+
+    visits: Float64Array
+    """float64[B, A]: 0 without a valid answer"""
+    values: Float64Array
+    """float64[B]: NaN without one"""
+
+
+@contextmanager
+def open_session(
+    function: Callable[..., Any],
+    turns: Turns,
+    board_name: str,
+    *,
+    owned: bool = False,
+    seed: int = 0,
+    batch: bool = False,
+    limit_s: float | None = None,
+) -> Iterator[Session]:
+    """Yield a session with a function, for the arguments of a check.
+
+    Raises:
+        TypeError: it is no function.
+        ValueError: an argument is unknown or out of range.
+    """
+    if not callable(function):
+        raise TypeRefusal(f"{function!r} is no function: give a function, see the check's page")
+    check_range("seed", seed, 0)
+    check_range("limit_s", limit_s, 0, problem="is no limit", above=True)
+    table = copy.copy(make_table(turns, board_name))
+    table.illegal_steps = []
+    with GuardedCaller(limit_s) as caller:
+        yield Session(function, table, owned, caller, seed, batch)
+
+
+class Session:
+    """Asks a search, and keeps what its answers break."""
+
+    def __init__(
+        self,
+        search: Callable[..., Any],
+        table: GameTable,
+        owned: bool,
+        caller: GuardedCaller,
+        seed: int,
+        batch: bool,
+    ) -> None:
+        self.search = search
+        self.table = table
+        self.owned = owned
+        self.caller = caller
+        self.seed = seed
+        self.batch = batch
+        self.facts = Facts()
+        self.broken: list[Evidence] = []
+        self.missing_visits: list[float] = []
+        self.num_unknown = 0
+        self.zeros = np.zeros(len(table.boards))
+        self.uniform = np.full(table.legal.shape, 1 / table.num_actions)
+
+    def ask(
+        self,
+        rows: Sequence[int],
+        values: Float64Array,
+        simulations: int,
+        salt: int,
+        priors: Float64Array | None = None,
+        *,
+        batch: bool | None = None,
+    ) -> Answers:
+        """Return the answers in some positions, with planted values and priors.
+
+        Raises:
+            StopError: the search timed out, or raised too many errors.
+        """
+        priors = self.uniform if priors is None else priors
+        evaluator = PlantedEvaluator(self.table, values, priors)
+        whole = self.batch if batch is None else batch
+        size = len(rows) if whole else 1
+        parts = [
+            self._ask_part(rows[start : start + size], evaluator, simulations, salt + start)
+            for start in range(0, len(rows), max(1, size))
+        ]
+        self.num_unknown += evaluator.num_unknown
+        visits = [part.visits for part in parts] or [self.uniform[:0]]
+        return Answers(np.concatenate(visits), np.concatenate([[], *(p.values for p in parts)]))
+
+    def _ask_part(
+        self, rows: Sequence[int], evaluator: PlantedEvaluator, simulations: int, salt: int
+    ) -> Answers:
+        """Ask in one call."""
+        seed = self.seed * 100_000 + salt
+        board: Any = self.table.boards[rows] if self.batch else self.table.board(rows[0])
+        arguments = self.table, board, evaluator if self.owned else None, simulations, seed
+
+        def search() -> Answers:
+            answer = self.search(*arguments)
+            return _parse(answer, len(rows), self.table.num_actions, self.batch)
+
+        answers = Answers(np.zeros((len(rows), self.table.num_actions)), np.full(len(rows), nan))
+        try:
+            answers = Answers(*self.caller.call(search, seed=seed))
+        except CallTimeoutError as error:
+            self.facts.timed_out = True
+            self._break(rows[0], str(error))
+            raise StopError from None
+        except CallError as error:
+            self.facts.num_errors += 1
+            self._break(rows[0], str(error))
+            if self.facts.num_errors >= MAX_ERRORS:
+                raise StopError from None
+            return answers
+        for row, visits in zip(rows, answers.visits, strict=True):
+            self._read(row, visits, simulations)
+        return answers
+
+    def _break(self, row: int, problem: str) -> None:
+        self.broken.append(self.table.evidence(row, problem))
+
+    def _read(self, row: int, visits: Float64Array, simulations: int) -> None:
+        """Keep what visits break, and how many are missing."""
+        total = float(visits.sum())
+        if visits[~self.table.legal[row]].any():
+            self.facts.num_illegal_visits += 1
+            self._break(row, f"visits of illegal moves: {visits.tolist()}")
+        elif not total > 0:
+            self._break(row, f"visits without a move: {visits.tolist()}")
+        if total > 1 + TIE:  # else shares, or the move itself
+            self.missing_visits.append(simulations - total)
+
+    def moves(self, rows: Sequence[int], answers: Answers) -> tuple[Int64Array, Float64Array]:
+        """Return the most visited legal moves, int64[B], and their losses, float64[B]; NaN for
+        invalid answers.
+        """
+        moves = np.where(self.table.legal[rows], answers.visits, -1).argmax(axis=1)
+        losses = self.table.losses[rows, moves]
+        return moves, np.where(answers.visits.sum(axis=1) > 0, losses, nan)
+
+
+def _parse(answer: Any, count: int, num_actions: int, batch: bool) -> Answers:
+    """Return an answer as arrays.
+
+    Raises:
+        ValueError, TypeError: it has another form.
+    """
+    visits, value = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
+    array = np.array(visits, np.float64)
+    if array.ndim == int(batch):  # moves
+        moves = array.reshape(-1)
+        if not np.isin(moves, np.arange(num_actions)).all():
+            raise ValueError(f"{visits} is no move from 0 to {num_actions - 1}")
+        array = np.eye(num_actions)[moves.astype(np.int64)]
+    shape = (count, num_actions)
+    if array.size != count * num_actions or not np.isfinite(array).all():
+        raise ValueError(f"visits are not {shape} finite numbers: {visits}")
+    values = np.array(nan if value is None else value, np.float64)
+    return Answers(array.reshape(shape), np.broadcast_to(values.reshape(-1), (count,)))
+
+
+def finite(numbers: Any) -> Float64Array:
+    """Return the finite numbers, or NaN if there are none."""
+    array = np.ravel(np.asarray(numbers, np.float64))
+    array = array[np.isfinite(array)]
+    return array if array.size else np.array([nan])
+
+
+def mean_of(numbers: Any) -> float:
+    """Return the mean of the finite numbers, NaN without any."""
+    return float(finite(numbers).mean())
+
+
+def median_of(numbers: Any) -> float:
+    """Return the median of the finite numbers, NaN without any."""
+    return float(np.median(finite(numbers)))
+
+
+class Checker:
+    """The rows of a check, in the making."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.table = session.table
+        self.facts = session.facts
+        self.rows: list[CheckRow] = []
+        self.rng = np.random.default_rng(session.seed)
+
+    def measure(self, sections: Sequence[Callable[[], None]]) -> list[CheckRow]:
+        """Measure sections until an error stops them, and return all rows."""
+        try:
+            for section in sections:
+                section()
+        except StopError:
+            pass
+        return [*self.contract_rows(), *self.rows]
+
+    def judge(self, *arguments: Any, **options: Any) -> None:
+        """Add a row with a limit, see :func:`ttt_eval.checks.check.judge`."""
+        self.rows.append(judge(*arguments, **options))
+
+    def remark(self, name: str, text: str) -> None:
+        """Add a row without a limit."""
+        self.rows.append(CheckRow(name, text, "remark"))
+
+    def choose(self, mask: BoolArray, count: int) -> list[int]:
+        """Return rows of some positions."""
+        rows: list[int] = self.rng.permutation(np.flatnonzero(mask))[:count].tolist()
+        return rows
+
+    def is_odd(self, rows: Sequence[int]) -> BoolArray:
+        """Return whether positions have an odd number of stones, bool[B]."""
+        return np.asarray(np.count_nonzero(self.table.boards[rows], axis=1) % 2 == 1)
+
+    def show(
+        self, rows: Sequence[int], badness: Float64Array, note: Callable[[int], str]
+    ) -> list[Evidence]:
+        """Return the worst positions, with a note about each."""
+        order = np.argsort(-np.nan_to_num(badness))[:MAX_EVIDENCE].tolist()
+        return [self.table.evidence(rows[b], note(b)) for b in order]
+
+    def judge_moves(
+        self,
+        name: str,
+        rows: list[int],
+        values: Float64Array,
+        simulations: int,
+        limit: float,
+        salt: int,
+    ) -> Answers:
+        """Add a row about moves, and return the answers."""
+        answers = self.session.ask(rows, values, simulations, salt)
+        moves, losses = self.session.moves(rows, answers)
+        loss = mean_of(losses)
+        random_loss = mean_of(self.table.random_losses[rows])
+
+        def note(b: int) -> str:
+            best_moves = np.flatnonzero(self.table.losses[rows[b]] < TIE).tolist()
+            return f"plays {moves[b]}, which loses {losses[b]:.2f}; best: {best_moves}"
+
+        text = f"mean loss {loss:.3f} after {simulations} simulations; random {random_loss:.3f}"
+        self.judge(name, text, loss, limit, self.show(rows, losses, note))
+        return answers
+
+    def contract_rows(self) -> list[CheckRow]:
+        """Return the rows about errors, steps, time, visits and output, after all calls."""
+        session, facts = self.session, self.facts
+        steps = self.table.illegal_steps
+        facts.num_illegal_steps = len(steps)
+        facts.impossible_turns = any("again=" in step.note for step in steps)
+        rows = []
+        for name, evidence in (("rules", session.broken), ("steps", steps)):
+            first = f": {evidence[0].note}" if evidence else ""
+            status: Status = "fails" if evidence else "holds"
+            text = f"{len(evidence)} broken{first}"
+            rows.append(CheckRow(name, text, status, "none", tuple(evidence[:MAX_EVIDENCE])))
+        if session.num_unknown:
+            text = f"{session.num_unknown} evaluations of boards to which no play leads"
+            rows.append(CheckRow("boards", text, "remark"))
+        if output := session.caller.output.strip():
+            rows.append(CheckRow("output", f"it prints: {output[:100]}", "remark"))
+        return rows

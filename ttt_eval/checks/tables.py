@@ -1,0 +1,357 @@
+"""Small games as arrays over their positions, with exact values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ttt_envs.core.checks import Refusal, check_choice
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
+from ttt_envs.game.boards import Boards, to_text
+from ttt_envs.game.game import Game, Position
+from ttt_eval.checks.check import Evidence
+
+Turns = Literal["plain", "turns", "skip"]
+SKIP_CHANCE = 0.25
+"""Probability of another turn in the games with chance."""
+BOARDS = {
+    "3x3": Game(),
+    "4x4": Game(4, 4, 4),
+    "connect-four": Game(4, 5, 4, gravity=True),
+}
+"""Boards by name. Games on 3 x 3 begin with the empty board, others with random positions."""
+FREE_CELLS = 8
+"""Number of free cells of the first positions on boards other than 3 x 3."""
+NUM_STARTS = 8
+"""Number of first positions on boards other than 3 x 3."""
+TIE = 1e-9
+"""Values within this distance are equal."""
+
+Reduction = Callable[[Float64Array, BoolArray], Float64Array]
+"""Returns one value, float64[B], from values of moves, float64[B, A], and the legal ones."""
+
+
+def best(values: Float64Array, legal: BoolArray) -> Float64Array:
+    """Return the largest value of a legal move."""
+    return np.asarray(values.max(axis=1, where=legal, initial=-np.inf))
+
+
+def worst(values: Float64Array, legal: BoolArray) -> Float64Array:
+    """Return the smallest value of a legal move."""
+    return np.asarray(values.min(axis=1, where=legal, initial=np.inf))
+
+
+def mean(values: Float64Array, legal: BoolArray) -> Float64Array:
+    """Return the mean value of the legal moves."""
+    return np.asarray(values.mean(axis=1, where=legal))
+
+
+class _Moves(NamedTuple):
+    """All legal moves of some boards; one row for each move."""
+
+    row: Int64Array
+    """int64[M], of the board"""
+    action: Int64Array
+    same: Int8Array
+    """int8[M, cells]: the next board, the mover's stones 1, the other's 2"""
+    other: Int8Array
+    """int8[M, cells]: the same board as the other player sees it"""
+    won: BoolArray
+    over: BoolArray
+    again: Float64Array
+    """float64[M]: probability of another turn"""
+
+    @property
+    def has_turn(self) -> tuple[BoolArray, BoolArray]:
+        """bool[M] each: whether the other player, and the mover, can have the next turn; both
+        views of finished boards are positions.
+        """
+        return self.over | (self.again < 1), self.over | (self.again > 0)
+
+
+class GameTable:
+    """A game as arrays over all its N positions, as the player to move sees them.
+
+    The last of the N + 1 rows stands for no position: illegal moves and impossible turns lead
+    there. Arrays are read-only. Boards are numbers by cell: 1 a stone of the player to move, -1 of
+    the other, 0 empty.
+
+    Args:
+        turns: who moves after a move that does not end the game: ``"plain"``, the other player;
+            ``"turns"``, the mover again if row + column of the stone is odd; ``"skip"``, the mover
+            again with probability 1/4. With gravity, the row is that where the stone lands.
+        board_name: a name in :data:`BOARDS`.
+
+    Raises:
+        ValueError: an unknown ``turns`` or ``board_name``.
+
+    Attributes:
+        turns, board_name: the arguments.
+        game: size, length of lines, gravity and skip chance.
+        num_actions: A, the number of cells, with gravity of columns.
+        boards: int8[N + 1, cells].
+        next: int64[N + 1, A, 2], the position after a move: of the other player ([..., 0]), or of
+            the mover, who has another turn ([..., 1]).
+        reward: float64[N + 1, A], 1 for the mover of a move that wins at once, else 0.
+        over: bool[N + 1, A], whether the move ends the game.
+        again: float64[N + 1, A], probability that the mover has another turn.
+        legal: bool[N + 1, A].
+        ended: bool[N + 1], finished boards, and the last row.
+        num_free: int64[N + 1], number of empty cells.
+        values: float64[N + 1], optimal values for the player to move; 0 for finished boards.
+        action_values: float64[N + 1, A], optimal values of moves, NaN where illegal.
+        losses: float64[N + 1, A], loss of value by a move, NaN where illegal.
+        random_losses: float64[N + 1], mean loss of a random move.
+        random_values: float64[N + 1], values if both play at random.
+        moves_differ: bool[N + 1], positions with moves of different values.
+        forced: bool[N + 1], positions whose value does not depend on play.
+        illegal_steps: positions with an illegal call of :meth:`step`, for a copy of the table that
+            a search was given.
+    """
+
+    def __init__(self, turns: Turns = "plain", board_name: str = "3x3") -> None:
+        check_choice("game", turns, ("plain", "turns", "skip"))
+        check_choice("board", board_name, tuple(BOARDS))
+        self.turns = turns
+        self.board_name = board_name
+        chance = SKIP_CHANCE if turns == "skip" else 0.0
+        self.game = replace(BOARDS[board_name], skip_chance=chance)
+        self.num_actions = self.game.columns if self.game.gravity else self.game.cells
+        self.illegal_steps: list[Evidence] = []
+        self._lines = np.array([line.cells for line in self.game.lines])
+        self._powers = 3 ** np.arange(self.game.cells)
+        self._list_positions()
+        self._index = {tuple(board): row for row, board in enumerate(self.boards[:-1].tolist())}
+        self.values, self.action_values = self._solve(best, best)
+        self.random_values, _ = self._solve(mean, mean)
+        bounds = [self._solve(own, other)[0] for own in (best, worst) for other in (best, worst)]
+        self.forced = ~self.ended & (np.ptp(bounds, axis=0) < TIE)
+        self.losses = self.values[:, None] - self.action_values
+        losses = np.nan_to_num(self.losses)
+        self.moves_differ = losses.max(axis=1) > TIE
+        self.random_losses = losses.sum(axis=1) / np.maximum(1, self.legal.sum(axis=1))
+        for array in vars(self).values():
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)
+
+    def landing_cells(self, cells: Int8Array) -> Int64Array:
+        """Return the cell of each action's stone, int64[B, A], -1 where there is no room."""
+        columns = self.game.columns
+        if not self.game.gravity:
+            return np.where(cells == 0, np.arange(self.num_actions), -1)
+        free = (cells == 0).reshape(len(cells), -1, columns).sum(axis=1)
+        return np.where(free > 0, (free - 1) * columns + np.arange(columns), -1)
+
+    def _has_line(self, cells: Int8Array, stone: int) -> BoolArray:
+        return np.asarray((cells[:, self._lines] == stone).all(axis=2).any(axis=1))
+
+    def _start_boards(self) -> Int8Array:
+        """Return the first positions, all with as many stones: the empty board, or random ones."""
+        size = self.game.cells
+        if self.board_name == "3x3":
+            return np.zeros((1, size), np.int8)
+        rng = np.random.default_rng(0)
+        starts: list[Int8Array] = []
+        while len(starts) < NUM_STARTS:
+            cells = np.zeros((1, size), np.int8)
+            for stone in range(size - FREE_CELLS):
+                places = self.landing_cells(cells)[0]
+                cells[0, rng.choice(places[places >= 0])] = 1 + stone % 2
+            if not self._is_over(cells)[0]:
+                starts.append(cells[0])
+        return np.stack(starts)
+
+    def _is_over(self, cells: Int8Array) -> BoolArray:
+        full = (cells > 0).all(axis=1)
+        return np.asarray(self._has_line(cells, 1) | self._has_line(cells, 2) | full)
+
+    def _moves(self, cells: Int8Array) -> _Moves:
+        """Return the moves in some positions, own stones 1, others 2."""
+        places = np.where(self._is_over(cells)[:, None], -1, self.landing_cells(cells))
+        row, action = np.nonzero(places >= 0)
+        cell = places[row, action]
+        same = cells[row]
+        same[np.arange(len(row)), cell] = 1
+        won = self._has_line(same, 1)
+        again = np.full(len(row), self.game.skip_chance)
+        if self.turns == "turns":
+            again += np.add(*np.divmod(cell, self.game.columns)) % 2
+        return _Moves(row, action, same, -same % 3, won, won | (same > 0).all(axis=1), again)
+
+    def _list_positions(self) -> None:
+        """List the positions by their number of stones, and fill the arrays of the rules."""
+        layer = self._start_boards()
+        layers = []
+        while len(layer):
+            _, first = np.unique(layer @ self._powers, return_index=True)
+            layer = layer[first]
+            layers.append(layer)
+            moves = self._moves(layer)
+            has_other, has_same = moves.has_turn
+            layer = np.concatenate([moves.other[has_other], moves.same[has_same]])
+        cells = np.concatenate(layers)
+        moves = self._moves(cells)
+        nowhere = len(cells)
+        keys = cells @ self._powers
+        order = np.argsort(keys)
+        next_rows = np.full((len(moves.row), 2), nowhere)
+        for turn, boards in enumerate((moves.other, moves.same)):
+            possible = moves.has_turn[turn]
+            places = np.searchsorted(keys, boards[possible] @ self._powers, sorter=order)
+            next_rows[possible, turn] = order[places]
+        shape = (nowhere + 1, self.num_actions)
+        self.boards = np.concatenate([np.where(cells == 2, -1, cells), cells[:1] * 0])
+        self.next = np.full((*shape, 2), nowhere)
+        self.reward = np.zeros(shape)
+        self.over = np.ones(shape, np.bool_)
+        self.again = np.zeros(shape)
+        self.legal = np.zeros(shape, np.bool_)
+        index = moves.row, moves.action
+        self.next[index] = next_rows
+        self.reward[index] = moves.won
+        self.over[index] = moves.over
+        self.again[index] = moves.again
+        self.legal[index] = True
+        self.ended = np.asarray(~self.legal.any(axis=1))
+        self.num_free = (self.boards == 0).sum(axis=1)
+        self.num_free[-1] = -1
+
+    def _solve(self, own: Reduction, other: Reduction) -> tuple[Float64Array, Float64Array]:
+        """Return the values for the player to move, float64[N + 1], and those of moves,
+        float64[N + 1, A], where that player moves by ``own`` and the other by ``other``.
+        """
+        tables = np.zeros((2, len(self.boards)))
+        action_values = np.full(self.legal.shape, np.nan)
+        for num_free in range(1, int(self.num_free.max()) + 1):
+            rows = np.flatnonzero((self.num_free == num_free) & ~self.ended)
+            legal = self.legal[rows]
+            again = self.again[rows]
+            for player, choose in ((1, other), (0, own)):
+                same_next = tables[player][self.next[rows, :, 1]]
+                other_next = tables[1 - player][self.next[rows, :, 0]]
+                expected = again * same_next - (1 - again) * other_next
+                values = np.where(self.over[rows], self.reward[rows], expected)
+                tables[player, rows] = choose(values, legal)
+            action_values[rows] = np.where(legal, values, np.nan)
+        return tables[0], action_values
+
+    def depths(self, root: int) -> tuple[Int64Array, BoolArray]:
+        """Return the depth of every position below a root, int64[N + 1], -1 if it is not below or
+        finished; and whether its mover is the root's, bool[N + 1].
+        """
+        cells = self.boards[root]
+        same = ((cells == 0) | (self.boards == cells)).all(axis=1)
+        other = ((cells == 0) | (self.boards == -cells)).all(axis=1)
+        depth = self.num_free[root] - self.num_free
+        return np.where((same | other) & ~self.ended, depth, -1), same
+
+    # -- positions
+
+    def find(self, board: Any) -> int:
+        """Return the row of a board, a sequence of numbers; -1 if it is no position."""
+        return self._index.get(tuple(np.ravel(board).tolist()), -1)
+
+    def index(self, board: Any) -> int:
+        """Return the row of a board.
+
+        Raises:
+            ValueError: it is no position of the game.
+        """
+        row = self.find(board)
+        if row < 0:
+            raise Refusal(f"{board} is no position of this game: no play leads to it")
+        return row
+
+    def board(self, index: int) -> tuple[int, ...]:
+        """Return the board of a row."""
+        return tuple(self.boards[index].tolist())
+
+    def legal_actions(self, board: Any) -> list[int]:
+        """Return the legal actions; none on a finished board."""
+        return np.flatnonzero(self.legal[self.index(board)]).tolist()
+
+    def step(
+        self, board: Any, action: int, again: bool = False
+    ) -> tuple[tuple[int, ...], float, bool]:
+        """Make a move.
+
+        Args:
+            board: as the player to move sees it.
+            action: a legal action.
+            again: whether the mover has another turn afterwards.
+
+        Returns:
+            The board as the next player to move sees it, the mover's reward, and whether the game
+            is over.
+
+        Raises:
+            ValueError: the game is over, the action is illegal, or the turn is impossible.
+        """
+        row = self.index(board)
+        is_legal = 0 <= action < self.num_actions and bool(self.legal[row, action])
+        next_row = int(self.next[row, action, int(again)]) if is_legal else -1
+        if not 0 <= next_row < len(self.boards) - 1:
+            problem = f"the illegal action {action}"
+            if self.ended[row]:
+                problem = "a move on a finished board"
+            elif is_legal:
+                problem = f"action {action} with an impossible turn, again={bool(again)}"
+            self.illegal_steps.append(self.evidence(row, problem))
+            raise Refusal(f"{problem}, in {self.text(row)}")
+        reward = float(self.reward[row, action])
+        return self.board(next_row), reward, bool(self.over[row, action])
+
+    def text(self, row: int) -> str:
+        """Return a position as text, the player to move as o."""
+        cells = np.where(self.boards[row] < 0, 2, self.boards[row]).astype(np.int8)
+        return to_text(Position(cells, 0), self.game)
+
+    def to_boards(self, rows: Any) -> Boards:
+        """Return rows as a batch of positions; an odd number of stones is the second player's
+        turn.
+        """
+        cells = self.boards[rows] % 3
+        odd = np.count_nonzero(cells, axis=1) % 2
+        cells = np.where(odd[:, None] == 1, -cells % 3, cells)
+        return Boards(cells.astype(np.int8), odd.astype(np.int8))
+
+    def evidence(self, row: int, note: str) -> Evidence:
+        """Return a position with a note."""
+        return Evidence(self.text(row), note)
+
+
+@lru_cache(maxsize=8)
+def make_table(turns: Turns, board_name: str = "3x3") -> GameTable:
+    """Return the table of a game, which is kept."""
+    return GameTable(turns, board_name)
+
+
+class PlantedEvaluator:
+    """The evaluator that a search is given: values and priors by row, chosen by the check.
+
+    ``priors, value = evaluator(board)`` gives those of a board. ``evaluator.priors`` and
+    ``evaluator.values`` are the same as arrays, for compiled code.
+
+    Attributes:
+        values: float64[N + 1], for the player to move.
+        priors: float64[N + 1, A], rows sum to 1; illegal moves have a part of it.
+        num_unknown: number of boards asked so far that are no positions.
+    """
+
+    def __init__(self, table: GameTable, values: Float64Array, priors: Float64Array) -> None:
+        self._table = table
+        self.values = values
+        self.priors = priors
+        self.num_unknown = 0
+        for array in (values, priors):
+            array.setflags(write=False)
+
+    def __call__(self, board: Any) -> tuple[Float64Array, float]:
+        """Return the priors, float64[A], and the value for the player to move."""
+        row = self._table.find(board)
+        self.num_unknown += row < 0
+        return self.priors[row], float(self.values[row])

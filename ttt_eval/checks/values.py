@@ -1,0 +1,197 @@
+"""Are values right? Value heads, critics and evaluation functions against exact values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ttt_envs.agents.policy import Policy
+from ttt_envs.core.checks import Refusal
+from ttt_envs.core.jit import BoolArray, Float64Array
+from ttt_envs.game.symmetry import symmetries
+from ttt_eval.checks.check import Check
+from ttt_eval.checks.session import Checker, Session, mean_of, open_session
+from ttt_eval.checks.tables import TIE, GameTable, Turns
+from ttt_eval.exact.policy_evaluation import evaluate_policy
+
+OPTIMAL = "optimal"
+NUM_POSITIONS = 400
+"""Maximum number of positions."""
+MIN_POSITIONS = 5
+"""Fewer positions are no evidence."""
+LATE_FREE = 3
+"""Largest number of free cells near the end."""
+MIN_CORRELATION = 0.5
+"""Minimum correlation of values with exact values, for each player."""
+MAX_SCALE_ERROR = 0.5
+"""Maximum distance from 1 of the slope of values in exact values near the end."""
+MAX_DRAW_BIAS = 0.3
+"""Maximum mean value of draws near the end."""
+MAX_ASYMMETRY = 0.3
+"""Maximum mean difference of the values of two symmetric positions."""
+
+
+def check_values(
+    values: Callable[..., Any] | Policy,
+    game: Turns = "plain",
+    policy: str | Policy = OPTIMAL,
+    *,
+    board: str = "3x3",
+    seed: int = 0,
+    limit_s: float | None = 60.0,
+) -> Check:
+    """Check values of positions against the exact values of a policy.
+
+    Args:
+        values: ``values(board)``, which returns the expected result for the player to move, from
+            -1 (loss) to 1 (win); for ``board`` see :func:`ttt_eval.checks.agent.check_agent`. Or an
+            object with ``values(boards)``, such as a learner.
+        game, board: as of :func:`ttt_eval.checks.search.check_search`.
+        policy: whose values are right: ``"optimal"`` for best play in all positions, or a pure
+            policy, in the positions of its self-play.
+        seed: of the choice of positions.
+        limit_s: maximum s of a call; None for no limit.
+
+    Raises:
+        TypeError: ``values`` is no function.
+        ValueError: an option is unknown, or the policy is unknown or not pure.
+    """
+    method = getattr(values, "values", None)
+    function: Any = method or values
+
+    def search(table: GameTable, boards: Any, *_: Any) -> Any:
+        if method is None:
+            return table.legal[table.find(boards)], function(boards)
+        rows = [table.find(cells) for cells in boards]
+        return table.legal[rows], method(table.to_boards(rows))
+
+    with open_session(
+        search if callable(function) else function,
+        game, board, seed=seed, batch=method is not None, limit_s=limit_s,
+    ) as session:  # fmt: skip
+        return _ValueCheck(session, _exact_values(session.table, policy)).run()
+
+
+def _exact_values(table: GameTable, policy: str | Policy) -> Float64Array:
+    """Return the values of a policy, float64[N + 1], NaN where its self-play never comes."""
+    if policy == OPTIMAL:
+        return table.values
+    if table.turns == "turns" or table.board_name != "3x3":
+        raise Refusal(
+            f"policy={policy} has no exact values here: choose {OPTIMAL}, or the game plain or "
+            "skip on 3x3"
+        )
+    evaluation = evaluate_policy(table.game, policy)
+    own = evaluation.boards.own_first().astype(int)
+    values = np.full(len(table.boards), np.nan)
+    values[[table.find(cells) for cells in np.where(own == 2, -1, own)]] = evaluation.values
+    return values
+
+
+class _ValueCheck(Checker):
+    """The rows of a check of values."""
+
+    def __init__(self, session: Session, exact: Float64Array) -> None:
+        super().__init__(session)
+        self.exact = exact
+
+    def run(self) -> Check:
+        """Measure all rows."""
+        rows = self.measure([self.ask_all, self.check_signs, self.check_late, self.check_errors])
+        failed = {row.name for row in rows if row.status == "fails"}
+        subject = f"values, game {self.table.turns} on {self.table.board_name}"
+        return Check(subject, rows, self.find_causes(failed))
+
+    def ask_all(self) -> None:
+        """Ask for the values of positions, and of their symmetric images."""
+        table = self.table
+        rows = self.choose(~table.ended & np.isfinite(self.exact), NUM_POSITIONS)
+        image = symmetries(table.game)[-1]
+        images = [table.find(table.boards[row][image]) for row in rows]
+        self.values = self.session.ask(rows, self.session.zeros, 1, 0).values
+        has_image = np.array(images) >= 0  # other boards than 3 x 3 have random first positions
+        image_rows = np.where(has_image, images, rows).tolist()
+        self.image_values = self.session.ask(image_rows, self.session.zeros, 1, 0).values
+        self.chosen = rows
+        self.truth = self.exact[rows]
+        self.errors = np.abs(self.values - self.truth)
+        self.late = table.num_free[rows] <= LATE_FREE
+
+    def note(self, b: int) -> str:
+        """Describe the value of a position."""
+        return f"the value is {self.values[b]:+.2f}, the truth {self.truth[b]:+.2f}"
+
+    def check_signs(self) -> None:
+        """Correlation with the truth, with an even and with an odd number of stones."""
+        odd = self.is_odd(self.chosen)
+        self.correlations = self._correlate(~odd), self._correlate(odd)
+        for parity, correlation in zip(("even", "odd"), self.correlations, strict=True):
+            text = f"correlation {correlation:.2f} with the truth where the number of stones is "
+            evidence = self.show(self.chosen, self.errors * (odd == (parity == "odd")), self.note)
+            self.judge(
+                f"sign, {parity}", text + parity, correlation, MIN_CORRELATION, evidence,
+                minimum=True,
+            )  # fmt: skip
+
+    def _correlate(self, mask: BoolArray) -> float:
+        """Return a correlation; NaN without evidence, 0 if all values are equal."""
+        mask = mask & np.isfinite(self.values)
+        values, truth = self.values[mask], self.truth[mask]
+        if mask.sum() < MIN_POSITIONS or np.ptp(truth) < TIE:
+            return float("nan")
+        return 0.0 if np.ptp(values) < TIE else float(np.corrcoef(values, truth)[0, 1])
+
+    def check_late(self) -> None:
+        """Scale, and values of draws, near the end."""
+        decided = self.late & (np.abs(self.truth) > 0.5)
+        draws = self.late & (np.abs(self.truth) < TIE)
+        slope = mean_of(self.values[decided] / self.truth[decided])
+        self.judge(
+            "scale", f"{slope:.2f} times the truth near the end", abs(slope - 1), MAX_SCALE_ERROR,
+            self.show(self.chosen, self.errors * decided, self.note), rule="0.50 to 1.50",
+        )  # fmt: skip
+        self.draw_bias = mean_of(self.values[draws])
+        self.judge(
+            "draws", f"mean value {self.draw_bias:+.2f} of draws near the end",
+            abs(self.draw_bias), MAX_DRAW_BIAS,
+            self.show(self.chosen, self.errors * draws, self.note),
+        )  # fmt: skip
+
+    def check_errors(self) -> None:
+        """Symmetry, and the error by the number of free cells."""
+        difference = np.abs(self.values - self.image_values)
+        self.judge(
+            "symmetry", f"mean difference {mean_of(difference):.2f} of symmetric positions",
+            mean_of(difference), MAX_ASYMMETRY, self.show(self.chosen, difference, self.note),
+        )  # fmt: skip
+        error, size = mean_of(self.errors), mean_of(np.abs(self.truth))
+        self.judge(
+            "error", f"mean absolute error {error:.2f}; of the value 0 {size:.2f}",
+            error, size, self.show(self.chosen, self.errors, self.note),
+        )  # fmt: skip
+        free = self.table.num_free[self.chosen]
+        by_free = [f"{number} {mean_of(self.errors[free == number]):.2f}" for number in set(free)]
+        self.remark("by free cells", f"mean absolute error: {', '.join(by_free)}")
+
+    def find_causes(self, failed: set[str]) -> tuple[str, ...]:
+        """Return likely causes, the likeliest first."""
+        if not failed or "rules" in failed:
+            return ("answers are errors, or of another form",) if failed else ()
+        low, high = sorted(self.correlations)
+        patterns = {
+            "values have the other player's view": high < -0.2,
+            "values have a fixed player's view: right for one player, wrong for the other": (
+                low < -0.2 and high > 0.2
+            ),
+            "values do not depend on the result: not trained, or of other positions": (
+                max(-low, high) < 0.2
+            ),
+            "draws count as wins": self.draw_bias > MAX_DRAW_BIAS,
+            "draws count as losses": self.draw_bias < -MAX_DRAW_BIAS,
+            "values have another scale: a discount, or another range": "scale" in failed,
+            "values change with the symmetric image": "symmetry" in failed,
+            "too little training": True,
+        }
+        return tuple(cause for cause, fits in patterns.items() if fits)
