@@ -145,7 +145,8 @@ def our_mcts(decisive):
         leaf = Leaf(game, evaluator) if evaluator else None
         tree = MCTSSearch(game.game, positions, keys, decisive=decisive, leaf=leaf)
         tree.run(simulations)
-        return tree.visits, tree.root_values
+        played = tree.probabilities() if decisive else tree.visits
+        return played, tree.root_values
 
     return search
 

@@ -195,7 +195,7 @@ class _AgentCheck(Checker):
         for name, mask in lessons.items():
             share = mean_of(self.wrong[mask])
             text = f"{share:.0%} wrong in {mask.sum()} positions"
-            evidence = self.show(self.chosen, self.losses * mask, self.note)
+            evidence = self.worst(self.losses * mask)
             self.judge(name, text, share, MAX_WRONG[name], evidence)
 
     def check_players(self) -> None:
@@ -207,7 +207,7 @@ class _AgentCheck(Checker):
             f"mean loss {even_loss:.3f} with an even number of stones, {odd_loss:.3f} with an odd"
         )
         worse = self.losses * (odd == (odd_loss > even_loss))
-        evidence = self.show(self.chosen, worse, self.note)
+        evidence = self.worst(worse)
         self.judge("players", text, abs(even_loss - odd_loss), MAX_GAP, evidence)
 
     def check_directions(self) -> None:
@@ -227,14 +227,14 @@ class _AgentCheck(Checker):
         self.judge(
             "directions",
             f"{share:.0%} of wins in steps of {worst.tolist()} are missed, of all {others:.0%}",
-            share - others, MAX_MISSED_GAP, self.show(self.chosen, self.losses * mask, self.note),
+            share - others, MAX_MISSED_GAP, self.worst(self.losses * mask),
         )  # fmt: skip
 
     def check_loss(self) -> None:
         """Mean loss, against that of random moves."""
         loss = mean_of(self.losses)
         text = f"{loss:.3f} in {len(self.losses)} positions; of random moves {self.random_loss:.3f}"
-        evidence = self.show(self.chosen, self.losses, self.note)
+        evidence = self.worst(self.losses)
         self.judge("mean loss", text, loss, MAX_LOSS_SHARE * self.random_loss, evidence)
 
     def check_strength(self) -> None:

@@ -8,18 +8,14 @@ import ctypes
 import io
 import queue
 import random
-import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
-
-MAX_OUTPUT = 2_000
-"""Maximum number of characters of the output that is kept."""
 
 
 class CallError(Exception):
@@ -43,14 +39,11 @@ class GuardedCaller:
 
     Args:
         limit_s: maximum s of a call; None for no limit, and calls in the caller's own thread.
-
-    Attributes:
-        output: the beginning of what was printed.
     """
 
     def __init__(self, limit_s: float | None) -> None:
         self.limit_s = limit_s
-        self.output = ""
+        self._output = io.StringIO()
         self._thread: threading.Thread | None = None
         self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[tuple[Any, str]] = queue.SimpleQueue()
@@ -58,11 +51,8 @@ class GuardedCaller:
 
     def __enter__(self) -> GuardedCaller:
         self._stack.enter_context(_kept_generators())
-        for redirect, stream in (
-            (contextlib.redirect_stdout, sys.stdout),
-            (contextlib.redirect_stderr, sys.stderr),
-        ):
-            self._stack.enter_context(redirect(_Tap(self, stream)))
+        self._stack.enter_context(contextlib.redirect_stdout(self._output))
+        self._stack.enter_context(contextlib.redirect_stderr(self._output))
         return self
 
     def __exit__(
@@ -74,11 +64,10 @@ class GuardedCaller:
         self._calls.put(None)
         self._stack.close()
 
-    def owns(self, thread: int) -> bool:
-        """Return whether a thread is the one of the calls, by its identifier."""
-        if self.limit_s is None:
-            return thread == threading.main_thread().ident
-        return self._thread is not None and thread == self._thread.ident
+    @property
+    def output(self) -> str:
+        """What was printed."""
+        return self._output.getvalue().strip()
 
     def call(self, function: Callable[..., Any], *arguments: Any, seed: int) -> Any:
         """Return what a function returns.
@@ -123,24 +112,6 @@ class GuardedCaller:
             if run is None:
                 return
             self._results.put(_attempt(run, ()))
-
-
-class _Tap(io.TextIOBase):
-    """A stream that keeps what the thread of the calls writes, and passes on all else."""
-
-    def __init__(self, caller: GuardedCaller, stream: TextIO) -> None:
-        self._caller = caller
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        if not self._caller.owns(threading.get_ident()):
-            return self._stream.write(text)
-        room = MAX_OUTPUT - len(self._caller.output)
-        self._caller.output += text[:room]
-        return len(text)
-
-    def flush(self) -> None:
-        self._stream.flush()
 
 
 def _attempt(run: Callable[[], Any], passed_on: tuple[type[BaseException], ...]) -> tuple[Any, str]:

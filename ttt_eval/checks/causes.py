@@ -36,7 +36,6 @@ SIGN_PATTERNS: Mapping[str, Callable[[int, bool], int]] = {
     "the sign alternates with depth, and is inverted": lambda depth, same: (
         -_depth_sign(depth, same)
     ),
-    "values are always added against the root": lambda depth, same: -1,
 }
 """Signs of responses, by the cause of wrong ones; "" are the right signs."""
 

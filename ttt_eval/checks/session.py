@@ -84,7 +84,6 @@ class Session:
         self.facts = Facts()
         self.broken: list[Evidence] = []
         self.missing_visits: list[float] = []
-        self.num_unknown = 0
         self.zeros = np.zeros(len(table.boards))
         self.uniform = np.full(table.legal.shape, 1 / table.num_actions)
 
@@ -111,7 +110,6 @@ class Session:
             self._ask_part(rows[start : start + size], evaluator, simulations, salt + start)
             for start in range(0, len(rows), max(1, size))
         ]
-        self.num_unknown += evaluator.num_unknown
         visits = [part.visits for part in parts] or [self.uniform[:0]]
         return Answers(np.concatenate(visits), np.concatenate([[], *(p.values for p in parts)]))
 
@@ -212,6 +210,7 @@ class Checker:
         self.table = session.table
         self.facts = session.facts
         self.rows: list[CheckRow] = []
+        self.chosen: list[int] = []
         self.rng = np.random.default_rng(session.seed)
 
     def measure(self, sections: Sequence[Callable[[], None]]) -> list[CheckRow]:
@@ -239,6 +238,14 @@ class Checker:
     def is_odd(self, rows: Sequence[int]) -> BoolArray:
         """Return whether positions have an odd number of stones, bool[B]."""
         return np.asarray(np.count_nonzero(self.table.boards[rows], axis=1) % 2 == 1)
+
+    def note(self, b: int) -> str:
+        """Describe the answer in one of the ``chosen`` positions."""
+        raise NotImplementedError
+
+    def worst(self, badness: Float64Array) -> list[Evidence]:
+        """Return the worst of the ``chosen`` positions."""
+        return self.show(self.chosen, badness, self.note)
 
     def show(
         self, rows: Sequence[int], badness: Float64Array, note: Callable[[int], str]
@@ -282,9 +289,7 @@ class Checker:
             status: Status = "fails" if evidence else "holds"
             text = f"{len(evidence)} broken{first}"
             rows.append(CheckRow(name, text, status, "none", tuple(evidence[:MAX_EVIDENCE])))
-        if session.num_unknown:
-            text = f"{session.num_unknown} evaluations of boards to which no play leads"
-            rows.append(CheckRow("boards", text, "remark"))
-        if output := session.caller.output.strip():
-            rows.append(CheckRow("output", f"it prints: {output[:100]}", "remark"))
+        if session.caller.output:
+            text = f"it prints: {session.caller.output[:100]}"
+            rows.append(CheckRow("output", text, "remark"))
         return rows

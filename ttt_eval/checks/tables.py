@@ -333,25 +333,23 @@ def make_table(turns: Turns, board_name: str = "3x3") -> GameTable:
 class PlantedEvaluator:
     """The evaluator that a search is given: values and priors by row, chosen by the check.
 
-    ``priors, value = evaluator(board)`` gives those of a board. ``evaluator.priors`` and
-    ``evaluator.values`` are the same as arrays, for compiled code.
+    ``priors, value = evaluator(board)`` gives those of a board; the value of one that is no
+    position is arbitrary. ``evaluator.priors`` and ``evaluator.values`` are the same as arrays, for
+    compiled code.
 
     Attributes:
         values: float64[N + 1], for the player to move.
         priors: float64[N + 1, A], rows sum to 1; illegal moves have a part of it.
-        num_unknown: number of boards asked so far that are no positions.
     """
 
     def __init__(self, table: GameTable, values: Float64Array, priors: Float64Array) -> None:
         self._table = table
         self.values = values
         self.priors = priors
-        self.num_unknown = 0
         for array in (values, priors):
             array.setflags(write=False)
 
     def __call__(self, board: Any) -> tuple[Float64Array, float]:
         """Return the priors, float64[A], and the value for the player to move."""
         row = self._table.find(board)
-        self.num_unknown += row < 0
         return self.priors[row], float(self.values[row])

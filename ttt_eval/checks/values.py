@@ -129,7 +129,7 @@ class _ValueCheck(Checker):
         self.correlations = self._correlate(~odd), self._correlate(odd)
         for parity, correlation in zip(("even", "odd"), self.correlations, strict=True):
             text = f"correlation {correlation:.2f} with the truth where the number of stones is "
-            evidence = self.show(self.chosen, self.errors * (odd == (parity == "odd")), self.note)
+            evidence = self.worst(self.errors * (odd == (parity == "odd")))
             self.judge(
                 f"sign, {parity}", text + parity, correlation, MIN_CORRELATION, evidence,
                 minimum=True,
@@ -150,13 +150,13 @@ class _ValueCheck(Checker):
         slope = mean_of(self.values[decided] / self.truth[decided])
         self.judge(
             "scale", f"{slope:.2f} times the truth near the end", abs(slope - 1), MAX_SCALE_ERROR,
-            self.show(self.chosen, self.errors * decided, self.note), rule="0.50 to 1.50",
+            self.worst(self.errors * decided), rule="0.50 to 1.50",
         )  # fmt: skip
         self.draw_bias = mean_of(self.values[draws])
         self.judge(
             "draws", f"mean value {self.draw_bias:+.2f} of draws near the end",
             abs(self.draw_bias), MAX_DRAW_BIAS,
-            self.show(self.chosen, self.errors * draws, self.note),
+            self.worst(self.errors * draws),
         )  # fmt: skip
 
     def check_errors(self) -> None:
@@ -164,12 +164,12 @@ class _ValueCheck(Checker):
         difference = np.abs(self.values - self.image_values)
         self.judge(
             "symmetry", f"mean difference {mean_of(difference):.2f} of symmetric positions",
-            mean_of(difference), MAX_ASYMMETRY, self.show(self.chosen, difference, self.note),
+            mean_of(difference), MAX_ASYMMETRY, self.worst(difference),
         )  # fmt: skip
         error, size = mean_of(self.errors), mean_of(np.abs(self.truth))
         self.judge(
             "error", f"mean absolute error {error:.2f}; of the value 0 {size:.2f}",
-            error, size, self.show(self.chosen, self.errors, self.note),
+            error, size, self.worst(self.errors),
         )  # fmt: skip
         free = self.table.num_free[self.chosen]
         by_free = [f"{number} {mean_of(self.errors[free == number]):.2f}" for number in set(free)]
