@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from IPython.core.formatters import HTMLFormatter
 from numpy.testing import assert_allclose
 from planted_searches import ERRORS, ROLLOUT_ERRORS, TreeSearch
 
@@ -393,7 +394,7 @@ def test_a_check_as_text_page_and_data():
     assert "fails        results  error 0.30 (limit: at most 0.05)" in text
     assert "x . o   o to move: plays <1>\n. . .\n. . o" in text
     assert text.endswith("verdict: wrong: draws count as wins\n  or: a discount")
-    assert "plays &lt;1&gt;" in check._repr_html_()
+    assert "plays &lt;1&gt;" in HTMLFormatter()(check)
     assert json.loads(json.dumps(check.to_dict()))["rows"][1]["evidence"][0]["note"] == "plays <1>"
     with pytest.raises(AssertionError, match="draws count as wins"):
         check.assert_ok()
