@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, best_shares, normalise
-from ttt_envs.agents.specs import make_policy
+from ttt_envs.agents.specs import make_policy, make_pure
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_eval.checks.check import Check
 from ttt_eval.checks.session import Checker, Session, mean_of, open_session
 from ttt_eval.checks.tables import TIE, GameTable, Turns, make_table
 from ttt_eval.exact.dynamic_programming import exploitability
-from ttt_eval.exact.results import make_pure
 
 NUM_POSITIONS = 400
 """Maximum number of positions, besides those of the exploitability."""
