@@ -218,7 +218,7 @@ def from_games(
     for record in games:
         game = record.game
         names = record.players
-        candidates = list[Candidate]()
+        candidates: list[Candidate] = []
         plies = [ply for ply in record.positions() if player in (None, names[ply.position.mover])]
         if game.cells > MAX_SOLVER_CELLS or not plies:
             continue

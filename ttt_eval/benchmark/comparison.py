@@ -274,7 +274,7 @@ def bootstrap_interval(
     from scipy.special import stdtrit
 
     value = float(measure(*scores))
-    samples = list[Float64Array]()
+    samples: list[Float64Array] = []
     if min(map(len, scores)) < 2:
         return Interval(value, value, value)
     tasks = np.arange(scores[0].shape[1])

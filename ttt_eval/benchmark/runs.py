@@ -27,7 +27,7 @@ from ttt_eval.benchmark.submission import (
 )
 from ttt_eval.benchmark.tasks import SEEDS, TASKS, BudgetSpent, Task, find_task, find_tasks
 from ttt_eval.store.cost import Meter, cpu_seconds
-from ttt_eval.store.result_store import Unit, collect_results
+from ttt_eval.store.result_store import Unit, collect_results, no_progress
 
 MIN_STEPS, MAX_SEEDS = 200, 100
 """Minimum steps of a run, which has its first checkpoint after one step or more, and maximum number
@@ -113,7 +113,7 @@ def run_benchmark(
     *,
     every: int = 1,
     jobs: Jobs = 1,
-    progress: Callable[[int, int], None] = lambda count, total: None,
+    progress: Callable[[int, int], None] = no_progress,
 ) -> None:
     """Do the runs that are not done yet, and write the submission. After a kill, the same call
     continues.

@@ -23,6 +23,7 @@ from ttt_eval.benchmark.submission import (
     open_submission,
 )
 from ttt_eval.benchmark.tasks import NUM_CHECKPOINTS, TASKS, Task, find_task
+from ttt_eval.store.result_store import no_progress
 
 MAX_BYTES = 1 << 26
 """Maximum size of a file of scores in bytes."""
@@ -107,7 +108,7 @@ class Scores(Struct, frozen=True, kw_only=True):
 
 def score_submission(
     path: Path,
-    progress: Callable[[int, int], None] = lambda count, total: None,
+    progress: Callable[[int, int], None] = no_progress,
     *,
     last: bool = False,
 ) -> SubmissionScores:

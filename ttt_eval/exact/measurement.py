@@ -100,22 +100,26 @@ class Measurement:
         return first, self._outcome(other, 1, self.work.part(1, 2))
 
     def _outcome(self, opponent: Policy, seat: int, work: Work) -> OutcomeProbabilities:
-        results = np.zeros(4)
-        players = in_seats(self.policy, opponent, seat)
-        for _ in forward(Traversal(self.game, players, work=work), results):
-            pass
+        results = self._results(opponent, seat, work)
         win, loss = in_seats(results[0], results[1], seat)
         return OutcomeProbabilities(float(win), float(results[DRAW]), float(loss))
+
+    def _results(
+        self, opponent: Policy, seat: int, work: Work, *, masked: bool = True
+    ) -> Float64Array:
+        """Return the probabilities of the results of a game, float64[4]."""
+        results = np.zeros(4)
+        players = in_seats(self.policy, opponent, seat)
+        for _ in forward(Traversal(self.game, players, masked=masked, work=work), results):
+            pass
+        return results
 
     def illegal_share(self, opponent: str | Policy, seat: int) -> float:
         """Return the probability that a game ends by an illegal move of the policy, which may have
         probabilities of such moves; the opponent has none.
         """
-        results = np.zeros(4)
-        players = in_seats(self.policy, make_pure(opponent, self.game), seat)
-        for _ in forward(Traversal(self.game, players, masked=False, work=self.work), results):
-            pass
-        return float(results[ILLEGAL])
+        other = make_pure(opponent, self.game)
+        return float(self._results(other, seat, self.work, masked=False)[ILLEGAL])
 
     def best_response(self, seat: int) -> OutcomeProbabilities:
         """Return the result of a best responder in a seat, from the responder's view.
@@ -155,7 +159,7 @@ class Measurement:
         results = []
         for index, seat in enumerate(seats):
             work = self.work.part(index, len(seats))
-            players: Players = (None, self.policy) if seat == 0 else (self.policy, None)
+            players: Players = in_seats(None, self.policy, seat)
             chances = start_chances(Traversal(self.game, players, work=work, passes=2))
             results.append(_result(chances[0, seat], chances[0, 1 - seat]))
         return results

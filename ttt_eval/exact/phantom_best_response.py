@@ -23,7 +23,7 @@ from ttt_envs.core.records import concatenate
 from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.graph.layers import AGAIN, LINE, OVER, Layer, Players, Traversal, stay_chance
 from ttt_envs.graph.passes import backward
-from ttt_eval.exact.results import OutcomeProbabilities
+from ttt_eval.exact.results import OutcomeProbabilities, in_seats
 
 FAILED, SUCCEEDED, SKIPPED = range(3)
 """What a responder is told after an attempt: it failed; it put a stone and the other player moved;
@@ -110,7 +110,7 @@ def best_response(game: PhantomGame, policy: Policy, responder: int) -> OutcomeP
         ValueError: a policy that does not play by the rules.
         MemoryError: too many cells.
     """
-    players: Players = (None, policy) if responder == 0 else (policy, None)
+    players: Players = in_seats(None, policy, responder)
     traversal = Traversal(game, players, complete=(responder == 0, responder == 1))
     traversal.make_layers()
     bounds = [gains for _, _, _, gains in backward(traversal)]

@@ -27,6 +27,7 @@ from ttt_envs.core.files import locked, open_to_write, parse_json
 from ttt_envs.core.lines import read_to_append
 from ttt_envs.core.packages import install_command
 from ttt_envs.text import MAX_ANSWER_LENGTH, TextGame, present
+from ttt_eval.store.result_store import no_progress
 
 MAX_SEED = 2**31
 """Seeds are sent modulo this: some endpoints read 32 bits."""
@@ -222,7 +223,7 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
     )
 
     def ask(requests: Requests) -> Iterator[tuple[str, Answer]]:
-        failures = list[str]()
+        failures: list[str] = []
 
         def complete(request: tuple[str, Mapping[str, object]]) -> tuple[str, Answer] | None:
             if failures:  # after one no request begins, and answers on their way are kept
@@ -342,7 +343,7 @@ def converse(text: TextGame, *, single: bool) -> Generator[list[dict[str, str]],
         text: the game.
         single: whether it ends after one turn.
     """
-    messages = list[dict[str, str]]()
+    messages: list[dict[str, str]] = []
     while not text.over and not (single and text.turns):
         if not text.problems:
             messages = [
@@ -367,7 +368,7 @@ class Interview:
     answers: Answers
     ask: Ask | None = None
     """None asks nobody: conversations whose answers are missing end early"""
-    progress: Callable[[int, int], object] = lambda count, total: None
+    progress: Callable[[int, int], object] = no_progress
     """called with the number of requests answered now, and of those known to be needed"""
     requests: dict[str, dict[str, object]] = field(default_factory=dict)
     """all requests of the conversations, by id"""

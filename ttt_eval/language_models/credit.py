@@ -141,7 +141,7 @@ def describe_seat(
         metrics: ``mean_regret`` of a turn, and ``luck`` of the events after own moves. All are
         JSON-ready.
     """
-    turns = list[dict[str, Any]]()
+    turns: list[dict[str, Any]] = []
     advantages: list[float | None] = [None] * len(text.turns)
     if against is not None:
         advantages = [item.change for item in against(text.turns, seat)]

@@ -318,10 +318,10 @@ def describe_blunders(
         actions: int64[N]: the moves.
         values: float64[N, cells]: exact values of the moves in the positions, NaN where illegal.
     """
-    rows = defaultdict[str, list[int]](list)
+    rows: defaultdict[str, list[int]] = defaultdict(list)
     for row in range(len(actions)):
         rows[to_text(boards.position(row), game)].append(row)
-    blunders = list[tuple[float, Blunder]]()
+    blunders: list[tuple[float, Blunder]] = []
     for equal_rows in rows.values():
         count = len(equal_rows)
         shares = np.bincount(actions[equal_rows], minlength=game.cells) / count

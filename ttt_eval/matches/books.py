@@ -18,7 +18,7 @@ from ttt_envs.game.boards import Boards, from_keys
 from ttt_envs.game.game import Game, Position
 from ttt_eval.matches.games import PlayedGame, read_games
 from ttt_eval.matches.openings import unfinished_successors
-from ttt_eval.store.result_store import Unit, collect_results, json_numbers
+from ttt_eval.store.result_store import Unit, collect_results, json_numbers, no_progress
 
 GAMES_PER_CHUNK = 1 << 11
 """Number of games whose moves are counted at once."""
@@ -91,9 +91,9 @@ def _played_moves(
     """Yield the early moves of a player, or of both, in finished games, many games at once."""
     # until a chunk is empty
     for chunk in iter(lambda: list(itertools.islice(games, GAMES_PER_CHUNK)), []):
-        positions = list[Position]()
-        actions = list[int]()
-        results = list[int]()
+        positions: list[Position] = []
+        actions: list[int] = []
+        results: list[int] = []
         num_games = 0
         for played in chunk:
             before = len(positions)
@@ -139,7 +139,7 @@ def book_from_search(
     *,
     plies: int,
     jobs: Jobs = 1,
-    progress: Callable[[int, int], None] = lambda count, total: None,
+    progress: Callable[[int, int], None] = no_progress,
 ) -> Book:
     """Build a book of a policy's values for every move in all early positions, by a longer search
     than a game allows.

@@ -368,13 +368,13 @@ def from_notation(text: str) -> list[PlayedGame]:
     Raises:
         ValueError: anything else; the message names the game, from 1.
     """
-    games = list[PlayedGame]()
+    games: list[PlayedGame] = []
     head, *parts = re.split(r"^(?=\[game )", text, flags=re.MULTILINE)
     if head.strip() or not parts:
         raise Refusal(f"{quote(head)} is no game: begin each with [game ...]")
     for number, part in enumerate(parts, 1):
-        tags = dict[str, object]()
-        words = list[str]()
+        tags: dict[str, object] = {}
+        words: list[str] = []
         with name_place(f"game {number}"):
             for line in map(str.strip, part.splitlines()):
                 tag = _TAG.fullmatch(line)

@@ -39,7 +39,14 @@ from ttt_eval.matches.score import CorrectedPairs, Score, StoredCorrection
 from ttt_eval.matches.tournament import DRAWS, bradley_terry
 from ttt_eval.store.cost import processor
 from ttt_eval.store.policy_identity import policy_identity
-from ttt_eval.store.result_store import Data, Unit, collect_results, path_of_set, read_hashed_json
+from ttt_eval.store.result_store import (
+    Data,
+    Unit,
+    collect_results,
+    no_progress,
+    path_of_set,
+    read_hashed_json,
+)
 from ttt_eval.store.results import GameResult, Spec
 from ttt_eval.store.statistics import Interval
 
@@ -350,7 +357,7 @@ def rate_policy(
     costs: bool = True,
     jobs: Jobs = 1,
     folder: Path | None = None,
-    progress: Callable[[int, int], None] = lambda count, total: None,
+    progress: Callable[[int, int], None] = no_progress,
 ) -> LadderResult:
     """Return a policy's rating on a ladder. On small boards pure policies are rated exactly, and
     its exploitability, regret and worst positions are computed; otherwise games are played against

@@ -373,7 +373,7 @@ def _prepare(call: Call) -> _Shared:
     """
     match = call.match
     policies = [make_policy_once(match.game, player) for player in match.players]
-    values = list[PositionValues | None]()
+    values: list[PositionValues | None] = []
     correction = make_correction(match.luck_correction, match.game)
     for policy in policies:
         evaluator = None if match.clock is not None else correction
@@ -501,7 +501,7 @@ class _Block:
             ValueError: the player forfeits one game after another.
         """
         actions = np.zeros(len(rows), np.int64)
-        forfeits = dict[int, Forfeit]()
+        forfeits: dict[int, Forfeit] = {}
         start = 0
         while start < len(rows):
             remaining = boards.take(np.arange(start, len(rows))) if start else boards

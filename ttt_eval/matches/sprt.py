@@ -34,7 +34,7 @@ from ttt_eval.matches.elo import likelihood_of_superiority, score_from_elo
 from ttt_eval.matches.match import MatchSettings, play_matches
 from ttt_eval.matches.results import MatchResult, compare_moves
 from ttt_eval.matches.score import Score
-from ttt_eval.store.result_store import Data
+from ttt_eval.store.result_store import Data, no_progress
 from ttt_eval.store.statistics import Interval
 
 MAX_ELO = 4_000
@@ -337,7 +337,7 @@ def run_sprt(
     *,
     pairs: int,
     jobs: Jobs = 1,
-    progress: Callable[[int, Decision], None] = lambda pairs, decision: None,
+    progress: Callable[[int, Decision], None] = no_progress,
 ) -> SprtResult:
     """Play pairs of games, block by block and in order, until a hypothesis is accepted.
 

@@ -19,7 +19,7 @@ from ttt_envs.core.parallel import Jobs
 from ttt_eval.matches.match import MatchSettings, play_matches
 from ttt_eval.matches.results import DifferentMoves, PlayedResult, compare_moves
 from ttt_eval.matches.score import Score, StoredScore
-from ttt_eval.store.result_store import Data
+from ttt_eval.store.result_store import Data, no_progress
 from ttt_eval.store.results import Spec
 from ttt_eval.store.statistics import Interval
 
@@ -256,7 +256,7 @@ def run_tournament(
     pairs: int,
     anchor: str | None = None,
     jobs: Jobs = 1,
-    progress: Callable[[int, int], None] = lambda count, total: None,
+    progress: Callable[[int, int], None] = no_progress,
 ) -> TournamentResult:
     """Play pairs of games between any two of the players, all with the same random numbers.
 

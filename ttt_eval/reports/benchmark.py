@@ -86,7 +86,7 @@ def describe_leader(comparison: Comparison) -> str:
     """
     leader, *others = comparison.entries
     values = [
-        f"interquartile mean {_score(entry.interquartile_mean)}" for entry in comparison.entries[:2]
+        f"interquartile mean {_score(entry.interquartile_mean)}" for entry in comparison.entries
     ]
     undecided = [entry for entry in others if entry.name in comparison.undecided]
     if undecided and all(min(leader.seeds, entry.seeds) < MIN_SEEDS for entry in undecided):
@@ -116,7 +116,7 @@ def _task_means(comparison: Comparison) -> DataTable:
             return Cell("-")
         return Cell(formats.three_digits(mean), shade=max(-1.0, mean))
 
-    rows = list[page.Row]()
+    rows: list[page.Row] = []
     for task in TASKS:
         means = [entry.tasks.get(task.name) for entry in comparison.entries]
         if any(mean is not None for mean in means):

@@ -74,7 +74,7 @@ def measure_groups(groups: Sequence[Group]) -> list[GroupMeasure]:
     Args:
         groups: those without measured curves are left out.
     """
-    curves = dict[str, list[tuple[Float64Array, Float64Array]]]()
+    curves: dict[str, list[tuple[Float64Array, Float64Array]]] = {}
     for group in groups:
         for curve in group.curves:
             points = curve_points(curve, "games", "exploitability")
@@ -104,9 +104,7 @@ def describe_groups(at_end: GroupMeasure) -> str:
     """
     means = {name: at_end.mean(name) for name in at_end.values}
     best, *others = names = sorted(means, key=lambda name: means[name].mean)
-    values = [
-        f"exploitability at the end {formats.format_interval(means[name])}" for name in names[:2]
-    ]
+    values = [f"exploitability at the end {formats.format_interval(means[name])}" for name in names]
     if min(map(len, at_end.values.values())) < MIN_SEEDS:
         return page.words("few seeds", seeds=MIN_SEEDS, name=best, value=values[0])
     undecided = sum(at_end.difference(best, other).high >= 0 for other in others)

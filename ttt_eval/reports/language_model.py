@@ -65,7 +65,7 @@ def _describe(result: LanguageModelResult, exact: ExactResult | None) -> str:
 
 def _tiles(result: LanguageModelResult, exact: ExactResult | None) -> list[Tile]:
     """Return the headline numbers: exact losses, the score, and the shares of illegal answers."""
-    tiles = list[Tile]()
+    tiles: list[Tile] = []
     if exact is not None:
         regret = exact.regret if isinstance(exact.regret, float) else None
         tiles += parts.measure_tiles({"exploitability": exact.exploitability}, ", exactly")

@@ -155,7 +155,7 @@ def _describe_ranking(ranking: Sequence[RatedPlayer]) -> str:
     """Name the best player, as far as the intervals of ratings decide it."""
     best, *others = ranking
     undecided = sum(player.rating.high >= best.rating.low for player in others)
-    values = [f"rating {_elo(player.rating)}" for player in ranking[:2]]
+    values = [f"rating {_elo(player.rating)}" for player in ranking]
     return formats.describe_best([player.spec for player in ranking], values, undecided)
 
 

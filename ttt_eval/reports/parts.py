@@ -171,9 +171,9 @@ def curve_parts(groups: Sequence[Group]) -> Parts:
     """Return figures of the exact exploitability of groups, by games and by CPU seconds, and notes
     on them.
     """
-    figures = list[PlotFigure]()
+    figures: list[PlotFigure] = []
     problem = "no run is here"
-    notes = list[str]()
+    notes: list[str] = []
     axes: Sequence[XAxis] = ("games", "cpu") if groups else ()
     for x in axes:
         try:

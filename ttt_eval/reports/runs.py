@@ -70,6 +70,7 @@ from ttt_eval.runs.curves import (
 from ttt_eval.runs.run_files import REPORT, RunDirectory, first_move_names
 from ttt_eval.store.cost import COST_KEYS, cpu_seconds
 from ttt_eval.store.metrics import COUNTS, LOSS_LABELS, LOSSES, RATES
+from ttt_eval.store.result_store import no_progress
 
 Row = Mapping[str, float]
 MAX_RUNS = parts.MAX_GROUPS
@@ -191,7 +192,7 @@ def write_run_page(run: Path, strength: Strength | None) -> Path:
 def read_runs(
     out: Path,
     paths: Sequence[Path],
-    progress: Callable[[int, int], None] = lambda count, total: None,
+    progress: Callable[[int, int], None] = no_progress,
 ) -> RunsResult:
     """Read runs, and compute the exact strength and results against each other of up to
     ``MAX_RUNS``.
@@ -301,7 +302,7 @@ def _strength(run: RunResult) -> Parts:
         f"{name}, as it learned" if seat == run.seat else name
         for seat, name in enumerate(SEAT_NAMES)
     ]
-    rows = list[tuple[object, ...]]()
+    rows: list[tuple[object, ...]] = []
     for opponent, result in run.strength.results.items():
         seats = [(opponent, result), *zip(names, run.strength.seats[opponent], strict=True)]
         rows += [(name, *shares, shares) for name, shares in seats]
@@ -338,7 +339,7 @@ def _curves(run: RunResult, measurements: Sequence[Row]) -> Iterator[PlotFigure]
     """Yield curves of exact measurements, of results during exploration, and of the loss, as far as
     they are known.
     """
-    counts = list[Row]()
+    counts: list[Row] = []
     if all(name in row for row in run.rows for name in COUNTS):
         counts = rates(thin_out(run.rows, MAX_RATES))
     losses = [row for row in run.rows if "iterations" in row]
@@ -386,7 +387,7 @@ def rates(rows: Sequence[Row]) -> list[Row]:
     any.
     """
     start: Row = {"games": 0, **dict.fromkeys(COUNTS, 0)}
-    shares = list[Row]()
+    shares: list[Row] = []
     for before, row in itertools.pairwise([start, *rows]):
         games = row["games"] - before["games"]
         if games > 0:
@@ -448,7 +449,7 @@ def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | Non
     play_pairs(game, *players, 1, seed=run.config.get("seed", 0), log=games.extend)
     plies = list(games[0].positions())
     last = games[0].end()
-    losses = list[float]()
+    losses: list[float] = []
     if solution is not None:
         values = solution.action_values(
             Boards.from_positions([position for position, _, _ in plies])
@@ -586,7 +587,7 @@ def _best_of_runs(ranking: Sequence[RunResult]) -> str:
     if not losses:
         return page.words("unmeasured")
     best_loss, *other_losses = losses.values()
-    values = [f"exploitability {formats.number(loss)}" for loss in (best_loss, *other_losses[:1])]
+    values = [f"exploitability {formats.number(loss)}" for loss in losses.values()]
     undecided = sum(loss <= best_loss + VALUE_TOLERANCE for loss in other_losses)
     return formats.describe_best(list(losses), values, undecided, f"these {len(losses)} runs")
 

@@ -179,7 +179,7 @@ def _describe(settings: Sequence[SettingSummary]) -> str:
     def is_worse(mean: Interval) -> bool:
         return best.high < mean.low if first.better == "lower" else best.low > mean.high
 
-    values = [f"{first.label} {write(mean)}" for mean in means[:2]]
+    values = [f"{first.label} {write(mean)}" for mean in means]
     few_seeds = any(setting.seeds < MIN_SEEDS and setting.is_trained for setting in settings)
     if others and few_seeds:
         return page.words("few seeds", seeds=MIN_SEEDS, name=settings[0].name, value=values[0])

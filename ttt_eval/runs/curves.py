@@ -268,13 +268,13 @@ def group_curves(curves: Sequence[Curve], by: Sequence[str] = ()) -> list[Group]
     labels = dict.fromkeys(name for curve in curves for name in curve.labels)
     for name in names:
         find_named("setting of these runs", name, labels)
-    learners = dict[Label, list[Curve]]()
+    learners: dict[Label, list[Curve]] = {}
     for curve in curves:
         learners.setdefault(curve.labels.get(LEARNER), []).append(curve)
     names_of_learners = {
         learner: names or [LEARNER, *varied_labels(alike)] for learner, alike in learners.items()
     }
-    groups = dict[tuple[tuple[str, Label], ...], list[Curve]]()
+    groups: dict[tuple[tuple[str, Label], ...], list[Curve]] = {}
     for curve in curves:
         group_names = names_of_learners[curve.labels.get(LEARNER)]
         key = tuple((name, curve.labels.get(name)) for name in group_names)
@@ -362,9 +362,9 @@ def summarize_groups(
     Raises:
         ValueError: no group has such measurements.
     """
-    summaries = list[Summary]()
-    curves = list[Curve]()
-    problems = list[str]()
+    summaries: list[Summary] = []
+    curves: list[Curve] = []
+    problems: list[str] = []
     for group in groups:
         try:
             summaries.append(summarize(group, x, y))
@@ -388,7 +388,7 @@ def summarize_groups(
 def curve_points(curve: Curve, x: XAxis, y: YAxis) -> tuple[Float64Array, Float64Array] | None:
     """Return x, increasing, and y of a curve, float64[N] each; None if it has none."""
     columns = ("exact_win", "exact_draw") if y == "score" else (y,)
-    points = dict[float, float]()
+    points: dict[float, float] = {}
     for row in curve.rows:
         is_later = row.get(COLUMNS[x], -1) >= next(reversed(points), 0)
         if is_later and all(name in row for name in columns):

@@ -89,7 +89,7 @@ def read_rows(path: Path, order: str) -> list[dict[str, float]]:
     Raises:
         ValueError: a line of anything else.
     """
-    rows = list[dict[str, float]]()
+    rows: list[dict[str, float]] = []
     if not path.exists():
         return rows
     with open_to_read(path) as file:

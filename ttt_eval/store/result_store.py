@@ -44,6 +44,10 @@ UNITS = "units.jsonl"
 """File in a folder that stores results, one per line."""
 
 
+def no_progress(count: object, total: object) -> None:
+    """Take the progress of work that nobody watches."""
+
+
 def do_units(
     measure: Callable[[Unit], object],
     units: Sequence[Unit],
@@ -89,7 +93,7 @@ def do_units(
         names = [json.dumps(unit, sort_keys=True) for unit in units]
         lines = [head, *(_line(name, result) for name, result in old_results.items())]
         write_bytes(folder / UNITS, ("\n".join(lines) + "\n").encode())
-        missing = list[int]()
+        missing: list[int] = []
         for index, name in enumerate(names):
             if name in old_results:
                 yield index, old_results[name]
@@ -111,7 +115,7 @@ def collect_results(
     folder: Path,
     provenance: Mapping[str, object],
     *,
-    progress: Callable[[int, int], None] = lambda count, total: None,
+    progress: Callable[[int, int], None] = no_progress,
     **options: Any,
 ) -> list[Any]:
     """Return the results of all units, in order; see :func:`do_units`.
