@@ -79,9 +79,9 @@ class Decompositions(Study):
         """Report all tables at equal numbers, and where the smallest error is the least exploitable
         play.
         """
-        rows = list[ResultRow]()
-        claims = list[Claim]()
-        panels = list[Panel]()
+        rows: list[ResultRow] = []
+        claims: list[Claim] = []
+        panels: list[Panel] = []
         for table in dict.fromkeys(unit["table"] for unit, _ in results):
             curves = {unit["method"]: points for unit, points in results if unit["table"] == table}
             matches = 0

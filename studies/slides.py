@@ -71,7 +71,7 @@ class NetScores(Study):
         """Report the tables beside ours, number by number."""
         exact = {unit["pairs"]: result for unit, result in results}
         rows = []
-        errors = dict[str, float]()
+        errors: dict[str, float] = {}
         for slide, scores in SLIDES.items():
             for pairs, result in exact.items():
                 chances = [round(result["within"][score], 3) for score in scores]

@@ -139,9 +139,9 @@ class Figure4(PaperStudy):
 
     def analyse(self, results: Results) -> StudyReport:
         """Report the curves of both conventions, and the paper's claims about them."""
-        rows = list[ResultRow]()
-        claims = list[Claim]()
-        panels = list[Panel]()
+        rows: list[ResultRow] = []
+        claims: list[Claim] = []
+        panels: list[Panel] = []
         curves: dict[str, dict[int, Any]] = {}
         for terminal, parts in group(results, "terminal").items():
             points = sorted(chain(*parts), key=lambda point: point["rank"])
@@ -243,9 +243,9 @@ class Figure5(PaperStudy):
 
     def analyse(self, results: Results) -> StudyReport:
         """Report all columns, and the paper's claims."""
-        rows = list[ResultRow]()
-        claims = list[Claim]()
-        panels = list[Panel]()
+        rows: list[ResultRow] = []
+        claims: list[Claim] = []
+        panels: list[Panel] = []
         for unit, result in results:
             svd_rank, rank = unit["pair"]
             svd_ratio, ratio = result["ratios"]

@@ -107,7 +107,7 @@ def make_proved(
     if not plan.game.gravity:
         check_provable(plan.game)
     limits = {"w": plan.wins, "d": plan.count - plan.wins, QUICK: plan.quick}
-    accepted = dict[bytes, ProvedPosition]()
+    accepted: dict[bytes, ProvedPosition] = {}
     drawn = 0
     counts = Counter[str]()
     with closing(

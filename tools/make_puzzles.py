@@ -66,7 +66,7 @@ def make_set(seed: int) -> Iterator[Puzzle]:
     keys: set[tuple[object, ...]] = set()
     for number, (game, count) in enumerate(PUZZLES_PER_GAME.items()):
         puzzles = list(obvious_puzzles(game, [seed, number]))
-        chosen = list[Puzzle]()
+        chosen: list[Puzzle] = []
         groups: dict[tuple[int, str], list[Puzzle]] = {}
         for place in np.random.default_rng([seed, number]).permutation(len(puzzles)):
             groups.setdefault((puzzles[place].level, puzzles[place].why), []).append(puzzles[place])

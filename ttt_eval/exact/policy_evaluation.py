@@ -144,7 +144,7 @@ def policy_gradient(evaluation: PolicyEvaluation) -> Float64Array:
     """
     occupancy = evaluation.discounted_occupancy[:, None]
     weights = occupancy * evaluation.probabilities / len(evaluation.seats)
-    return np.asarray(weights * np.nan_to_num(evaluation.advantages))
+    return weights * np.nan_to_num(evaluation.advantages)
 
 
 class EvaluationRows(NamedTuple):

@@ -204,7 +204,7 @@ class RandomWalk(NamedTuple):
 
 
 def _density(x: Float64Array) -> Float64Array:
-    return np.asarray(np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi))
+    return np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
 
 
 def stopped_score(test: SPRT, score: Score, looks: int, confidence: float = 0.95) -> Interval:
