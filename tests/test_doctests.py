@@ -6,7 +6,12 @@ import pkgutil
 
 import pytest
 
-SHOWN = ("ttt_envs.game.boards", "baselines.expectiminimax.search", "baselines.mcts.search")
+SHOWN = (
+    "ttt_envs.game.boards",
+    "baselines.expectiminimax.search",
+    "baselines.mcts.search",
+    "ttt_eval.checks.check",
+)
 
 
 @pytest.mark.parametrize("name", SHOWN)

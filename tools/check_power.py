@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 
-from planted_searches import ERRORS, ROLLOUT_ERRORS, TreeSearch
+from planted_searches import ERRORS, ROLLOUT_ERRORS, PlantedTreeSearch
 
 from ttt_eval.checks import Check, check_search
 from ttt_eval.checks.tables import Turns
@@ -65,7 +65,7 @@ def print_errors(rule: str, evaluator: str | None, errors: Sequence[str]) -> Non
         cells = []
         rating = "-"
         for turns in GAMES:
-            check = check_search(TreeSearch(rule, error=error), turns, evaluator)
+            check = check_search(PlantedTreeSearch(rule, error=error), turns, evaluator)
             cells.append(", ".join(check.failed) or "-")
             # a user has the first verdict; alternating turns hide errors of second turns
             if check.failed and rating == "-" and turns != "plain":
@@ -77,13 +77,13 @@ def print_errors(rule: str, evaluator: str | None, errors: Sequence[str]) -> Non
     print(f"\n{found} of {harmful} harmful errors found, the cause right or broad in {named}")
 
 
-def right_searches(seed: int) -> Iterator[tuple[TreeSearch, str | None]]:
+def right_searches(seed: int) -> Iterator[tuple[PlantedTreeSearch, str | None]]:
     """Yield right searches and their evaluators; some constants only with every third seed."""
     for rule, evaluator in (("puct", "owned"), ("uct", None), ("gumbel", "owned")):
         constants = (0.5, 1.0, 1.5, 2.5, 5.0) if rule != "gumbel" and seed % 3 == 0 else (1.5,)
         for solver in (False, True):
             for c in constants:
-                yield TreeSearch(rule, c, solver), evaluator
+                yield PlantedTreeSearch(rule, c, solver), evaluator
 
 
 def print_alarms(seeds: range) -> None:

@@ -60,14 +60,14 @@ ROLLOUT_ERRORS = tuple(
 
 
 @dataclass
-class Node:
+class PlantedNode:
     """A node of the tree."""
 
     board: tuple[int, ...]
     same: bool
     """whether its mover is the root's"""
     priors: dict[int, float] = field(default_factory=dict)
-    children: dict[tuple[int, bool], Node] = field(default_factory=dict)
+    children: dict[tuple[int, bool], PlantedNode] = field(default_factory=dict)
     visits: dict[int, int] = field(default_factory=dict)
     sums: dict[int, float] = field(default_factory=dict)
     proved: dict[int, float] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class TreeSearch:
+class PlantedTreeSearch:
     """A tree search with one planted error, or none.
 
     Attributes:
@@ -94,14 +94,14 @@ class TreeSearch:
     c: float = 1.5
     solver: bool = False
     error: str = ""
-    kept: dict[str, Node] = field(default_factory=dict, compare=False)
+    kept: dict[str, PlantedNode] = field(default_factory=dict, compare=False)
 
     def __call__(
         self, game: Any, board: tuple[int, ...], evaluator: Any, simulations: int, seed: int
     ) -> tuple[np.ndarray, float]:
         """Search as ``check_search`` asks for it."""
         run = _Run(self, game, evaluator, random.Random(seed))
-        root = Node(tuple(board), True)
+        root = PlantedNode(tuple(board), True)
         if self.error == "tree of another position kept":
             root = self.kept.setdefault("root", root)
         if not root.priors:
@@ -126,7 +126,7 @@ class TreeSearch:
         return visits, value
 
     @staticmethod
-    def _solved_value(root: Node, visits: np.ndarray, value: float) -> float:
+    def _solved_value(root: PlantedNode, visits: np.ndarray, value: float) -> float:
         """Give all visits to the best proved move if it is certain, none to lost moves; return
         the root's value.
         """
@@ -143,7 +143,7 @@ class TreeSearch:
 class _Run:
     """One search."""
 
-    def __init__(self, settings: TreeSearch, game: Any, evaluator: Any, rng: random.Random):
+    def __init__(self, settings: PlantedTreeSearch, game: Any, evaluator: Any, rng: random.Random):
         self.settings = settings
         self.error = settings.error
         self.game = game
@@ -192,7 +192,7 @@ class _Run:
             if not again:
                 sign = -sign
 
-    def expand(self, node: Node, parent: Node | None) -> float:
+    def expand(self, node: PlantedNode, parent: PlantedNode | None) -> float:
         """Give a node its moves, and return its value for its mover."""
         num_actions = self.game.num_actions
         priors: Any = np.full(num_actions, 1 / num_actions)
@@ -213,7 +213,7 @@ class _Run:
         node.sums = dict.fromkeys(actions, 0.0)
         return value
 
-    def score(self, node: Node, action: int, total: int) -> tuple[float, float]:
+    def score(self, node: PlantedNode, action: int, total: int) -> tuple[float, float]:
         """Return the priority of a move, and a random number for ties."""
         settings = self.settings
         count = node.visits[action]
@@ -233,7 +233,7 @@ class _Run:
         bonus = settings.c * node.priors[action] * math.sqrt(total + 1) / (1 + count)
         return value + bonus, self.rng.random()
 
-    def select(self, node: Node) -> int:
+    def select(self, node: PlantedNode) -> int:
         candidates = list(node.priors)
         if self.settings.solver:
             open_moves = [action for action in candidates if node.proved.get(action, 0) != -1]
@@ -241,10 +241,10 @@ class _Run:
         total = sum(node.visits.values())
         return max(candidates, key=lambda action: self.score(node, action, total))
 
-    def simulate(self, root: Node, first: int | None) -> None:
+    def simulate(self, root: PlantedNode, first: int | None) -> None:
         """Walk to a leaf, evaluate it, and back up its value."""
         node = root
-        path: list[tuple[Node, int]] = []
+        path: list[tuple[PlantedNode, int]] = []
         while True:
             action = first if first is not None and not path else self.select(node)
             path.append((node, action))
@@ -256,7 +256,7 @@ class _Run:
                 break
             child = node.children.get((action, again))
             if child is None:
-                child = node.children[action, again] = Node(next_board, next_same)
+                child = node.children[action, again] = PlantedNode(next_board, next_same)
                 value = self.expand(child, node)
                 owner = child.same
                 if self.error == "leaf taken for the other player":
@@ -270,7 +270,7 @@ class _Run:
             self.prove(path, over, reward)
 
     def end_value(
-        self, node: Node, next_board: tuple[int, ...], reward: float, next_same: bool
+        self, node: PlantedNode, next_board: tuple[int, ...], reward: float, next_same: bool
     ) -> tuple[float, bool]:
         """Return the value of a finished game, and whether it is that of the root's mover."""
         if self.error == "finished positions evaluated":
@@ -283,7 +283,9 @@ class _Run:
             return 1.0, node.same
         return reward, node.same
 
-    def back_up(self, path: list[tuple[Node, int]], value: float, owner: bool, over: bool) -> None:
+    def back_up(
+        self, path: list[tuple[PlantedNode, int]], value: float, owner: bool, over: bool
+    ) -> None:
         for depth, (node, action) in enumerate(reversed(path)):
             backed_up = value if node.same == owner else -value
             if self.error == "sign never flipped":
@@ -299,7 +301,7 @@ class _Run:
             if self.error == "only the parent updated":
                 break
 
-    def prove(self, path: list[tuple[Node, int]], over: bool, reward: float) -> None:
+    def prove(self, path: list[tuple[PlantedNode, int]], over: bool, reward: float) -> None:
         """Keep the values of moves that are proved, from the leaf to the root."""
         for depth, (node, action) in enumerate(reversed(path)):
             if depth == 0:
@@ -316,7 +318,7 @@ class _Run:
                 return
             node.proved[action] = max(values) if child.same == node.same else -max(values)
 
-    def search_gumbel(self, root: Node, simulations: int) -> tuple[np.ndarray, float]:
+    def search_gumbel(self, root: PlantedNode, simulations: int) -> tuple[np.ndarray, float]:
         """Sequential halving of the root's moves by prior and value, without noise."""
         scores = {action: math.log(max(prior, 1e-9)) for action, prior in root.priors.items()}
         candidates = sorted(scores, key=lambda action: -scores[action])

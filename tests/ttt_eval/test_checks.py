@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from IPython.core.formatters import HTMLFormatter
 from numpy.testing import assert_allclose
-from planted_searches import ERRORS, ROLLOUT_ERRORS, TreeSearch
+from planted_searches import ERRORS, ROLLOUT_ERRORS, PlantedTreeSearch
 
 from baselines.exact import solve
 from baselines.mcts import gumbel_search
@@ -97,10 +97,10 @@ def test_illegal_steps_are_refused(board, action, again, problem):
 
 
 RIGHT = {
-    "puct": (TreeSearch("puct"), "owned"),
-    "uct": (TreeSearch("uct"), None),
-    "gumbel": (TreeSearch("gumbel"), "owned"),
-    "puct with a solver": (TreeSearch("puct", solver=True), "owned"),
+    "puct": (PlantedTreeSearch("puct"), "owned"),
+    "uct": (PlantedTreeSearch("uct"), None),
+    "gumbel": (PlantedTreeSearch("gumbel"), "owned"),
+    "puct with a solver": (PlantedTreeSearch("puct", solver=True), "owned"),
 }
 
 
@@ -122,7 +122,7 @@ def test_right_searches_pass(turns, name):
 @pytest.mark.parametrize("turns", GAMES)
 @pytest.mark.parametrize("board", ["4x4", "connect-four"])
 def test_right_searches_pass_on_larger_boards(turns, board):
-    check_search(TreeSearch("puct"), turns, board=board).assert_ok()
+    check_search(PlantedTreeSearch("puct"), turns, board=board).assert_ok()
 
 
 class Leaf:
@@ -219,7 +219,7 @@ ROLLOUTS_FOUND_BY = {
 @pytest.mark.parametrize("error", [e if e in QUICK else more(e) for e in FOUND_BY])
 def test_planted_errors_fail_the_row_that_names_them(error):
     turns, row, cause = FOUND_BY[error]
-    check = check_search(TreeSearch("puct", error=error), turns)
+    check = check_search(PlantedTreeSearch("puct", error=error), turns)
     assert row in check.failed
     assert cause in check.cause
     assert check.row(row).evidence or row in ("visits", "second turns", "inner priors", "signs")
@@ -233,13 +233,13 @@ def test_the_lists_of_planted_errors_are_complete():
 @pytest.mark.parametrize("error", ROLLOUTS_FOUND_BY)
 def test_planted_errors_of_rollouts(error):
     turns, row, cause = ROLLOUTS_FOUND_BY[error]
-    check = check_search(TreeSearch("uct", error=error), turns, None)
+    check = check_search(PlantedTreeSearch("uct", error=error), turns, None)
     assert row in check.failed
     assert cause in check.cause
 
 
 def test_alternating_turns_hide_the_sign_that_follows_depth():
-    search = TreeSearch("puct", error="sign alternates with depth")
+    search = PlantedTreeSearch("puct", error="sign alternates with depth")
     check_search(search, "plain").assert_ok()
     assert not check_search(search, "turns").ok
 
@@ -257,14 +257,14 @@ def in_batches(search, reverse=False):
 
 
 def test_rows_of_a_batch_that_are_mixed():
-    check_search(in_batches(TreeSearch("uct")), "turns", None, batch=True).assert_ok()
-    check = check_search(in_batches(TreeSearch("uct"), True), "turns", None, batch=True)
+    check_search(in_batches(PlantedTreeSearch("uct")), "turns", None, batch=True).assert_ok()
+    check = check_search(in_batches(PlantedTreeSearch("uct"), True), "turns", None, batch=True)
     assert "near the end" in check.failed
     assert any("rows of a batch are mixed" in cause for cause in check.causes)
 
 
 def test_noise_and_unseeded_searches_are_remarks():
-    puct = TreeSearch("puct")
+    puct = PlantedTreeSearch("puct")
 
     def noisy(game, board, evaluator, simulations, seed):
         noise = np.random.default_rng(seed).dirichlet(np.full(9, 0.3))
@@ -353,7 +353,7 @@ def test_output_is_kept_and_global_generators_are_restored(capsys):
 
 
 def test_a_search_without_values_is_judged_by_its_moves():
-    puct = TreeSearch("puct")
+    puct = PlantedTreeSearch("puct")
     check = check_search(lambda *a: puct(*a)[0], "turns")
     check.assert_ok()
     assert {check.row(name).status for name in ("results", "signs", "ends")} == {"no evidence"}
@@ -373,7 +373,7 @@ def test_a_search_without_values_is_judged_by_its_moves():
 )
 def test_wrong_options_are_refused(options):
     with pytest.raises(ValueError, match="|".join(options)):
-        check_search(TreeSearch(), **options)
+        check_search(PlantedTreeSearch(), **options)
     with pytest.raises(TypeError, match="no function"):
         check_search("a name")
 

@@ -27,8 +27,8 @@ class StopError(Exception):
     """The check ends early."""
 
 
-class Answers(NamedTuple):
-    """Answers of a search in B positions."""
+class SearchAnswers(NamedTuple):
+    """SearchAnswers of a search in B positions."""
 
     visits: Float64Array
     """float64[B, A]: 0 without a valid answer"""
@@ -96,7 +96,7 @@ class Session:
         priors: Float64Array | None = None,
         *,
         batch: bool | None = None,
-    ) -> Answers:
+    ) -> SearchAnswers:
         """Return the answers in some positions, with planted values and priors.
 
         Raises:
@@ -111,23 +111,27 @@ class Session:
             for start in range(0, len(rows), max(1, size))
         ]
         visits = [part.visits for part in parts] or [self.uniform[:0]]
-        return Answers(np.concatenate(visits), np.concatenate([[], *(p.values for p in parts)]))
+        return SearchAnswers(
+            np.concatenate(visits), np.concatenate([[], *(p.values for p in parts)])
+        )
 
     def _ask_part(
         self, rows: Sequence[int], evaluator: PlantedEvaluator, simulations: int, salt: int
-    ) -> Answers:
+    ) -> SearchAnswers:
         """Ask in one call."""
         seed = self.seed * 100_000 + salt
         board: Any = self.table.boards[rows] if self.batch else self.table.board(rows[0])
         arguments = self.table, board, evaluator if self.owned else None, simulations, seed
 
-        def search() -> Answers:
+        def search() -> SearchAnswers:
             answer = self.search(*arguments)
             return _parse(answer, len(rows), self.table.num_actions, self.batch)
 
-        answers = Answers(np.zeros((len(rows), self.table.num_actions)), np.full(len(rows), nan))
+        answers = SearchAnswers(
+            np.zeros((len(rows), self.table.num_actions)), np.full(len(rows), nan)
+        )
         try:
-            answers = Answers(*self.caller.call(search, seed=seed))
+            answers = SearchAnswers(*self.caller.call(search, seed=seed))
         except CallTimeoutError as error:
             self.facts.timed_out = True
             self._break(rows[0], str(error))
@@ -156,7 +160,7 @@ class Session:
         if total > 1 + TIE:  # else shares, or the move itself
             self.missing_visits.append(simulations - total)
 
-    def moves(self, rows: Sequence[int], answers: Answers) -> tuple[Int64Array, Float64Array]:
+    def moves(self, rows: Sequence[int], answers: SearchAnswers) -> tuple[Int64Array, Float64Array]:
         """Return the most visited legal moves, int64[B], and their losses, float64[B]; NaN for
         invalid answers.
         """
@@ -165,7 +169,7 @@ class Session:
         return moves, np.where(answers.visits.sum(axis=1) > 0, losses, nan)
 
 
-def _parse(answer: Any, count: int, num_actions: int, batch: bool) -> Answers:
+def _parse(answer: Any, count: int, num_actions: int, batch: bool) -> SearchAnswers:
     """Return an answer as arrays.
 
     Raises:
@@ -182,7 +186,7 @@ def _parse(answer: Any, count: int, num_actions: int, batch: bool) -> Answers:
     if array.size != count * num_actions or not np.isfinite(array).all():
         raise ValueError(f"visits are not {shape} finite numbers: {visits}")
     values = np.array(nan if value is None else value, np.float64)
-    return Answers(array.reshape(shape), np.broadcast_to(values.reshape(-1), (count,)))
+    return SearchAnswers(array.reshape(shape), np.broadcast_to(values.reshape(-1), (count,)))
 
 
 def finite(numbers: Any) -> Float64Array:
@@ -262,7 +266,7 @@ class Checker:
         simulations: int,
         limit: float,
         salt: int,
-    ) -> Answers:
+    ) -> SearchAnswers:
         """Add a row about moves, and return the answers."""
         answers = self.session.ask(rows, values, simulations, salt)
         moves, losses = self.session.moves(rows, answers)
