@@ -2,7 +2,6 @@
 computes.
 """
 
-import hashlib
 import json
 import shlex
 import shutil
@@ -16,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import tiny
-from commands import error_of, text_of
+from commands import text_of
 
 from baselines.exact import solve
 from baselines.exact.folder import Folder
@@ -565,20 +564,4 @@ def test_a_training_prints_its_results(tmp_path, capsys):
     won, drawn, lost = (last[name] / last["games"] for name in ("wins", "draws", "losses"))
     assert f"won {won:.1%}, drew {drawn:.1%}, lost {lost:.1%}" in " ".join(
         capsys.readouterr().out.split()
-    )
-
-
-@pytest.mark.parametrize("entry", [0, -1])
-def test_a_wrong_entry_of_a_database_is_found(entry, files, tmp_path, capsys):
-    folder = shutil.copytree(files.database, tmp_path / DATABASE)
-    path, manifest = folder / "03-layer.npy", folder / "manifest.json"
-    values = np.load(path)
-    before = hashlib.sha256(path.read_bytes()).hexdigest()
-    values[entry] += 0.125
-    np.save(path, values)
-    after = hashlib.sha256(path.read_bytes()).hexdigest()
-    manifest.write_text(manifest.read_text().replace(before, after))
-    index = entry % len(values)
-    assert f"03-layer.npy is wrong in entry {index:,}" in error_of(
-        capsys, evaluate.main, "database", "verify", folder
     )
