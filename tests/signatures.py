@@ -226,10 +226,10 @@ FORMS = {
 """learner -> the options of its signatures"""
 GROUPS = {
     "learners": [name for name in sorted(LEARNERS) if name not in tiny.PACKAGES],
-    "tensorflow": [
-        name for name in sorted(LEARNERS) if "tensorflow" in tiny.PACKAGES.get(name, ())
-    ],
-    "torch": [name for name in sorted(LEARNERS) if "torch" in tiny.PACKAGES.get(name, ())],
+    **{
+        package: [name for name in sorted(tiny.PACKAGES) if package in tiny.PACKAGES[name]]
+        for package in ("tensorflow", "torch")
+    },
 }
 """file -> the learners in it"""
 
