@@ -90,7 +90,9 @@ def measure_ladder(
         ValueError: an invalid number of games; another process that works in the folder.
     """
     check_games(plan.games, min_games=0)
-    rungs, game, own = plan.rungs, plan.game.to_dict(), (f"{name}.json",)
+    rungs = plan.rungs
+    game = plan.game.to_dict()
+    own = (f"{name}.json",)
     pairings = list(combinations(range(len(rungs)), 2))
     units: list[Unit] = [
         {

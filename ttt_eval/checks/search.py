@@ -182,7 +182,9 @@ class _SearchCheck(Checker):
 
     def check_moves(self) -> None:
         """Moves near the end, and anywhere, without knowledge and with true values planted."""
-        table, session, facts = self.table, self.session, self.facts
+        table = self.table
+        session = self.session
+        facts = self.facts
         late = self.choose(table.moves_differ & (table.num_free <= LATE_FREE), NUM_POSITIONS)
         first = len(session.missing_visits)
         answers = self.judge_moves("near the end", late, session.zeros, self.many, MAX_LATE_LOSS, 1)
@@ -366,7 +368,8 @@ class _SearchCheck(Checker):
 
     def check_priors(self) -> None:
         """Visits of a move with a large prior, and with a large prior of illegal moves."""
-        table, session = self.table, self.session
+        table = self.table
+        session = self.session
         quiet = ~table.ended & (table.reward.max(axis=1) == 0)
         early = (table.num_free <= self.root_free) & (table.num_free >= self.root_free - 2)
         undecided = np.abs(table.values) < 1 - TIE  # else a solver needs no priors

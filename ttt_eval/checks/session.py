@@ -283,7 +283,8 @@ class Checker:
 
     def contract_rows(self) -> list[CheckRow]:
         """Return the rows about errors, steps, time, visits and output, after all calls."""
-        session, facts = self.session, self.facts
+        session = self.session
+        facts = self.facts
         steps = self.table.illegal_steps
         facts.num_illegal_steps = len(steps)
         facts.impossible_turns = any("again=" in step.note for step in steps)

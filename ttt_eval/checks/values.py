@@ -138,7 +138,8 @@ class _ValueCheck(Checker):
     def _correlate(self, mask: BoolArray) -> float:
         """Return a correlation; NaN without evidence, 0 if all values are equal."""
         mask = mask & np.isfinite(self.values)
-        values, truth = self.values[mask], self.truth[mask]
+        values = self.values[mask]
+        truth = self.truth[mask]
         if mask.sum() < MIN_POSITIONS or np.ptp(truth) < TIE:
             return float("nan")
         return 0.0 if np.ptp(values) < TIE else float(np.corrcoef(values, truth)[0, 1])
@@ -166,7 +167,8 @@ class _ValueCheck(Checker):
             "symmetry", f"mean difference {mean_of(difference):.2f} of symmetric positions",
             mean_of(difference), MAX_ASYMMETRY, self.worst(difference),
         )  # fmt: skip
-        error, size = mean_of(self.errors), mean_of(np.abs(self.truth))
+        error = mean_of(self.errors)
+        size = mean_of(np.abs(self.truth))
         self.judge(
             "error", f"mean absolute error {error:.2f}; of the value 0 {size:.2f}",
             error, size, self.worst(self.errors),

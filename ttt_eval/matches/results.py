@@ -18,7 +18,7 @@ CellShares = dict[int, float]
 
 
 class ChosenMoves(Struct):
-    """The moves of a player in a position, see :class:`ttt_eval.exact.strength.Choice`."""
+    """The moves of a player in a position, see :class:`ttt_eval.exact.strength.PolicyChoice`."""
 
     position: str
     moves: CellShares

@@ -138,7 +138,7 @@ def _maximum_likelihood(shares: Float64Array, values: Float64Array) -> Float64Ar
     """Return the maximum likelihood probabilities, given the observed shares, under which
     ``values`` has mean 0.
     """
-    from scipy.optimize import brentq  # see ttt_eval/statistics.py
+    from scipy.optimize import brentq  # see ttt_eval/store/statistics.py
 
     low = -1 / values.max()
     high = -1 / values.min()

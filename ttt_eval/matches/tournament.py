@@ -170,7 +170,7 @@ class RatedPlayer(Struct):
 
     spec: Spec
     identity: str
-    """of :func:`ttt_eval.policy_identity.policy_identity`"""
+    """of :func:`ttt_eval.store.policy_identity.policy_identity`"""
     rating: Interval
     """in Elo"""
 
@@ -235,7 +235,7 @@ def summarize_tournament(
     """Return the result of a tournament.
 
     Args:
-        identities: by player, of :func:`ttt_eval.policy_identity.policy_identity`.
+        identities: by player, of :func:`ttt_eval.store.policy_identity.policy_identity`.
         scores: by pairing: of the first against the second, where i < j are numbers of players.
         ratings: of each player, in Elo.
         settings: further fields of the result, those that determine it among them.
