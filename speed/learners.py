@@ -82,7 +82,8 @@ def dictionary_learner() -> Play:
                 empty.remove(cell)
                 won = any(board[a] == board[b] == board[c] == mover for a, b, c in LINES)
                 if won or not empty:
-                    reward = 0.0 if not won else (1.0 if mover == own else -1.0)
+                    sign = 1.0 if mover == own else -1.0
+                    reward = sign if won else 0.0
                     if before is not None:
                         row, action = before
                         row[action] += alpha * (reward - row[action])

@@ -350,7 +350,8 @@ class Arguments:
     def chosen(self, all_names: list[str]) -> list[str]:
         """Return the rows to measure."""
         names = self.only.split(",") if self.only else all_names
-        if unknown := set(names) - set(all_names):
+        unknown = set(names) - set(all_names)
+        if unknown:
             raise SystemExit(
                 f"there are no rows {', '.join(sorted(unknown))}: choose among "
                 f"{', '.join(all_names)}"

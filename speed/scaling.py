@@ -269,7 +269,8 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):  # the other benchmarks have one core
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
     parts = options.only.split(",")
-    if unknown := set(parts) - {"threads", "batch", "cells"}:
+    unknown = set(parts) - {"threads", "batch", "cells"}
+    if unknown:
         raise SystemExit(
             f"there is no part {', '.join(sorted(unknown))}: choose among threads, batch, cells"
         )
