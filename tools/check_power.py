@@ -59,8 +59,8 @@ def rate_cause(error: str, check: Check) -> str:
 def print_errors(rule: str, evaluator: str | None, errors: Sequence[str]) -> None:
     """Print a table of planted errors: the failed rows by game, and the rating of the cause."""
     print(f"\n| {rule}: planted error | {' | '.join(GAMES)} | cause |\n|{'---|' * 5}")
-    found = 0
-    named = 0
+    num_found = 0
+    num_named = 0
     for error in errors:
         cells = []
         rating = "-"
@@ -71,10 +71,12 @@ def print_errors(rule: str, evaluator: str | None, errors: Sequence[str]) -> Non
             if check.failed and rating == "-" and turns != "plain":
                 rating = rate_cause(error, check)
         print(f"| {error} | {' | '.join(cells)} | {rating} |", flush=True)
-        found += rating != "-" and error not in HARMLESS
-        named += rating in ("right", "broad") and error not in HARMLESS
+        num_found += rating != "-" and error not in HARMLESS
+        num_named += rating in ("right", "broad") and error not in HARMLESS
     harmful = len(set(errors) - HARMLESS)
-    print(f"\n{found} of {harmful} harmful errors found, the cause right or broad in {named}")
+    print(
+        f"\n{num_found} of {harmful} harmful errors found, the cause right or broad in {num_named}"
+    )
 
 
 def right_searches(seed: int) -> Iterator[tuple[PlantedTreeSearch, str | None]]:

@@ -65,7 +65,7 @@ class Program:
 
     def __init__(self, command: Sequence[str], end_command: str = "") -> None:
         pipe = subprocess.PIPE
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the program
         try:
             child = psutil.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True
