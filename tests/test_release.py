@@ -78,7 +78,6 @@ def test_the_wheel_contains_packages_and_their_data_only(distributions):
     assert {top for top in tops if not top.endswith(".dist-info")} == {
         "ttt_envs",
         "ttt_apps",
-        "ttt_text.py",
         *OTHERS,
     }
     for package in ("ttt_envs", "ttt_apps", *OTHERS):

@@ -64,7 +64,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     ),
     "tianshou-0.5": ("tianshou==0.5.1", "pygame-ce", "tensorboard"),
     "rllib": ("ray[rllib]",),
-    "text": ("verifiers>=0.4", "textarena>=0.7", "gem-llm"),
+    "text": ("textarena>=0.7", "gem-llm"),
     "pufferlib": ("psutil",),
 }
 """Packages of each environment, in addition to the wheel, torch and pytest."""
@@ -84,7 +84,6 @@ CLIENTS = (
     Client("PufferLib", "test_pufferlib.py", "pufferlib", "pufferlib-core"),
     Client("RLlib", "test_rllib.py", "rllib", "ray"),
     Client("OpenSpiel", "test_open_spiel.py", "newest", "open-spiel"),
-    Client("verifiers", "test_verifiers.py", "text", "verifiers"),
     Client("TextArena", "test_textarena.py", "text", "textarena"),
     Client("GEM", "test_gem.py", "text", "gem-llm"),
 )

@@ -2,9 +2,7 @@
 them.
 """
 
-import importlib
 import re
-import sys
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -65,13 +63,3 @@ def test_commands_that_install_extras(tmp_path, monkeypatch):
     assert packages.install_command("tf") == 'pip install "ttt_envs[tf]"'
     (tmp_path / "setup.cfg").touch()
     assert packages.install_command("tf") == f'pip install -e "{tmp_path}[tf]"'
-
-
-def test_the_task_set_without_its_library_names_the_extra(monkeypatch):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "verifiers"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "verifiers", None)
-    for name in ("ttt_text", "ttt_eval.language_models.verifiers_env"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    with pytest.raises(ModuleNotFoundError, match=r"ttt-text needs verifiers, .*\[verifiers\]"):
-        importlib.import_module("ttt_text")

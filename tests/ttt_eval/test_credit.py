@@ -15,7 +15,6 @@ from ttt_envs.text import PRESENTATIONS, TextGame, Turn
 from ttt_eval.exact.best_response_values import BestResponseValues
 from ttt_eval.language_models.credit import (
     TurnReward,
-    describe_seat,
     opponent_credit,
     optimal_credit,
 )
@@ -146,7 +145,7 @@ def test_unreached_positions_and_impure_opponents_are_named():
             call()
 
 
-def test_rewards_are_weighted_sums_and_a_seat_is_described_by_its_turns():
+def test_rewards_are_weighted_sums():
     game = Game(skip_chance=0.25)
     reward = TurnReward(
         game, result=2.0, regret=0.5, advantage=0.25, illegal=0.1, opponent="random"
@@ -156,34 +155,17 @@ def test_rewards_are_weighted_sums_and_a_seat_is_described_by_its_turns():
         text, seat = play(number, 0.25, "random", "grid"), number % 2
         regret, advantage = (sums(text, credit, seat)[1] for credit in (optimal, against))
         own = [turn for turn in text.turns if turn.position.mover == seat]
-        problems = [[problem.kind for problem in turn.problems] for turn in own]
-        count = sum(map(len, problems))
+        count = sum(len(turn.problems) for turn in own)
         expected = 2 * text.result(seat) + 0.5 * regret + 0.25 * advantage - 0.1 * count
         assert reward(text.turns, seat) == pytest.approx(expected, abs=1e-12)
         assert sum(reward([turn], seat) for turn in text.turns) == pytest.approx(
             expected, abs=1e-12
         )
-        turns, rewards, _ = describe_seat(text, seat, optimal, against)
-        assert [(turn["action"], turn["problems"]) for turn in turns] == [
-            (turn.action, kinds) for turn, kinds in zip(own, problems, strict=True)
-        ]
-        parts = {
-            "result": text.result(seat),
-            "regret": regret,
-            "illegal": -count,
-            "advantage": advantage,
-        }
-        assert rewards == pytest.approx(parts, abs=1e-12)
-        assert all("advantage" not in turn for turn in describe_seat(text, seat, optimal)[0])
     assert TurnReward(game)([], 0) == 0
 
 
-def test_a_player_who_stops_has_lost():
+def test_illegal_answers_cost_who_gave_them():
     text = TextGame(Game(), opponent="self")
-    for answer in ("nonsense", "b2", "a1", "nonsense", "more nonsense"):
+    for answer in ("nonsense", "b2", "a1"):
         text.step(answer)
-    first, second = (describe_seat(text, seat, optimal_credit(text.game)) for seat in (0, 1))
-    assert first[1] == {"result": -1, "regret": 0, "illegal": -3}
-    assert second[1] == {"result": 0, "regret": 0, "illegal": 0}
     assert [TurnReward(text.game, illegal=1.0)(text.turns, seat) for seat in (0, 1)] == [-1, 0]
-    assert len(first[0]) == len(second[0]) == 1

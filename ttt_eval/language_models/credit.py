@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.checks import Refusal
 from ttt_envs.game.boards import Boards, PositionValues
 from ttt_envs.game.game import Game
-from ttt_envs.text import TextGame, Turn
+from ttt_envs.text import Turn
 from ttt_envs.text.text_game import result_reward
 from ttt_eval.exact.best_response_values import BestResponseValues
 from ttt_eval.matches.account import account_moves
@@ -119,61 +119,6 @@ def turn_credits(
         result = 1.0 - 2.0 * last.outcome.winner
         credits.append(TurnCredit(sign * value, sign * (result - value), 0.0))
     return credits
-
-
-def describe_seat(
-    text: TextGame, seat: int, optimal: Credit, against: Credit | None = None
-) -> tuple[list[dict[str, Any]], dict[str, float], dict[str, float]]:
-    """Return a game for the player of a seat. The player to move in an unfinished game has stopped,
-    and lost it.
-
-    Args:
-        text: the game.
-        seat: the seat.
-        optimal: from :func:`optimal_credit`.
-        against: from :func:`opponent_credit`, if the opponent is pure.
-
-    Returns:
-        For each own turn, in order: ``action``, a cell, or -1 for a forfeit; ``problems``, the
-        kinds of answers that were no legal moves; ``regret``; ``luck`` of the chance event after
-        the move; with a pure opponent ``advantage``. Then the rewards: ``result``, minus
-        ``regret``, minus the number of ``illegal`` answers, and ``advantage`` if it is known. Then
-        metrics: ``mean_regret`` of a turn, and ``luck`` of the events after own moves. All are
-        JSON-ready.
-    """
-    turns: list[dict[str, Any]] = []
-    advantages: list[float | None] = [None] * len(text.turns)
-    if against is not None:
-        advantages = [item.change for item in against(text.turns, seat)]
-    for turn, credit, advantage in zip(
-        text.turns, optimal(text.turns, seat), advantages, strict=True
-    ):
-        if turn.position.mover == seat:
-            kinds = [problem.kind for problem in turn.problems]
-            row = {
-                "action": turn.action,
-                "problems": kinds,
-                "regret": -credit.change,
-                "luck": credit.luck,
-            }
-            turns.append(row if advantage is None else {**row, "advantage": advantage})
-    has_stopped = seat == text.mover and not text.over
-    sums = {
-        name: float(sum(turn.get(name, 0.0) for turn in turns))
-        for name in ("regret", "luck", "advantage")
-    }
-    illegal = sum(len(turn["problems"]) for turn in turns)
-    if has_stopped:
-        illegal += len(text.problems)
-    result = -1.0 if has_stopped else float(text.result(seat))
-    rewards = {"result": result, "regret": -sums["regret"], "illegal": -float(illegal)}
-    if against is not None:
-        rewards["advantage"] = sums["advantage"]
-    return (
-        turns,
-        rewards,
-        {"mean_regret": sums["regret"] / max(1, len(turns)), "luck": sums["luck"]},
-    )
 
 
 @dataclass(frozen=True)
