@@ -250,28 +250,7 @@ def test_a_full_column_is_named_as_it_is_typed():
     assert "column b is full: choose a, c." in output
 
 
-def test_explain_shows_exact_values_and_those_of_the_opponent():
-    policy = make_policy("svd:rank=18", SKIPPING)
-    session = play_session(["b2", "explain"], opponent="svd:rank=18", seed=3)
-    boards = session.live.boards
-    exact, own = solve(SKIPPING).action_values(boards)[0], policy.action_values(boards)[0]
-    likely = policy.probabilities(boards)[0]
-    rows = dict(re.findall(r"^ *(\w\d) +(\d.*)$", session.output, re.M))
-    assert {cell_at(name, SKIPPING) for name in rows} == set(np.flatnonzero(boards.cells[0] == 0))
-    for name, words in rows.items():
-        cell = cell_at(name, SKIPPING)
-        star = "*" if exact[cell] >= np.nanmax(exact) - 1e-9 else ""
-        assert words.split() == [
-            f"{likely[cell]:.3f}",
-            f"{own[cell]:+.3f}",
-            f"{exact[cell]:+.3f}{star}",
-        ]
-    values = [float(words.split()[2].rstrip("*")) for words in rows.values()]
-    assert values == sorted(values, reverse=True)
-    assert "and 13 more" in play_session(["explain"], Game(5, 5, 4), "win-or-block").output
-
-
-SCRIPT = ["b2", "u", "hi", "e", "b", "?", "n", "a1", "sw", "c3", "undo", "c3", "exit"]
+SCRIPT = ["b2", "u", "hi", "b", "?", "n", "a1", "sw", "c3", "undo", "c3", "exit"]
 
 
 def test_end_of_input_at_every_prompt(tmp_path):
@@ -472,7 +451,7 @@ def test_pipe_gets_plain_text_and_may_be_closed():
         "0",
     ]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    typed = b"b2\n\xff\xfe\nhelp\nexplain\nquit\n"
+    typed = b"b2\n\xff\xfe\nhelp\nhint\nquit\n"
     done = subprocess.run(
         [*command, "--skip-chance", "0.25"],
         cwd=ROOT,

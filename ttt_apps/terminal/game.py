@@ -20,7 +20,7 @@ from baselines.exact.optimal import is_searched
 from baselines.mcts import MCTS
 from ttt_apps.cli.board import ONLY, LiveGame, board_text
 from ttt_apps.cli.help import installed_names
-from ttt_apps.cli.options import Stopped, facts_table, rows_table
+from ttt_apps.cli.options import Stopped, facts_table
 from ttt_apps.cli.signals import stop_requests
 from ttt_envs.agents.policy import Policy, best_moves
 from ttt_envs.core.checks import Refusal
@@ -31,7 +31,6 @@ from ttt_envs.game.actions import action_to_cell, cells_to_actions, legal_action
 from ttt_envs.game.boards import COLUMNS, MOVERS, Boards, cell_at, coordinate, winning_line_cells
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import legal
-from ttt_eval.exact.strength import PolicyChoice, choice_in
 from ttt_eval.matches.account import describe_account, make_account
 from ttt_eval.matches.games import HUMAN, Move, PlayedGame, Ply, append_games
 from ttt_eval.matches.luck import MAX_CELLS_BY_DEFAULT, LuckCorrection
@@ -42,8 +41,6 @@ HINT_SIMULATIONS = 10_000
 """Number of simulations of the search for a hint."""
 MAX_SEARCHED_CELLS = 32
 """Maximum number of empty cells at which Connect Four is solved in about a second."""
-MAX_LISTED_MOVES = 12
-"""Maximum number of moves that ``explain`` lists."""
 
 
 class QuitRequest(Exception):  # noqa: N818  # not an error
@@ -395,28 +392,6 @@ class TerminalGame:
         away = np.hypot(rows - (self.game.rows - 1) / 2, columns - (self.game.columns - 1) / 2)
         return [coordinate(int(cell), self.game) for cell in cells[np.argsort(away, kind="stable")]]
 
-    def explain(self) -> None:
-        """Show the opponent's values of your moves, and the exact ones."""
-        with self.thinking("asking"):
-            seed = int(self.live.episode_key[0]) + len(self.live.plies)
-            choice = choice_in(self.policy, self.live.boards, solution=self.solution, seed=seed)
-        cells = np.flatnonzero(self.live.boards.legal(self.game)[0])
-        # the last available one is the primary key
-        ranks = [choice.own, choice.probabilities, choice.exact]
-        keys = [-np.nan_to_num(rank[cells], nan=-2.0) for rank in ranks if rank is not None]
-        order = cells[np.lexsort(keys)]
-        self.say(
-            f"Your moves: how often {self.name} would play each, its estimate of their value for "
-            "you and their exact value, the best with a star, as far as these are known; -1 is "
-            "lost, 1 is won."
-        )
-        rows = [_move_row(self.game, choice, cell) for cell in order[:MAX_LISTED_MOVES].tolist()]
-        self.console.print(rows_table(rows))
-        if len(order) > MAX_LISTED_MOVES:
-            self.say(f"and {len(order) - MAX_LISTED_MOVES} more")
-        if not self.policy.pure:
-            self.say("It uses random numbers: other calls may give other numbers.")
-
     def new(self) -> None:
         """Leave this game unfinished and begin another."""
         raise NewGameRequest
@@ -473,20 +448,9 @@ class TerminalGame:
 
 COMMANDS: dict[str, Callable[[TerminalGame], None]] = {
     name: getattr(TerminalGame, name)
-    for name in ("undo", "hint", "explain", "board", "new", "swap", "help", "quit")
+    for name in ("undo", "hint", "board", "new", "swap", "help", "quit")
 }
 """Commands; their docstrings are their help."""
-
-
-def _move_row(game: Game, choice: PolicyChoice, cell: int) -> dict[str, str | None]:
-    """Return the cells of a move in the table of ``explain``."""
-    star = "*" if cell in choice.best else ""
-    return {
-        "move": coordinate(cell, game),
-        "plays it": f"{choice.probabilities[cell]:.3f}",
-        "its value": None if choice.own is None else _format_value(choice.own[cell]),
-        "exact": None if choice.exact is None else _format_value(choice.exact[cell]) + star,
-    }
 
 
 def _format_value(value: float) -> str:

@@ -239,7 +239,7 @@ def training_callback(
 
 
 def choice_in(
-    policy: Policy, boards: Boards, row: int = 0, *, solution: Solution | None, seed: int = 0
+    policy: Policy, boards: Boards, row: int = 0, *, solution: Solution | None
 ) -> PolicyChoice:
     """Return a policy's choice in the position in ``row``.
 
@@ -248,10 +248,9 @@ def choice_in(
         boards: positions that are not over.
         row: index of the position.
         solution: of the game, if it is solved.
-        seed: seed of an impure policy.
     """
     board = boards.take(np.array([row]))
-    rng = None if policy.pure else np.random.default_rng(seed)
+    rng = None if policy.pure else np.random.default_rng(0)
     return PolicyChoice(
         position=board.position(0),
         probabilities=np.asarray(policy.probabilities(board, rng)[0]),
