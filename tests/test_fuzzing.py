@@ -42,9 +42,7 @@ from ttt_eval.matches.games import (
     Move,
     PlayedGame,
     append_games,
-    from_notation,
     read_games,
-    to_notation,
     write_games,
 )
 from ttt_eval.runs.run_files import RunDirectory
@@ -305,7 +303,7 @@ def test_damaged_logs_of_games_are_read_or_rejected(games, tmp_path):
     def verify(path):
         with one_line_errors():
             for played in read_games(path, tell=lambda sentence: None):
-                assert from_notation(to_notation(played)) == [played]
+                assert PlayedGame.from_dict(played.to_dict()) == played
         with one_line_errors():
             append_games(path, games[:1])
             with one_line_errors():

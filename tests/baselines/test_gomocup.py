@@ -489,8 +489,8 @@ def test_commands_report_and_store_forfeits(engine, tmp_path, capsys):
     forfeits = json.loads(output.out)["forfeits"]
     assert forfeits["a"] > 0
     assert " ".join(output.err.split()).endswith(" ".join(forfeits["first"].split()))
-    evaluate.main(["games", str(log), f"--out={tmp_path / 'games.txt'}"])
-    assert list(read_games(tmp_path / "games.txt")) == list(read_games(log))
+    evaluate.main(["games", str(log), f"--out={tmp_path / 'copy.jsonl'}"])
+    assert list(read_games(tmp_path / "copy.jsonl")) == list(read_games(log))
     assert sum(played.forfeit is not None for played in read_games(log)) == forfeits["a"]
 
 

@@ -95,12 +95,10 @@ def test_an_invalid_command_line_is_one_message(command, line, word, tmp_path, m
 
 
 @pytest.mark.parametrize(("command", "option"), [(evaluate.main, "games"), (play.main, "--replay")])
-def test_a_file_that_is_not_text_is_quoted_shortly_before_the_remedy(
-    command, option, tmp_path, capsys
-):
+def test_a_file_that_is_no_log_is_told_its_first_line(command, option, tmp_path, capsys):
     (tmp_path / "junk").write_bytes(bytes(range(256)) * 9)
     message = error_of(capsys, command, option, tmp_path / "junk")
-    assert message.endswith("is no game: begin each with [game ...]")
+    assert message.endswith('which begins with {"format": 1, "content": "games"}')
     assert len(message) < 300
 
 

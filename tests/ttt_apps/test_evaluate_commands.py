@@ -146,7 +146,7 @@ def test_games_are_counted_printed_converted_and_explained(tmp_path, capsys):
     whole = capsys.readouterr().out
     evaluate.main(["games", str(log), "--out", str(text)])
     assert text.read_text() == whole
-    evaluate.main(["games", str(text), "--out", str(again)])
+    evaluate.main(["games", str(log), "--out", str(again)])
     assert again.read_bytes() == log.read_bytes()
     capsys.readouterr()
     account = json_of(capsys, "games", log, "--explain", "2")

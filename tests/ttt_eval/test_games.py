@@ -20,7 +20,6 @@ from ttt_eval.matches.games import (
     Move,
     PlayedGame,
     append_games,
-    from_notation,
     new_games,
     read_games,
     to_notation,
@@ -97,8 +96,6 @@ def test_games_follow_the_rules_and_are_read_again(tmp_path_factory, cases):
     for each in played[1:]:
         append_games(path, [each])
     assert list(read_games(path)) == played
-    path.write_text("\n".join(map(to_notation, played)))
-    assert list(read_games(path)) == played
 
 
 def test_text_and_line_of_a_game(tmp_path):
@@ -113,14 +110,9 @@ def test_text_and_line_of_a_game(tmp_path):
     )
     won = replace(played, moves=moves_of("b2 a1+ b1 a3+ c2 c1"), result=1)
     assert to_notation(won) == GOLDEN
-    assert from_notation(to_notation(played) + GOLDEN.replace(" c2 c1", "\nC2\n\n  c1")) == [
-        played,
-        won,
-    ]
     cells = sorted(range(361), key=lambda cell: cell * 150 % 361)
     full = PlayedGame(Game(19, 19, 19), ("a", "b"), tuple(map(Move, cells)), DRAW)
     assert max(map(len, to_notation(full).splitlines()[4:])) <= 80
-    assert from_notation(to_notation(full)) == [full]
     append_games(tmp_path / "log", [played])
     game = {"format": 1, "rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.25}
     record = {
@@ -160,9 +152,6 @@ def test_hostile_files_are_rejected_by_file_and_line(old, new, tmp_path):
     with pytest.raises(ValueError, match=r"log.jsonl, line 3: .") as refusal:
         list(games)
     assert len(str(refusal.value)) < 600 + len(str(path))
-    path.write_text(GOLDEN + GOLDEN.replace("(skip) b1", "b1", 1))
-    with pytest.raises(ValueError, match=r"jsonl: game 2: "):
-        list(read_games(path))
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ class Games(cli.JsonOptions, cli.OutputOptions):
     """Replay the games of a file by the rules, and count them by players and result."""
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
-    """a log of games, or games as text"""
+    """a log of games"""
     text: cli.Flag = False
     """print the games as readable text"""
     number: cli.Positive | None = None

@@ -1,5 +1,4 @@
 from .games import append_games as append_games
-from .games import from_notation as from_notation
 from .games import read_games as read_games
 from .games import to_notation as to_notation
 from .ladder import rate_policy as rate_policy

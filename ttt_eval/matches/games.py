@@ -1,4 +1,4 @@
-"""Played games: stored as JSON lines or as readable text, and replayed.
+"""Played games: stored as JSON lines, printed as readable text, and replayed.
 
 The first line of a file is a header and every other line is a game, so games can be appended at any
 time. docs/files.md documents the format. All games read are replayed through the rules: impossible
@@ -8,10 +8,10 @@ games are rejected.
 from __future__ import annotations
 
 import json
-import re
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -21,7 +21,7 @@ from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
 from ttt_envs.core.checks import Refusal, name_place, quote
-from ttt_envs.core.files import lock, open_to_read, parse_json, read_bounded, write_atomically
+from ttt_envs.core.files import lock, open_to_read, parse_json, write_atomically
 from ttt_envs.core.lines import find_end, is_torn, iterate_lines, replace_tail
 from ttt_envs.game.boards import Boards, cell_at, coordinate, from_text
 from ttt_envs.game.game import MAX_EDGE, Game, Position
@@ -29,8 +29,6 @@ from ttt_envs.game.rules import Outcome, action_index, place, winner
 
 MAX_LINE_LENGTH = 1 << 16
 """Maximum length of a line in bytes."""
-MAX_TEXT_BYTES = 1 << 26
-"""Maximum size of a text of games in bytes; it is read at once."""
 HUMAN = "human"
 """Name of a human player, in place of a policy."""
 AGAIN = "+"
@@ -241,8 +239,7 @@ class PlayedGame:
 def read_games(
     path: str | Path, *, tell: Callable[[str], object] = warnings.warn
 ) -> Iterator[PlayedGame]:
-    """Yield the games of a file of lines, of which at most one is held in memory, or of a text of
-    :func:`to_notation`.
+    """Yield the games of a file, of which at most one is held in memory.
 
     A last line without its end, left by an interrupted writer, is skipped, and ``tell`` is called
     with a sentence.
@@ -257,12 +254,6 @@ def read_games(
     """
     path = Path(path)
     with open_to_read(path) as file:
-        if file.peek(1)[:1] not in (b"{", b""):
-            content = read_bounded(path, MAX_TEXT_BYTES).decode(errors="replace")
-            with name_place(str(path)):
-                games = from_notation(content)
-            yield from games
-            return
         for number, line in enumerate(iterate_lines(file, MAX_LINE_LENGTH), 1):
             if number > 1 and is_torn(line, MAX_LINE_LENGTH):
                 tell(f"{path}, line {number} was not written to its end, and is left out")
@@ -332,9 +323,10 @@ def _check_head(line: bytes) -> None:
     """Raise ValueError unless a line is the header, or the part of it that an interrupted writer
     left.
     """
-    if not _HEAD_LINE.startswith(line) and parse_json(line, MAX_LINE_LENGTH) != json.loads(
-        _HEAD_LINE
-    ):
+    head = None
+    with suppress(ValueError):
+        head = parse_json(line, MAX_LINE_LENGTH)
+    if not _HEAD_LINE.startswith(line) and head != json.loads(_HEAD_LINE):
         raise Refusal(
             "it is no file of games of this version, which begins with "
             f"{_HEAD_LINE.decode().strip()}"
@@ -346,7 +338,6 @@ def _check_head(line: bytes) -> None:
 
 SKIPPED = "(skip)"
 _WIDTH = 80
-_TAG = re.compile(r"\[(\w+) (.*)\]")
 
 
 def to_notation(played: PlayedGame) -> str:
@@ -360,28 +351,3 @@ def to_notation(played: PlayedGame) -> str:
         for name, value in record.items()
     ]
     return "\n".join([*tags, "", *textwrap.wrap(moves, _WIDTH), ""])
-
-
-def from_notation(text: str) -> list[PlayedGame]:
-    """Parse the games in a text of :func:`to_notation`.
-
-    Raises:
-        ValueError: anything else; the message names the game, from 1.
-    """
-    games: list[PlayedGame] = []
-    head, *parts = re.split(r"^(?=\[game )", text, flags=re.MULTILINE)
-    if head.strip() or not parts:
-        raise Refusal(f"{quote(head)} is no game: begin each with [game ...]")
-    for number, part in enumerate(parts, 1):
-        tags: dict[str, object] = {}
-        words: list[str] = []
-        with name_place(f"game {number}"):
-            for line in map(str.strip, part.splitlines()):
-                tag = _TAG.fullmatch(line)
-                if tag is not None:
-                    tags[tag[1]] = parse_json(tag[2], MAX_LINE_LENGTH)
-                else:
-                    words += line.split()
-            moves = " ".join(words).replace(f" {SKIPPED}", AGAIN)
-            games.append(PlayedGame.from_dict({**tags, "moves": moves}))
-    return games
