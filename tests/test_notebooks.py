@@ -1,6 +1,4 @@
-"""Notebooks: their cells are those of their sources, they have run without an error, and Colab can
-open them.
-"""
+"""Notebooks: their cells are those of their sources, and they have run without an error."""
 
 import importlib.util
 import re
@@ -9,7 +7,6 @@ import pytest
 from documents import ROOT
 
 pytestmark = pytest.mark.needs("jupytext", "nbclient", "nbformat")
-ADDRESS = "https://github.com/OWNER/ttt_envs"
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +25,8 @@ def names():
 
 def test_every_notebook_has_a_source_and_a_line_on_the_page(maker):
     assert names() == sorted(maker.SOURCES)
-    assert maker.page_links(maker.address()) in (ROOT / "docs" / "clients.md").read_text()
+    page = (ROOT / "docs" / "clients.md").read_text()
+    assert [name for name in names() if f"](../examples/{name}.ipynb)" not in page] == []
 
 
 def code_cells(notebook):
@@ -40,7 +38,7 @@ def test_code_is_that_of_the_source(maker, name):
     import nbformat
 
     code = code_cells(nbformat.read(ROOT / "examples" / f"{name}.ipynb", as_version=4))
-    made = code_cells(maker.make_notebook(name, maker.address()))
+    made = code_cells(maker.make_notebook(name))
     assert [cell.source for cell in code] == [cell.source for cell in made], "run make notebooks"
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     outputs = [output for cell in code for output in cell.outputs]
@@ -68,15 +66,3 @@ def test_outputs_of_the_first_hour_are_those_of_the_page(maker):
     assert lines
     plain = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", printed).split())
     assert [line for line in lines if line not in plain] == []
-
-
-@pytest.mark.parametrize("name", names())
-def test_a_published_notebook_opens_in_colab(maker, name):
-    badge, install, *rest = maker.make_notebook(name, ADDRESS).cells
-    assert (
-        f"(https://colab.research.google.com/github/OWNER/ttt_envs/blob/main/examples/{name}.ipynb)"
-        in badge.source
-    )
-    assert f'%pip install --quiet "ttt_envs[report] @ git+{ADDRESS}"' in install.source
-    assert "../docs/" not in "".join(cell.source for cell in rest)
-    assert "colab.research" in maker.page_links(ADDRESS)
