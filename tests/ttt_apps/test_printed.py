@@ -208,19 +208,14 @@ def count_rows(files):
 @case("games LOG --explain=2", board=False)
 def explained_rows(files):
     played = list(read_games(files.log))[1]
-    game, solution, losses = played.game, solve(played.game), {0: 0.0, 1: 0.0}
-    for count, (position, action, skipped) in enumerate(played.positions(), 1):
+    game, solution, changes = played.game, solve(played.game), {0: 0.0, 1: 0.0}
+    for position, action, skipped in played.positions():
         values = solution.action_values(Boards.from_positions([position]))[0]
-        loss = round(float(np.nanmax(values) - values[action]), 6) + 0.0
-        losses[position.mover] += loss
-        yield (
-            number(count),
-            "ox"[position.mover],
-            coordinate(action, game),
-            number(loss),
-            number(skipped),
-        )
-    assert losses[1] > 0  # the sign is that of the player who moves
+        change = (1 - 2 * position.mover) * float(values[action] - np.nanmax(values))
+        changes[position.mover] += change
+        yield number(position.mover), coordinate(action, game), number(skipped), number(change)
+    assert changes[1] > 0  # what player_1 loses is the gain of player_0
+    yield "changes", number(list(changes.values()))
 
 
 @case("ladder", board=False)
@@ -308,16 +303,12 @@ def off_policy_rows(files):
     yield from rows_of_audit(auditor.audit(make_estimator("n-step")).to_dict())
 
 
-@case("llm --model=any --dry-run --games=10 --price 2 3")
+@case("llm --model=any --dry-run --games=10")
 def usage_rows(files):
     settings = TextGameConfig(tiny.GAME, opponent="optimal")
     usage = estimate_usage(Sampling("any", 0.0, 1024, 0, {}), settings, 10, False)
     for name, count in usage.items():
         yield name.replace("_", " "), number(count)
-    yield (
-        "cost at most, in the currency of --price",
-        number((2 * usage["prompt_tokens"] + 3 * usage["completion_tokens"]) / 1e6),
-    )
 
 
 @case("book build LOG --minimum=1 --out=OUT.book", board=False)

@@ -17,24 +17,12 @@ from ttt_apps.cli import options as cli
 from ttt_apps.terminal.replay import find_game
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import write_atomically
-from ttt_envs.game.boards import MOVERS, coordinate
 from ttt_envs.game.game import Game
-from ttt_eval.matches.account import MoveAccount, describe_account, make_account
+from ttt_eval.matches.account import make_account
 from ttt_eval.matches.games import RESULTS, PlayedGame, read_games, to_notation, write_games
 from ttt_eval.matches.luck import EXACT, default_correction, make_correction
 
 UNFINISHED = "unfinished"
-
-
-def _move_row(move: MoveAccount, game: Game) -> dict[str, object]:
-    """Return the cells of a move in the table of an explained game."""
-    return {
-        "by": MOVERS[move.position.mover],
-        "cell": coordinate(move.action, game),
-        "loses": round(move.loss, 6) + 0.0,
-        "skip after it": move.skipped,
-        "luck of o": round(move.luck, 6) + 0.0,
-    }
 
 
 @dataclass(frozen=True)
@@ -97,18 +85,10 @@ class Games(cli.JsonOptions, cli.OutputOptions):
             raise Refusal(
                 f"--explain {number} is an unfinished game, without a result: choose a finished one"
             )
-        account = make_account(played_game, correction)
-        rows = [
-            {"move": count, **_move_row(move, played_game.game)}
-            for count, move in enumerate(account.moves, 1)
-        ]
-        o, x = played_game.players
-        title = f"game {number} of {self.file}, {o} (o) against {x} (x)"
-        skips = played_game.game.skip_chance > 0
-        sentence = describe_account(account, 0, ("o", "its moves", "those of x"), skips=skips)
-        self.show(
-            account.to_dict(played_game), cli.rows_table(rows, title), f"{sentence.capitalize()}."
-        )
+        account = make_account(played_game, correction).to_dict(played_game)
+        facts = {name: value for name, value in account.items() if name != "moves"}
+        title = f"game {number} of {self.file}, in values for player_0"
+        self.show(account, cli.rows_table(account["moves"], title), cli.facts_table(facts))
 
     def _write(self, path: Path) -> None:
         """Write another file atomically."""

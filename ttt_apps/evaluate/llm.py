@@ -24,7 +24,7 @@ from ttt_envs.core.checks import check_range, name_place
 from ttt_envs.core.files import parse_json, read_bounded
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.language_models.asking import TIMEOUT_S, Interview, Sampling, make_ask, open_answers
-from ttt_eval.language_models.results import TokenUsage, estimate_usage, evaluate_model
+from ttt_eval.language_models.results import estimate_usage, evaluate_model
 from ttt_eval.matches.luck import check_correction
 from ttt_eval.store.metrics import write_rows
 
@@ -57,10 +57,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
     --out
     """
     dry_run: cli.Flag = False
-    """print the number of prompts and of tokens, with --price what they cost at most, and stop"""
-    price: Annotated[tuple[float, float], tyro.conf.arg(metavar="PROMPTS ANSWERS")] = (0.0, 0.0)
-    """price of a million tokens of prompts, and of a million of answers: says what this call has
-    cost, with --dry-run about what it costs at most"""
+    """print the number of prompts and of tokens, and stop"""
     presentation: str = "grid"
     """presentation of the game: grid, coordinates, numbers, shuffled, and on 3 x 3 magic-square or
     words
@@ -129,9 +126,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         correction = check_correction(self.luck_correction, game)
         usage = estimate_usage(sampling, settings, games, has_positions)
         if self.dry_run:
-            costs = {**usage, **self._cost(usage)}
-            table = _usage_table(costs, "estimates, at most for answers", "cost at most")
-            self.show(costs, table)
+            self.show(usage, cli.facts_table(usage, "estimates, at most for answers"))
             return
         ask = make_ask(self.endpoint, self.concurrency, self.timeout) if self.endpoint else None
         name = folder_name([game.slug, self.model, self.presentation])
@@ -157,15 +152,11 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         if result is None:
             self._write_prompts(interview, self.prompts or out / "prompts.jsonl", path)
             return
-        new = result.to_dict()["new"]
-        new |= self._cost(new)
-        result.new = TokenUsage(**new)
         result.endpoint = self.endpoint or None
         result.answers = None if self.answers is None else str(self.answers)
         result.provenance = make_provenance()
         result.write(out)
-        usage_table = _usage_table(new, "requested by this call", "cost")
-        self.show_folder(out, *_tables(result.to_dict()), usage_table)
+        self.show_folder(out, *_tables(result.to_dict()))
 
     def _stored_settings(self, sampling: Sampling, settings: TextGameConfig) -> dict[str, object]:
         """Return the keys of ``result.json`` that are the same when a result is continued."""
@@ -183,12 +174,6 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
             "illegal": self.illegal,
             **absences,
         }
-
-    def _cost(self, usage: Mapping[str, int]) -> dict[str, float]:
-        """Return the ``cost`` of tokens, in the currency of the prices; nothing without prices."""
-        prompts, answers = self.price
-        cost = (prompts * usage["prompt_tokens"] + answers * usage["completion_tokens"]) / 1e6
-        return {"cost": cost} if any(self.price) else {}
 
     def _write_prompts(self, interview: Interview, file: Path, answers: Path) -> None:
         """Write the prompts without an answer to a file, as batch services read them."""
@@ -211,11 +196,6 @@ def _rename(facts: Mapping[str, object], **names: str) -> dict[str, object]:
     return {names.get(key, key): value for key, value in facts.items()}
 
 
-def _usage_table(usage: Mapping[str, object], title: str, cost: str) -> Table:
-    """Return a table of tokens and their cost, under this name with its unit."""
-    return cli.facts_table(_rename(usage, cost=f"{cost}, in the currency of --price"), title)
-
-
 def _is_prompts_of(file: Path, model: str) -> bool:
     """Return whether a file begins with a prompt to a model."""
     with suppress(OSError, ValueError, LookupError, TypeError):
@@ -224,7 +204,7 @@ def _is_prompts_of(file: Path, model: str) -> bool:
 
 
 def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
-    """Yield the tables of a result."""
+    """Yield the tables of a result, and of what this call has requested."""
     for name in ("games", "positions"):
         part = result[name]
         if part:
@@ -236,3 +216,4 @@ def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
             yield cli.facts_table(
                 facts, f"{result['model']}, presentation {result['presentation']}: {name}"
             )
+    yield cli.facts_table(result["new"], "requested by this call")

@@ -111,8 +111,6 @@ class TokenUsage(Struct, kw_only=True):
     prompt_tokens: int
     completion_tokens: int
     truncated: int
-    cost: float | UnsetType = UNSET
-    """in the currency of the prices"""
 
 
 class LanguageModelResult(PlayedResult, tag="language-model", kw_only=True):

@@ -15,6 +15,7 @@ from ttt_envs.game.game import Position
 from ttt_envs.game.rules import DRAW, winner
 from ttt_eval.matches.games import PlayedGame, Ply
 from ttt_eval.matches.luck import LuckCorrection
+from ttt_eval.store.result_store import Data
 
 
 class MoveAccount(NamedTuple):
@@ -69,7 +70,7 @@ class GameAccount(NamedTuple):
         """The result without the luck of chance events."""
         return self.result - self.luck
 
-    def to_dict(self, played: PlayedGame) -> dict[str, object]:
+    def to_dict(self, played: PlayedGame) -> Data:
         """Return JSON-ready data; docs/files.md documents the keys."""
         moves = [
             {
