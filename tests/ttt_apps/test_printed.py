@@ -38,6 +38,7 @@ from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval import exact
 from ttt_eval.audit import Auditor, AuditSettings, make_estimator
 from ttt_eval.benchmark.agents import AGENTS
+from ttt_eval.benchmark.comparison import compare_submissions
 from ttt_eval.benchmark.scores import read_scores, score_submission
 from ttt_eval.benchmark.tasks import TASKS
 from ttt_eval.exact.dynamic_programming import exploitation
@@ -53,7 +54,7 @@ from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.matches.sprt import SPRT
 from ttt_eval.matches.tournament import run_tournament
 from ttt_eval.puzzles import from_policy
-from ttt_eval.reports.formats import game_options
+from ttt_eval.reports.formats import format_elo, game_options
 from ttt_eval.runs.run_files import REPORT, RunDirectory
 from ttt_eval.store.metrics import COUNTS, LOSSES
 from ttt_eval.store.result_store import RESULT
@@ -181,10 +182,10 @@ def tournament_rows(files):
     scores, players = result.scores, result.players
     ranked = sorted(range(3), key=lambda index: -players[index].rating.mean)
     for place, row in enumerate(ranked, 1):
-        shares = [
-            f"{scores[row, column].rate('score').mean:.3f}" for column in ranked if column != row
-        ]
-        yield f"{place} {players[row].spec}", number(players[row].rating._asdict()), *shares
+        name = f"{place} {players[row].spec}"
+        yield name, format_elo(players[row].rating.mean)
+        rates = [scores[row, column].rate("score") for column in ranked if column != row]
+        yield name, *(f"{rate.mean:.3f} ({rate.low:.3f}-{rate.high:.3f})" for rate in rates)
 
 
 @case("match random win-or-block --sprt -10 10 --games=64 --out=OUT --no-report")
@@ -230,7 +231,7 @@ def rung_rows(files):
 def place_rows(files):
     for rung in ladder.read_ladder("3x3").rungs:
         result = exact.match_outcome(Game(), PLAYERS[1], rung.spec)
-        yield rung.spec, number(rung.rating), *map(number, result[:3])
+        yield rung.spec, *(f"{share:.3f}" for share in result[:3])
 
 
 @case("plot RUN", board=False)
@@ -270,8 +271,9 @@ def score_rows(files):
 @case("bench report SCORES --out=OUT.html", board=False)
 def leader_rows(files):
     [scores] = read_scores(BENCHMARKS / "scores" / "random.json")
-    means = list(scores.task_means.values())
-    yield f"{len(means)} tasks"
+    [entry] = compare_submissions([scores]).entries
+    yield "random", "one", f"{entry.interquartile_mean.mean:.3f}"
+    yield f"{len(scores.task_means)} tasks."
 
 
 @case("audit n-step gae --critic=zero --enumerate --size=2 --win-length=2", board=False)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # compiled code is imported where a game is played, not where
     from ttt_envs.core.work import Threads, Work
     from ttt_envs.game.game import Game
     from ttt_envs.game.phantom import AnyGame
+    from ttt_eval.reports.page import Report
 
 MAX_NUMBER = 10**15
 """Maximum value of a count."""
@@ -743,6 +744,26 @@ def rows_table(rows: Iterable[Mapping[str, object]], title: str = "") -> Table:
     for row in zip(*columns.values(), strict=True):
         table.add_row(*map(format_value, row))
     return table
+
+
+def texts_table(rows: Iterable[Sequence[str]], title: str = "") -> Table:
+    """Return a table of texts, the head first; an empty text is no value."""
+    head, *lines = rows
+    return rows_table(
+        (dict(zip(head, (text or None for text in line), strict=True)) for line in lines), title
+    )
+
+
+def report_tables(report: Report, *headings: str) -> list[Table]:
+    """Return the tables in sections of a page, each with the first sentence of its caption."""
+    from ttt_eval.reports.page import DataTable, table_texts
+
+    return [
+        texts_table(table_texts(part), part.caption.partition(". ")[0])
+        for heading in headings
+        for part in report.sections.get(heading, ())
+        if isinstance(part, DataTable)
+    ]
 
 
 def facts_table(facts: Mapping[str, object], title: str = "") -> Table:

@@ -254,19 +254,11 @@ class BenchReport(cli.JsonOptions, cli.OutputOptions):
         page = pages.write_benchmark(self.out, comparison, command)
         if self.markdown is not None:
             write_bytes(self.markdown, pages.leaderboard_markdown(comparison, command).encode())
-        rows = [
-            {
-                "submission": entry.name,
-                "interquartile_mean": entry.interquartile_mean._asdict(),
-                "mean": entry.mean._asdict(),
-            }
-            for entry in comparison.entries
-        ]
         files = ", ".join(str(path) for path in (self.out, self.markdown) if path is not None)
         self.show(
             comparison_to_json(comparison),
-            cli.rows_table(rows, f"{len(comparison.tasks)} tasks"),
-            f"{pages.describe_leader(comparison)}.",
+            *cli.report_tables(pages.benchmark_report(comparison), ""),
+            f"{len(comparison.tasks)} tasks. {pages.describe_leader(comparison)}.",
             *comparison.notes,
             f"written: {files}\na page to look at: {page}",
         )

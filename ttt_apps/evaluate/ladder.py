@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from msgspec.structs import asdict
-from rich.table import Table
 
 from ttt_apps.cli import options as cli
 from ttt_apps.cli.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_eval.matches import ladder as ladders
+from ttt_eval.reports.matches import ladder_report
 from ttt_eval.store.metrics import LOSSES, describe_losses
 from ttt_eval.store.policy_identity import policy_identity
 
@@ -55,7 +55,11 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
         if not self.policy:
             cli.check_no_effect(self, "without a POLICY", "games", "seed", "out", "jobs", "cluster")
             rows = map(rung_row, reversed(ladder.rungs))
-            self.show(ladder.data, cli.rows_table(rows, _title(ladder)))
+            method = "exact results"
+            if not ladder.exact:
+                method = f"{ladder.data['games']:,} games in each pairing"
+            title = f"the ladder {ladder.name}, {ladder.game}: {method}"
+            self.show(ladder.data, cli.rows_table(rows, title))
             return
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
         if self.out is not None:
@@ -84,16 +88,12 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
             "exactly": describe_losses(asdict(result)) if result.exact else None,
             "cost": None if result.cost is None else asdict(result.cost),
         }
-        parts = _place_table(ladder, result), cli.facts_table(facts)
+        headings = ("The ladder", "Against each reference policy")
+        parts = *cli.report_tables(ladder_report(result), *headings), cli.facts_table(facts)
         if self.out is None:
             self.show(result.to_dict(), *parts)
         else:
             self.show_folder(self.out, *parts)
-
-
-def _title(ladder: ladders.Ladder) -> str:
-    method = "exact results" if ladder.exact else f"{ladder.data['games']:,} games in each pairing"
-    return f"the ladder {ladder.name}, {ladder.game}: {method}"
 
 
 def rung_row(rung: ladders.Rung) -> dict[str, object]:
@@ -108,33 +108,3 @@ def rung_row(rung: ladders.Rung) -> dict[str, object]:
         "CPU, us a move": f"{1e6 * rung.cost.cpu_s_per_move:,.3g}",
         "memory, MiB": f"{rung.cost.own_bytes / 2**20:,.0f}",
     }
-
-
-def _place_table(ladder: ladders.Ladder, result: ladders.LadderResult) -> Table:
-    """Return a table of the results against all rungs, with the policy at its place between
-    them.
-    """
-    rows: list[dict[str, Any]] = [
-        {
-            "reference policy": rung.spec,
-            "rating": rung.rating,
-            "win": against.win,
-            "draw": against.draw,
-            "loss": against.loss,
-            "expected": against.expected,
-            "score": against.score.mean,
-            "CPU, s a move": rung.cpu_s_per_move_here,
-            "Pareto front": rung.front,
-        }
-        for rung, against in zip(result.rungs, result.results, strict=True)
-    ]
-    rows.append(
-        {
-            "reference policy": f"> {result.policy}",
-            "rating": result.rating.mean,
-            "CPU, s a move": None if result.cost is None else result.cost.cpu_s_per_move,
-            "Pareto front": result.front,
-        }
-    )
-    rows.sort(key=lambda row: -row["rating"])
-    return cli.rows_table(rows, f"{result.policy} against {_title(ladder)}")

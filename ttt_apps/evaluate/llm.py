@@ -4,15 +4,13 @@ answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 from msgspec import convert
-from rich.table import Table
 
 from baselines.exact import MAX_SOLVER_CELLS
 from ttt_apps.cli import options as cli
@@ -26,11 +24,10 @@ from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.language_models.asking import TIMEOUT_S, Interview, Sampling, make_ask, open_answers
 from ttt_eval.language_models.results import estimate_usage, evaluate_model
 from ttt_eval.matches.luck import check_correction
+from ttt_eval.reports.language_model import language_model_report
 from ttt_eval.store.metrics import write_rows
 
 DEFAULT_GAMES = 100
-UNPRINTED_KEYS = ("pairs", "corrected", "moves", "blunders", "exact")
-"""Keys of results of games or positions that are not printed with the others."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +153,10 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         result.answers = None if self.answers is None else str(self.answers)
         result.provenance = make_provenance()
         result.write(out)
-        self.show_folder(out, *_tables(result.to_dict()))
+        report = language_model_report(result)
+        tables = cli.report_tables(report, "Games", "All positions")
+        new = cli.facts_table(result.to_dict()["new"], "requested by this call")
+        self.show_folder(out, f"{report.verdict}.", *tables, new)
 
     def _stored_settings(self, sampling: Sampling, settings: TextGameConfig) -> dict[str, object]:
         """Return the keys of ``result.json`` that are the same when a result is continued."""
@@ -191,29 +191,8 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         )
 
 
-def _rename(facts: Mapping[str, object], **names: str) -> dict[str, object]:
-    """Return facts under other names."""
-    return {names.get(key, key): value for key, value in facts.items()}
-
-
 def _is_prompts_of(file: Path, model: str) -> bool:
     """Return whether a file begins with a prompt to a model."""
     with suppress(OSError, ValueError, LookupError, TypeError):
         return bool(parse_json(read_bounded(file).partition(b"\n")[0])["body"]["model"] == model)
     return False
-
-
-def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
-    """Yield the tables of a result, and of what this call has requested."""
-    for name in ("games", "positions"):
-        part = result[name]
-        if part:
-            facts = {key: value for key, value in part.items() if key not in UNPRINTED_KEYS}
-            facts |= _rename(part.get("exact") or {}, regret="regret in self-play")
-            facts |= _rename(
-                part["moves"], regret="mean loss of a move", blunders="moves that lose value"
-            )
-            yield cli.facts_table(
-                facts, f"{result['model']}, presentation {result['presentation']}: {name}"
-            )
-    yield cli.facts_table(result["new"], "requested by this call")

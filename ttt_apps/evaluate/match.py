@@ -29,7 +29,7 @@ from ttt_eval.matches.match import MatchSettings, play_blocks
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.results import MatchResult, compare_moves
 from ttt_eval.matches.score import Score
-from ttt_eval.reports.matches import describe_decision
+from ttt_eval.reports.matches import describe_decision, tournament_report
 
 FACTS = (
     "score",
@@ -281,20 +281,9 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         for (i, j), score in scores.items():
             if i < j:
                 _note_forfeits(score, self.players[i], self.players[j])
-        ratings = [player.rating for player in result.players]
-        order = sorted(range(len(ratings)), key=lambda i: -ratings[i].mean)
-
-        def row(place: int, i: int) -> dict[str, object]:
-            texts = [None if i == j else _format_score(scores[i, j]) for j in order]
-            return {
-                "player": f"{place} {self.players[i]}",
-                "Elo": ratings[i].to_dict(),
-                **{str(column): text for column, text in enumerate(texts, 1)},
-            }
-
+        report = tournament_report(result)
         title = f"{game}, {2 * pairs:,} games in each pairing"
-        rows = [row(place, i) for place, i in enumerate(order, 1)]
-        self.show_folder(folder, cli.rows_table(rows, title))
+        self.show_folder(folder, title, *cli.report_tables(report, "Ratings", "Cross table"))
 
 
 def _note_forfeits(score: Score, a: str, b: str) -> None:
@@ -315,8 +304,3 @@ def _score_tables(title: str, data: Mapping[str, Any]) -> Iterator[Table]:
 def _describe_ratio(decision: sprt.Decision) -> str:
     """Format the log-likelihood ratio with its bounds."""
     return f"LLR {decision.llr:+.2f}, from {decision.low:.2f} to {decision.high:.2f}"
-
-
-def _format_score(score: Score) -> str:
-    share = score.rate("score")
-    return f"{share.mean:.3f}\n{share.low:.3f}-{share.high:.3f}"

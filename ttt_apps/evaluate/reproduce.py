@@ -65,8 +65,8 @@ class Reproduce(cli.JsonOptions, cli.OutputOptions, cli.WorkOptions):
             print(next(path for path in paths if path.suffix == ".json").read_text("utf-8"), end="")
             return
         cli.print_output(f"{study.title}: {study.source}")
-        for columns, *rows in (report.table(), report.claims_table()):
-            cli.print_output(cli.rows_table(dict(zip(columns, row, strict=True)) for row in rows))
+        for rows in (report.table(), report.claims_table()):
+            cli.print_output(cli.texts_table(rows))
         if self.quick and study.left_out:
             cli.print_output(f"quick form: {study.left_out}")
         cli.print_status(f"written: {', '.join(map(str, paths))}")

@@ -127,11 +127,10 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
             folder=folder,
         )
         result.write(folder)
-        head, *texts = write_table(result)
-        table = (dict(zip(head, row, strict=True)) for row in texts)
+        title = f"{self.file.name}: means over seeds, and 95% intervals"
         self.show_folder(
             folder,
-            cli.rows_table(table, f"{self.file.name}: means over seeds, and 95% intervals"),
+            cli.texts_table(write_table(result), title),
             other_files=[folder / TABLE, folder / RUNS],
         )
 

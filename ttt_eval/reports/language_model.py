@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 
-from ttt_envs.core.checks import Refusal
 from ttt_envs.game.phantom import AnyGame
 from ttt_eval.language_models.results import (
     ExactResult,
@@ -26,16 +25,10 @@ OPTIONS = ("model", "endpoint", "answers", "presentation", "illegal", "temperatu
 
 
 def language_model_report(result: LanguageModelResult) -> Report:
-    """Return the page of a language model.
-
-    Raises:
-        ValueError: neither games nor exact results.
-    """
+    """Return the page of a language model."""
     games = result.games
     positions = result.positions
     exact = None if positions is None else positions.exact
-    if games is None and exact is None:
-        raise Refusal("there are neither games nor exact results")
     introduction = Text(f"It reads the game in the presentation {result.presentation}.")
     sections: dict[str, Parts] = {"": [introduction]}
     if games is not None:
@@ -52,7 +45,9 @@ def language_model_report(result: LanguageModelResult) -> Report:
 
 
 def _describe(result: LanguageModelResult, exact: ExactResult | None) -> str:
-    """Return the exact strength and the score, as far as they are known."""
+    """Return the exact strength and the score, as far as they are known, or else the mean loss of a
+    move.
+    """
     verdicts = []
     if exact is not None:
         gain = formats.number(max(0.0, exact.exploitability))
@@ -60,6 +55,9 @@ def _describe(result: LanguageModelResult, exact: ExactResult | None) -> str:
     if result.games is not None:
         score = formats.number(result.games.played.rate("score").mean)
         verdicts.append(f"it scores {score} against {result.opponent}")
+    if not verdicts and result.positions is not None:
+        regret = result.positions.moves.regret
+        verdicts.append("no exact strength" if regret is None else f"a move loses {regret:.4f}")
     return f"{result.model}: {'; '.join(verdicts)}"
 
 
