@@ -1,4 +1,4 @@
-"""The tasks of the benchmark ``ttt-exact v1``, as data.
+"""The tasks of the benchmark ``ttt-exact v1``, as data in ``tasks.toml``.
 
 A task is an environment, a number of steps to learn in it, and an exact measure of what was
 learned. Released tasks never change: a change makes a new version.
@@ -6,13 +6,16 @@ learned. Released tasks never change: a change makes a new version.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 import gymnasium
 import numpy as np
+from msgspec import convert
 
 from learners.base import discounts
 from ttt_envs.core.checks import Refusal, TypeRefusal, find_named
@@ -264,65 +267,11 @@ def split_openings(game: Game) -> tuple[Boards, Boards, Float64Array]:
     return boards.take(~held_out), boards.take(held_out), weights / weights.sum()
 
 
-HALF_RANDOM = "optimal:epsilon=0.5"
-"""perfect play, of which every other move is random"""
-BOTH = (0.0, 0.5)
-SCORED: dict[str, Any] = {"scored_skip_chances": (0.1, 0.25)}
-CHANGING = (
-    ("random", 0),
-    ("win-or-block", 20000),
-    (HALF_RANDOM, 40000),
-    ("svd:rank=3", 60000),
-    ("random", 80000),
-)
-"""opponents, and the steps at which they begin"""
-
-TASKS: tuple[Task, ...] = (
-    Task("random", ("basics",), "value", "random"),
-    Task("win-or-block", ("basics",), "value", "win-or-block"),
-    Task("half-random", ("basics", "credit"), "value", HALF_RANDOM),
-    Task("svd", ("basics",), "value", "svd:rank=3"),
-    Task("chance-10", ("chance",), "value", HALF_RANDOM, skip_chance=0.1),
-    Task("chance-25", ("chance",), "value", HALF_RANDOM, skip_chance=0.25),
-    Task("chance-50", ("chance",), "value", HALF_RANDOM, skip_chance=0.5),
-    Task("self-play", ("self-play",), "exploitability", SELF),
-    Task("self-play-skip", ("self-play",), "exploitability", SELF, skip_chance=0.25),
-    Task("self-play-3x4", ("self-play",), "exploitability", SELF, size=(3, 4), skip_chance=0.1),
-    Task(
-        "self-play-4x4",
-        ("self-play",),
-        "exploitability",
-        SELF,
-        size=(4, 4),
-        win_length=4,
-        steps=2 * STEPS,
-    ),
-    Task("credit-3x4", ("credit",), "value", HALF_RANDOM, size=(3, 4), win_length=4),
-    Task(
-        "credit-4x4", ("credit",), "value", HALF_RANDOM, size=(4, 4), win_length=4, steps=2 * STEPS
-    ),
-    Task("second-seat", ("exploration",), "value", "optimal", skip_chance=0.1, seat="second"),
-    Task(
-        "skips-shown",
-        ("generalisation",),
-        "regret",
-        SELF,
-        skip_chance=BOTH,
-        observe_skip_chance=True,
-        **SCORED,
-    ),
-    Task("skips-hidden", ("generalisation",), "regret", SELF, skip_chance=BOTH, **SCORED),
-    Task("openings", ("generalisation",), "opening-regret", SELF, holds_out_openings=True),
-    Task("opponents", ("non-stationarity",), "value", CHANGING),
-    Task(
-        "critic",
-        ("critic",),
-        "critic-error",
-        HALF_RANDOM,
-        skip_chance=0.25,
-        uses_runs_of="chance-25",
-    ),
-    Task("masks", ("masks",), "illegal-moves", "random", hides_masks=True),
+TASKS: tuple[Task, ...] = tuple(
+    convert({"name": name, **fields}, Task)
+    for name, fields in tomllib.loads(
+        Path(__file__).with_suffix(".toml").read_text("utf-8")
+    ).items()
 )
 """all tasks, in the order of the axes"""
 
