@@ -17,6 +17,7 @@ for game in "--size 3" "--size 3 --skip-chance 0.25" "--size 4 --win-length 4" "
 			--out "$runs/run" --overwrite > /dev/null
 	done
 done
+$python -c "from ttt_envs import mnk_v0; env = mnk_v0.env(); env.reset(seed=0); env.step(0); env.last()"
 for game in "--size 3" "--size 3 --skip-chance 0.25"; do
 	for policy in random optimal table; do
 		$python evaluate.py exploitability $policy $game > /dev/null
@@ -25,5 +26,6 @@ done
 $python evaluate.py exact table svd:rank=18 > /dev/null
 $python evaluate.py solve --size 1x3 --win-length 3 > /dev/null
 $python evaluate.py solve --size 3 --gravity > /dev/null
+$python evaluate.py solve --size 5 --win-length 4 --nodes 100 > /dev/null
 $python train.py --learner naive-mc --games 8 --batch 4 --out "$runs/run" --overwrite > /dev/null
-$python evaluate.py bench run --agent random --task random --seeds 1 --steps 200 --out "$runs/bench" > /dev/null
+$python evaluate.py bench run --agent q-learning --task random --seeds 1 --steps 200 --out "$runs/bench" > /dev/null
