@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import inspect
-import itertools
 import re
 import shutil
 import sys
 import textwrap
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
+import docstring_parser
 import tyro
 from tyro.constructors import (
     ConstructorRegistry,
@@ -72,15 +70,9 @@ def field_texts(kind: type) -> dict[str, str]:
     """Return the strings below the fields of a dataclass and of its bases, by name."""
     texts: dict[str, str] = {}
     for base in filter(dataclasses.is_dataclass, reversed(kind.__mro__)):
-        with suppress(OSError, TypeError):  # a class that was made at run time has no source
-            [definition] = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-            for statements in itertools.pairwise(ast.iter_child_nodes(definition)):
-                match statements:
-                    case (
-                        ast.AnnAssign(target=ast.Name(name)),
-                        ast.Expr(value=ast.Constant(value=str(text))),
-                    ):
-                        texts[name] = join_lines(text)
+        for field in docstring_parser.parse_from_object(base).params:
+            if field.args[0] == "attribute":
+                texts[field.arg_name] = join_lines(field.description or "")
     return texts
 
 
