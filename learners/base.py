@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ttt_envs.agents.policy import Policy, best_shares
+from ttt_envs.agents.policy import GreedyPolicy, Policy
 from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int64Array, int64, kernel
 from ttt_envs.game.boards import Boards
@@ -228,22 +228,6 @@ class Learner(Checkpointable):
     def update(self, transition: Transition) -> dict[str, float]:
         """Learn from the transitions, in order, and return metrics to log."""
         raise NotImplementedError
-
-
-class GreedyPolicy(Policy):
-    """A policy that plays the moves of highest action value."""
-
-    def action_values(self, boards: Boards) -> Float64Array:
-        """Return action values float64[B, cells] from the mover's view, NaN where illegal."""
-        raise NotImplementedError
-
-    def values(self, boards: Boards) -> Float64Array:
-        """Return values float64[B] from the mover's view."""
-        return np.asarray(np.nanmax(self.action_values(boards), axis=1))
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells]: equal shares for the moves of highest value."""
-        return best_shares(self.action_values(boards))
 
 
 class EpsilonGreedyLearner(GreedyPolicy, Learner):

@@ -25,7 +25,6 @@ from learners.base import (
     Arrays,
     ArraySpec,
     Checkpointable,
-    GreedyPolicy,
     discounts,
 )
 from learners.config import (
@@ -47,7 +46,7 @@ from learners.training import (
     make_seeds,
 )
 from ttt_envs.agents.adapters import as_policy
-from ttt_envs.agents.policy import Policy, best_shares
+from ttt_envs.agents.policy import GreedyPolicy, Policy, best_shares
 from ttt_envs.agents.softmax_table import softmax
 from ttt_envs.agents.specs import TRUST, Named, load_object, trusted
 from ttt_envs.core.checks import Refusal, name_place

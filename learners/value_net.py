@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Meta
 
 from learners import config as types
-from learners.base import MAX_COUNT, MAX_NUMBER, Checkpointable, GreedyPolicy, Limits
+from learners.base import MAX_COUNT, MAX_NUMBER, Checkpointable, Limits
 from learners.mlp import (
     Activation,
     Tensor,
@@ -31,7 +31,7 @@ from learners.mlp import (
     planes,
 )
 from learners.training import SPAWN_TEACHER, Marks, TrainingLoop, make_rng
-from ttt_envs.agents.policy import best_moves
+from ttt_envs.agents.policy import GreedyPolicy, best_moves
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array

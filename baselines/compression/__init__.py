@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from baselines.compression.decomposition import Compressed as Compressed
 from baselines.compression.decomposition import Decomposition as Decomposition
-from baselines.compression.decomposition import decompose, decomposition, split_errors
+from baselines.compression.decomposition import decompose, decomposition
 from baselines.compression.grouping import Method as Method
 from baselines.compression.grouping import make_grouping
 from baselines.compression.policy import HOOI, HOSVD, HOSVD2, SVD, TT
@@ -40,5 +40,4 @@ __all__ = [
     "decompose",
     "decomposition",
     "make_grouping",
-    "split_errors",
 ]

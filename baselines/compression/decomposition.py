@@ -4,7 +4,6 @@ disk.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from functools import cached_property
@@ -306,48 +305,3 @@ def decomposition(
         lambda: _project(method, grouping, max_vectors, source_values(game, source, terminal)),
     )
     return Decomposition(method, grouping, max_vectors, parts)
-
-
-def split_errors(
-    values: Float64Array, game: Game, first: int
-) -> tuple[list[Grouping], Float64Array]:
-    """Return the errors of ``svd`` for every split of the cells into two groups, from singular
-    values alone.
-
-    Args:
-        values: a table of positions.
-        game: its game.
-        first: number of cells in the first group; if both are equally large, the first has cell 0.
-
-    Returns:
-        The groupings, and float64[groupings, ranks + 1]: the relative errors at rank 0, 1, ...
-
-    Raises:
-        ValueError: the table is of moves or of another game, the size of the group is invalid, or
-            the matrix is too large for so many SVDs.
-    """
-    of_moves, num_sides = table_shape(game, values)
-    size = game.cells
-    if of_moves or not 1 <= first < size or 3**size > singular_vectors.EXACT:
-        kind = "moves of " if of_moves else ""
-        raise Refusal(
-            f"all splits into {first} and {size - first} cells cannot be tried on {kind}{game}: "
-            f"take a table of positions of up to 12 cells, and 1 to {size - 1} cells in the first "
-            "group"
-        )
-    groups = [
-        group
-        for group in itertools.combinations(range(size), first)
-        if 2 * first != size or 0 in group
-    ]
-    groupings = []
-    squares = []
-    for group in groups:
-        others = tuple(cell for cell in range(size) if cell not in group)
-        grouping = Grouping(game, (group, others))
-        matrices = np.stack([grouping.tensor(side) for side in values.reshape(num_sides, -1)])
-        squares.append(np.square(np.linalg.svd(matrices, compute_uv=False)).sum(axis=0))
-        groupings.append(grouping)
-    sums_from_last = np.cumsum(np.array(squares)[:, ::-1], axis=1)[:, ::-1]
-    errors = np.pad(sums_from_last, ((0, 0), (0, 1)))
-    return groupings, np.sqrt(errors / np.maximum(errors[:, :1], np.finfo(float).tiny))

@@ -19,7 +19,6 @@ from baselines.compression import (
     largest_rank,
     make_grouping,
     singular_vectors,
-    split_errors,
 )
 from baselines.compression.grouping import Grouping
 from baselines.compression.ranks import stored_numbers
@@ -281,24 +280,6 @@ def test_large_decomposition_is_cached(tmp_path):
 
 # --------------------------------------------------------------------------------------------------
 # All splits
-
-
-@pytest.mark.parametrize(
-    ("game", "size", "count"),
-    [(Game(), 4, 126), (Game(2, 3, 2, 0.25), 3, math.comb(6, 3) // 2)],
-    ids=str,
-)
-def test_errors_of_all_splits_equal_those_of_svd(game, size, count):
-    """Splits into halves are compared once."""
-    values = random_play_values(game)
-    result, errors = split_errors(values, game, size)
-    assert len(set(map(str, result))) == count
-    for grouping, row in list(zip(result, errors, strict=True))[::9]:
-        expected = [
-            part.relative_error
-            for part in map(decompose("svd", values, grouping).at, range(len(row)))
-        ]
-        assert_allclose(row, expected, rtol=1e-9, atol=1e-12)
 
 
 # --------------------------------------------------------------------------------------------------

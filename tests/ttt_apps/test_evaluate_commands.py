@@ -26,7 +26,7 @@ from ttt_apps.evaluate import solve
 from ttt_envs import Game
 from ttt_eval import exact
 from ttt_eval.matches import ladder
-from ttt_eval.matches.games import append_games, read_games
+from ttt_eval.matches.games import append_games, read_games, to_notation
 from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.runs.curves import record
 from ttt_eval.store.result_store import UNITS
@@ -136,16 +136,14 @@ def test_openings_and_log_for_any_number_of_jobs(tmp_path, capsys):
 
 
 def test_games_are_counted_printed_converted_and_explained(tmp_path, capsys):
-    log, text, again = (tmp_path / name for name in ("log.jsonl", "games.txt", "again.jsonl"))
+    log, again = (tmp_path / name for name in ("log.jsonl", "again.jsonl"))
     match = json_of(capsys, *MATCH, "--log", log)
     first, second = json_of(capsys, "games", log)["results"]
     assert first["players"] == second["players"][::-1] == ["win-or-block", "random"]
     assert [first[name] for name in ("player_0", "draw", "player_1")] == match["first"]
     assert [second[name] for name in ("player_1", "draw", "player_0")] == match["second"]
     evaluate.main(["games", str(log), "--text"])
-    whole = capsys.readouterr().out
-    evaluate.main(["games", str(log), "--out", str(text)])
-    assert text.read_text() == whole
+    assert capsys.readouterr().out == "\n".join(map(to_notation, read_games(log)))
     evaluate.main(["games", str(log), "--out", str(again)])
     assert again.read_bytes() == log.read_bytes()
     capsys.readouterr()

@@ -27,7 +27,7 @@ def contents(folder):
     ("words", "option"),
     [
         ("puzzles", "--out=a.json"),
-        ("games LOG", "--out=a.txt"),
+        ("games LOG", "--out=a.jsonl"),
         ("compare RUN", "--out=a.html"),
         ("plot RUN", "--out=a.svg"),
         ("plot RUN", "--csv=a.csv"),

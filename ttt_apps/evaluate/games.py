@@ -16,7 +16,6 @@ import tyro
 from ttt_apps.cli import options as cli
 from ttt_apps.terminal.replay import find_game
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.files import write_atomically
 from ttt_envs.game.game import Game
 from ttt_eval.matches.account import make_account
 from ttt_eval.matches.games import RESULTS, PlayedGame, read_games, to_notation, write_games
@@ -36,7 +35,7 @@ class Games(cli.JsonOptions, cli.OutputOptions):
     number: cli.Positive | None = None
     """only the game with this number, from 1"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """write them to another file, as a log, or as text if its name ends with .txt"""
+    """write them to another file"""
     explain: cli.Positive | None = None
     """explain the result of the game with this number, from 1: by the values of its moves and the
     luck of its skips
@@ -93,11 +92,7 @@ class Games(cli.JsonOptions, cli.OutputOptions):
     def _write(self, path: Path) -> None:
         """Write another file atomically."""
         self.check_new_file(path)
-        if path.suffix == ".txt":
-            texts = (text.encode() for text in self._texts())
-            write_atomically(path, lambda file: file.writelines(texts))
-        else:
-            write_games(path, self._selected_games())
+        write_games(path, self._selected_games())
         cli.print_status(f"written: {path}")
 
     def _count(self) -> None:

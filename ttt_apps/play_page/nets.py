@@ -15,7 +15,7 @@ import numpy as np
 
 from learners.checkpoint import load_arrays, load_checkpoint, save_arrays
 from learners.mlp import dense_layers, forward, layer_shapes, planes
-from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
+from ttt_envs.agents.policy import VALUE_TOLERANCE, GreedyPolicy
 from ttt_envs.agents.wrappers import SymmetrizedPolicy
 from ttt_envs.core.jit import Float32Array, Float64Array
 from ttt_envs.game.boards import Boards
@@ -30,7 +30,7 @@ WEIGHTS = tuple(layer_shapes((18, HIDDEN, 9)))
 FILE = Path(__file__).with_name("assets") / "nets.npz"
 
 
-class Net(Policy):
+class Net(GreedyPolicy):
     """A trained Q-network in float64, without averaging over symmetries.
 
     Args:
@@ -38,14 +38,11 @@ class Net(Policy):
     """
 
     colour_blind = True
+    tie = VALUE_TOLERANCE
 
     def __init__(self, game: Game) -> None:
         self.game = game
         self._layers = dense_layers(load_weights(game), ("relu", "linear"))
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, 9]: equal shares for the moves of highest value."""
-        return best_shares(self.action_values(boards), VALUE_TOLERANCE)
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, 9] from the mover's view, NaN where illegal."""

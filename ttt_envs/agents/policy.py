@@ -391,3 +391,22 @@ def act_in_episodes(
             except Forfeit as problem:
                 raise Forfeit(str(problem), actions[:b]) from None
     return actions
+
+
+class GreedyPolicy(Policy):
+    """A policy that plays the moves of highest action value."""
+
+    tie: ClassVar[float] = 0.0
+    """Maximum difference of values that count as equal."""
+
+    def action_values(self, boards: Boards) -> Float64Array:
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal."""
+        raise NotImplementedError
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return values float64[B] from the mover's view."""
+        return np.asarray(np.nanmax(self.action_values(boards), axis=1))
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells]: equal shares for the moves of highest value."""
+        return best_shares(self.action_values(boards), self.tie)

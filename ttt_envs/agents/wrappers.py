@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ttt_envs.agents.policy import SHARE_TOLERANCE, VALUE_TOLERANCE, Policy, best_shares
+from ttt_envs.agents.policy import SHARE_TOLERANCE, VALUE_TOLERANCE, GreedyPolicy, Policy
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, to_text
@@ -12,7 +12,7 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import inverse, symmetries
 
 
-class SymmetrizedPolicy(Policy):
+class SymmetrizedPolicy(GreedyPolicy):
     """Plays by the action values of a policy averaged over all symmetries of the board: equal
     shares for the best.
 
@@ -28,6 +28,7 @@ class SymmetrizedPolicy(Policy):
     """
 
     symmetric = True
+    tie = VALUE_TOLERANCE
 
     def __init__(self, policy: Policy, game: Game) -> None:
         if not policy.pure or policy.action_values is None:
@@ -40,10 +41,6 @@ class SymmetrizedPolicy(Policy):
         self._permutations = symmetries(game)
         self._inverses = inverse(self._permutations)
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells]: equal shares for the moves of highest mean value."""
-        return best_shares(self.action_values(boards), VALUE_TOLERANCE)
-
     def action_values(self, boards: Boards) -> Float64Array:
         """Return float64[B, cells], for the mover, NaN where illegal."""
         total = np.zeros(boards.cells.shape)
@@ -51,10 +48,6 @@ class SymmetrizedPolicy(Policy):
             symmetric = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
             total += self._action_values(symmetric)[:, back]
         return np.asarray(total / len(self._permutations))
-
-    def values(self, boards: Boards) -> Float64Array:
-        """Return float64[B], for the mover."""
-        return np.asarray(np.nanmax(self.action_values(boards), axis=1))
 
     def __str__(self) -> str:
         return f"the mean over symmetries of {self.policy}"

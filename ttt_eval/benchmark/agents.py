@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from learners import LEARNERS
 from learners.alpha_zero import AlphaZeroConfig
 from learners.alpha_zero.self_play import SelfPlay, SelfPlayGames, TrainingExamples
-from learners.base import GreedyPolicy
 from learners.config import load_learner
 from learners.sb3 import (
     DQNConfig,
@@ -28,7 +27,7 @@ from learners.sb3 import (
 )
 from learners.training import Decisions, make_initial_rng, make_rng
 from ttt_envs.agents.adapters import Returns, as_policy, as_value_function
-from ttt_envs.agents.policy import Policy, PolicyWrapper
+from ttt_envs.agents.policy import GreedyPolicy, Policy, PolicyWrapper
 from ttt_envs.agents.specs import load_object, make_policy
 from ttt_envs.core.checks import Refusal, closest_names
 from ttt_envs.core.jit import Float64Array
