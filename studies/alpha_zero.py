@@ -55,38 +55,11 @@ QUICK_SHARE = 16
 """The quick form plays this part of the games."""
 SKIPS = Game(skip_chance=0.25)
 FOUR = Game(4, 4, 4)
-FOUR_SKIPS = Game(4, 4, 4, 0.25)
 SHARES = tuple((mark + 1) / 32 for mark in range(32))
-MARKS: Mapping[Game, tuple[float, ...]] = {
-    FOUR: SHARES[1::2],
-    FOUR_SKIPS: (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0),
-}
-"""Shares of the games after which learners are measured, where not after all: these measurements
-take seconds.
-"""
 LEARNERS = (NAME, "q-learning", "q-net")
-GAMES: Mapping[Game, tuple[int, int, int]] = {
-    **{Game(skip_chance=skip): (8_192, 300_000, 30_000) for skip in (0.0, 0.1, 0.25, 0.5)},
-    FOUR: (16_384, 300_000, 60_000),
-    FOUR_SKIPS: (32_768, 300_000, 60_000),
-}
-"""Numbers of training games, so that all three learners take seconds on 3 x 3 and a minute or two
-on 4 x 4.
-"""
-LARGE: Mapping[str, dict[str, object]] = {
-    "q-learning": {"memory": 8.0},
-    NAME: {"buffer_size": 150_000},
-}
-"""Changed settings on 4 x 4 with skips: room for ten million positions, and a replay buffer for
-longer trainings.
-"""
-GOALS = (
-    ("plays perfectly at the end", Game(), ROUNDING),
-    (f"is below {NEAR} at the end", SKIPS, NEAR),
-    ("plays perfectly at the end", FOUR, ROUNDING),
-    ("is below 0.02 at the end", FOUR_SKIPS, 0.02),
-)
-"""Goals of the net alone: words, game, exploitability."""
+DATA = read_data("alpha_zero")
+BOARDS: Mapping[Game, Any] = {Game(**board["game"]): board for board in DATA["boards"]}
+"""Settings of the trainings on each board, and their goal."""
 AXIS = (-5e-5, 1.2)
 """Ends of the axis of exploitability, a little beyond 0 and 1."""
 SYMBOLS = "Thin lines are seeds, thick lines with marks their medians."
@@ -99,7 +72,7 @@ def training_unit(learner: str, game: Game, games: int, **changes: Any) -> Unit:
     """
     settings = dataclasses.asdict(dataclasses.replace(default_options(learner, SELF)[1], **changes))
     unit = {"learner": learner, "settings": settings, "game": game.to_dict(), "games": games}
-    return {**unit, "marks": MARKS.get(game, SHARES), "search": False}
+    return {**unit, "marks": BOARDS[game].get("marks", SHARES), "search": False}
 
 
 def make_training(unit: Unit) -> TrainingLoop:
@@ -327,22 +300,23 @@ class Learning(TrainingStudy):
     def trainings(self) -> list[Unit]:
         """Return the trainings of three learners on all boards."""
         trainings: list[Unit] = []
-        for game, numbers in GAMES.items():
-            is_large = game == FOUR_SKIPS
-            for learner, games in zip(LEARNERS, numbers, strict=True):
-                changes = LARGE.get(learner, {}) if is_large else {}
+        for game, board in BOARDS.items():
+            for learner, games in zip(LEARNERS, board["games"], strict=True):
+                changes = board.get("settings", {}).get(learner, {})
                 unit = training_unit(learner, game, games, **changes)
-                trainings.append({**unit, "search": learner == NAME and not is_large})
+                trainings.append({**unit, "search": learner == NAME and not changes})
         return trainings
 
     def report(self, rows: Sequence[ResultRow], curves: Curves) -> StudyReport:
         """Return the report with the goals, and the curves by CPU time and by games."""
         claims = []
-        for words, game, bound in GOALS:
-            seconds = times_to_play(curves.get(game, {}).get(NAME, ()), bound)
-            holds = len(seconds) == SEEDS and bool(np.isfinite(seconds).all())
-            statement = f"{game_name(game)}: the net {words}, with every seed"
-            claims.append(Claim(statement, holds, cpu_numbers(seconds)))
+        for game, board in BOARDS.items():
+            if "goal" in board:
+                words, bound = board["goal"]
+                seconds = times_to_play(curves.get(game, {}).get(NAME, ()), bound)
+                holds = len(seconds) == SEEDS and bool(np.isfinite(seconds).all())
+                statement = f"{game_name(game)}: the net {words}, with every seed"
+                claims.append(Claim(statement, holds, cpu_numbers(seconds)))
         figures = {
             "alpha-zero-cpu": curve_figure("much CPU time", curves, "cpu_s"),
             "alpha-zero-games": curve_figure("many games", curves, "games"),
@@ -383,10 +357,6 @@ def curve_panel(curves: Curves, game: Game, axis: str) -> Panel:
 # Ablation: each part removed, or set otherwise, with all else as by default
 
 DEFAULT = "as by default"
-ABLATION = read_data("alpha_zero")
-"""``parts`` that are claimed to be useful, by the variant without them, and changed settings of all
-``variants``.
-"""
 ABLATION_GAMES = 8_192
 
 
@@ -404,15 +374,15 @@ class Ablation(TrainingStudy):
         return [
             {**training_unit(NAME, game, ABLATION_GAMES, **changes), "variant": variant}
             for game in (Game(), SKIPS, FOUR)
-            for variant, changes in ABLATION["variants"].items()
+            for variant, changes in DATA["variants"].items()
             if game.skip_chance > 0 or variant != "no chance nodes"
-            if game.cells == Game().cells or variant in (DEFAULT, *ABLATION["parts"])
+            if game.cells == Game().cells or variant in (DEFAULT, *DATA["parts"])
         ]
 
     def report(self, rows: Sequence[ResultRow], curves: Curves) -> StudyReport:
         """Return the report with the claims, and the CPU seconds to near-perfect play."""
         claims = []
-        for variant, part in ABLATION["parts"].items():
+        for variant, part in DATA["parts"].items():
             boards = {game: runs for game, runs in curves.items() if variant in runs}
             verdicts = {
                 game: is_sooner(runs[DEFAULT], runs[variant]) for game, runs in boards.items()

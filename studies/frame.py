@@ -4,7 +4,6 @@ from them.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from ttt_envs.core.files import write_bytes
+from ttt_envs.core.files import read_table, write_bytes
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.reports.page import markdown_rows
 from ttt_eval.reports.plots import SERIES, error_bars, save_picture
@@ -189,7 +188,7 @@ class Study:
 
 def read_data(source: str) -> dict[str, Any]:
     """Return the published numbers, claims and settings of a source, ``studies/SOURCE.toml``."""
-    return tomllib.loads((Path(__file__).parent / f"{source}.toml").read_text("utf-8"))
+    return read_table(str(Path(__file__).with_name(source)))
 
 
 def group(results: Results, *names: str) -> dict[Any, list[Any]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tomllib
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
@@ -24,6 +23,7 @@ from baselines.exact import MAX_SOLVER_CELLS, Optimal, Solution, build, solve
 from baselines.proof_number import prove
 from ttt_apps.cli.board import values_text
 from ttt_apps.cli.versions import make_provenance
+from ttt_envs.core.files import read_table
 from ttt_envs.core.work import Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -35,7 +35,7 @@ from ttt_eval.exact.dynamic_programming import (
 )
 from ttt_eval.store.result_store import Unit, collect_results, write_csv
 
-DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+DATA = read_table(__file__)
 SKIPS = (0.0, 0.1, 0.25, 0.5)
 MAX_CELLS = 25
 """Maximum number of cells."""

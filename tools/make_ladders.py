@@ -7,7 +7,6 @@ ladder. Without names it takes all ladders. After a kill, the same command resum
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -20,7 +19,7 @@ from msgspec.structs import asdict, replace
 
 from ttt_apps.cli.versions import make_provenance
 from ttt_apps.evaluate.ladder import rung_row
-from ttt_envs.core.files import write_json
+from ttt_envs.core.files import read_table, write_json
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.game import Game
 from ttt_eval.exact.policy_cache import make_policy_once
@@ -64,8 +63,7 @@ class LadderPlan:
 
 
 PLANS: Mapping[str, LadderPlan] = {
-    name: LadderPlan(LADDERS[name], **plan)
-    for name, plan in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
+    name: LadderPlan(LADDERS[name], **plan) for name, plan in read_table(__file__).items()
 }
 """Plans of the ladders by name."""
 

@@ -8,7 +8,6 @@ files, for any number of workers.
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -25,7 +24,7 @@ from baselines.expectiminimax import Search
 from baselines.proof_number import LOSS, TAKEN, TIED, UNDECIDED, WIN, Prover, check_provable
 from ttt_apps.cli.versions import make_provenance
 from ttt_envs.agents.policy import act
-from ttt_envs.core.files import write_json
+from ttt_envs.core.files import read_table, write_json
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.game.boards import Boards, from_text, to_text
@@ -82,8 +81,7 @@ class PositionSetPlan:
 
 
 PLANS: Mapping[str, PositionSetPlan] = {
-    name: PositionSetPlan(SETS[name], **plan)
-    for name, plan in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
+    name: PositionSetPlan(SETS[name], **plan) for name, plan in read_table(__file__).items()
 }
 """Definitions of the sets by name."""
 

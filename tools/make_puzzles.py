@@ -19,6 +19,7 @@ import tyro
 from baselines.exact import solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.files import read_table
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_eval.matches.games import PlayedGame
@@ -32,23 +33,10 @@ from ttt_eval.puzzles import (
     write_puzzles,
 )
 
-PUZZLES_PER_GAME = {
-    Game(): 9,
-    Game(skip_chance=0.25): 16,
-    Game(skip_chance=0.5): 13,
-    Game(3, 4, 3): 10,
-    Game(3, 4, 3, 0.25): 16,
-    Game(4, 4, 3, 0.25): 14,
-    Game(4, 4, 4, 0.25): 22,
-}
+DATA = read_table(__file__)
+PUZZLES_PER_GAME = {Game(**row["game"]): row["puzzles"] for row in DATA["games"]}
 """Games, with their shares of 100 puzzles."""
-PANEL = (
-    "random",
-    "win-or-block",
-    "expectiminimax:depth=1",
-    "expectiminimax:depth=2",
-    "expectiminimax:depth=3",
-)
+PANEL = DATA["panel"]
 """Policies whose mistakes grade a puzzle."""
 PLAYER = "win-or-block"
 PAIRS = 400
@@ -129,9 +117,7 @@ def main(file: tyro.conf.Positional[Path], seed: int = 0) -> None:
         seed: seed of the games that give the positions.
     """
     command = f"tools/make_puzzles.py --seed {seed}"
-    write_puzzles(
-        file, list(make_set(seed)), {"command": command, "seed": seed, "panel": list(PANEL)}
-    )
+    write_puzzles(file, list(make_set(seed)), {"command": command, "seed": seed, "panel": PANEL})
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import os
 import secrets
 import stat
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedRandom, BufferedReader, FileIO
@@ -272,3 +273,8 @@ def parse_json(text: bytes | str, max_length: int = MAX_FILE_BYTES) -> Any:
         raise Refusal("it is nested too deeply") from None
     except ValueError as problem:
         raise Refusal(f"it is not JSON: {problem}") from None
+
+
+def read_table(module: str) -> dict[str, Any]:
+    """Return the TOML file beside a module, given its ``__file__``: the table of its data."""
+    return tomllib.loads(Path(module).with_suffix(".toml").read_text("utf-8"))

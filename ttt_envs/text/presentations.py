@@ -7,15 +7,14 @@ sums (the magic square), or letters of words (Hot). ``presentations.toml`` is th
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from ttt_envs.core.checks import Refusal, find_named
+from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import BoolArray
 from ttt_envs.game.actions import legal_actions
 from ttt_envs.game.boards import COLUMNS, STONES, coordinate
@@ -23,9 +22,7 @@ from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import HIDING, check_variants
 from ttt_envs.game.rules import check_cells
 
-_TABLE: dict[str, dict[str, Any]] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text("utf-8")
-)
+_TABLE: dict[str, dict[str, Any]] = read_table(__file__)
 COORDINATES = ("grid", "coordinates")
 """presentations whose names are coordinates"""
 RULES = ("gravity", "overlines", "misere", "torus")

@@ -6,11 +6,9 @@ learned. Released tasks never change: a change makes a new version.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 import gymnasium
@@ -19,6 +17,7 @@ from msgspec import convert
 
 from learners.base import discounts
 from ttt_envs.core.checks import Refusal, TypeRefusal, find_named
+from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.envs.config import SELF, SeatChoice
 from ttt_envs.envs.single_env import SingleEnv
@@ -268,10 +267,7 @@ def split_openings(game: Game) -> tuple[Boards, Boards, Float64Array]:
 
 
 TASKS: tuple[Task, ...] = tuple(
-    convert({"name": name, **fields}, Task)
-    for name, fields in tomllib.loads(
-        Path(__file__).with_suffix(".toml").read_text("utf-8")
-    ).items()
+    convert({"name": name, **fields}, Task) for name, fields in read_table(__file__).items()
 )
 """all tasks, in the order of the axes"""
 
