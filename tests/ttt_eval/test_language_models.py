@@ -24,16 +24,13 @@ from baselines.exact import solve
 from ttt_apps import evaluate
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.game.boards import Boards, from_text
+from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import NOT_OVER, chance_outcomes
-from ttt_envs.game.symmetry import symmetries
-from ttt_envs.text import make_presentation, parse_answer, present
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.exact import exploitability, outcome, regret
 from ttt_eval.language_models.asking import Answer, Interview, Sampling, make_ask, open_answers
 from ttt_eval.language_models.credit import turn_credits
-from ttt_eval.language_models.dataset import make_rows
 from ttt_eval.language_models.results import evaluate_model, make_games, reachable_positions
 from ttt_eval.matches.luck import make_correction
 from ttt_eval.store.result_store import RESULT
@@ -543,53 +540,3 @@ def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, capsy
     assert f"{moves['moves']:,} {moves['regret']:.4f} {moves['blunders']:,}" in printed
     assert "lunders" not in page
     assert json.loads((tmp_path / "out" / RESULT).read_text())["games"] == data["games"]
-
-
-# --------------------------------------------------------------------------------------------------
-# Positions as a data set
-
-
-def test_the_data_set_has_exact_values_and_prompts_that_parse():
-    game = Game()
-    rows = list(make_rows(game, "words", every=True))
-    assert len(rows) == 4520
-    presentation = make_presentation("words", game)
-    boards = Boards.from_positions([from_text(row["position"]) for row in rows])
-    values = solve(game).action_values(boards)
-    for number, row in enumerate(rows):
-        position = boards.position(number)
-        assert row["prompt"] == present(game, position, "words")
-        cells = [
-            parse_answer(f"<move>{name}</move>", presentation, position) for name in row["legal"]
-        ]
-        assert cells == np.flatnonzero(position.cells == 0).tolist()
-        assert [row["values"][name] for name in row["legal"]] == pytest.approx(
-            values[number, cells].tolist()
-        )
-        top = max(row["values"].values())
-        assert row["best"] == [name for name, value in row["values"].items() if value >= top - 1e-9]
-    assert 0.1 < np.mean([row["split"] == "held-out" for row in rows]) < 0.3
-
-
-@pytest.mark.parametrize("game", [Game(), Game(2, 3, 3, 0.25)], ids=str)
-def test_no_symmetry_maps_a_train_position_to_a_held_out_one(game):
-    """Nor does the split depend on the presentation, or on the selection of positions."""
-    rows = list(make_rows(game, every=True))
-    splits = {}
-    for row in rows:
-        position = from_text(row["position"])
-        own = position.cells if position.mover == 0 else (3 - position.cells) % 3
-        least = min(own[permutation].tobytes() for permutation in symmetries(game))
-        splits.setdefault(least, set()).add((row["class"], row["split"]))
-    assert {len(classes) for classes in splits.values()} == {1}
-    every = dict(next(iter(classes)) for classes in splits.values())
-    for settings, share in (({}, 0.2), ({"presentation": "numbers"}, 0.2), ({}, 0.0), ({}, 1.0)):
-        chosen = {row["class"]: row["split"] for row in make_rows(game, held_out=share, **settings)}
-        assert (
-            chosen
-            == {
-                0.2: every,
-                0.0: dict.fromkeys(every, "train"),
-                1.0: dict.fromkeys(every, "held-out"),
-            }[share]
-        )

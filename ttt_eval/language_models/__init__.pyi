@@ -1,1 +1,3 @@
-from .dataset import make_rows as make_rows
+from .credit import TurnReward as TurnReward
+from .credit import opponent_credit as opponent_credit
+from .credit import optimal_credit as optimal_credit
