@@ -227,7 +227,7 @@ def test_run_is_placed_on_the_ladder_of_its_own_game(tmp_path, capsys, tiny_run)
     )
     words = ("ladder", f"run:{run}", "--out", tmp_path / "out", "--no-report")
     text = text_of(capsys, *words)
-    assert all(part in text for part in ("3x3-skip", f"> run:{run}", "exploitability"))
+    assert all(part in text for part in ("3x3-skip", f"run:{run} (placed)", "exploitability"))
     data = json.loads((tmp_path / "out" / "result.json").read_text())
     assert (data["kind"], data["policy"], data["exact"]) == ("ladder", f"run:{run}", True)
     assert json_of(capsys, *words) == data  # nothing is played again

@@ -4,8 +4,6 @@ page.
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -25,6 +23,7 @@ from ttt_eval.benchmark.submission import FILE, Submission, open_submission
 from ttt_eval.benchmark.tasks import SEEDS, TASKS, Task, find_task
 from ttt_eval.reports import benchmark as pages
 from ttt_eval.store.cost import processor
+from ttt_eval.store.policy_identity import policy_identity
 from ttt_eval.store.result_store import UNITS
 
 QUICK_TASKS = ("random", "chance-25", "self-play", "masks")
@@ -90,7 +89,7 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
         folder = self.out or Path("runs", "bench", folder_name(submission.name.split(":")))
         if not (folder / UNITS).exists():
             self.check_new_file(folder / FILE)
-        provenance = {**make_provenance(), "source": _source_hash(self.agent)}
+        provenance = {**make_provenance(), "source": policy_identity(self.agent)}
         with cli.bar("runs", folder) as progress:
             run_benchmark(
                 self.agent,
@@ -119,15 +118,6 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
             versions(library),
             dict(getattr(agent, "hyperparameters", {})),
         )
-
-
-def _source_hash(agent: str) -> str:
-    """Return the SHA-256 of the module of an agent ``module:make``; "" for an agent of this
-    package.
-    """
-    module, _, make = agent.partition(":")
-    origin = getattr(importlib.util.find_spec(module), "origin", None) if make else None
-    return hashlib.sha256(Path(origin).read_bytes()).hexdigest() if origin else ""
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from msgspec.structs import asdict
 
 from ttt_apps.cli import options as cli
 from ttt_apps.cli.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_eval.matches import ladder as ladders
 from ttt_eval.reports.matches import ladder_report
-from ttt_eval.store.metrics import LOSSES, describe_losses
+from ttt_eval.store.metrics import LOSSES
 from ttt_eval.store.policy_identity import policy_identity
 
 
@@ -83,17 +82,14 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
                 folder=self.out,
                 progress=progress,
             )
-        facts = {
-            "rating": result.rating._asdict(),
-            "exactly": describe_losses(asdict(result)) if result.exact else None,
-            "cost": None if result.cost is None else asdict(result.cost),
-        }
+        report = ladder_report(result)
         headings = ("The ladder", "Against each reference policy")
-        parts = *cli.report_tables(ladder_report(result), *headings), cli.facts_table(facts)
+        verdict = f"on the ladder {ladder.name}, {report.verdict}."
+        tables = cli.report_tables(report, *headings)
         if self.out is None:
-            self.show(result.to_dict(), *parts)
+            self.show(result.to_dict(), verdict, *tables)
         else:
-            self.show_folder(self.out, *parts)
+            self.show_folder(self.out, verdict, *tables)
 
 
 def rung_row(rung: ladders.Rung) -> dict[str, object]:
