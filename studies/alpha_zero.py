@@ -72,7 +72,7 @@ def training_unit(learner: str, game: Game, games: int, **changes: Any) -> Unit:
     """
     settings = dataclasses.asdict(dataclasses.replace(default_options(learner, SELF)[1], **changes))
     unit = {"learner": learner, "settings": settings, "game": game.to_dict(), "games": games}
-    return {**unit, "marks": BOARDS[game].get("marks", SHARES), "search": False}
+    return {**unit, "marks": BOARDS.get(game, {}).get("marks", SHARES), "search": False}
 
 
 def make_training(unit: Unit) -> TrainingLoop:

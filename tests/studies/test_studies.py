@@ -258,7 +258,7 @@ def test_parts_are_claimed_where_every_seed_is_sooner_with_them():
         )
     holds = claims_of_curves(study, results)
     sooner = ("the Gumbel search", "chance nodes")
-    assert len(holds) == len(alpha_zero.ABLATION["parts"])
+    assert len(holds) == len(alpha_zero.DATA["parts"])
     assert all(
         verdict is (True if any(part in words for part in sooner) else None)
         for words, verdict in holds.items()
