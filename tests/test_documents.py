@@ -23,6 +23,7 @@ POSIX = {
         for command in ("make demo", "make test", "source .venv/bin/activate")
     ),
     ("docs/gomocup.md", "examples/files/pbrain-ttt --input examples/files/turns.txt"),
+    ("docs/install.md", "sh tools/warm_up.sh"),
 }
 """(page, command) of commands for POSIX shells alone; the page says so, or has another command next
 to it.

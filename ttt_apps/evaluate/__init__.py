@@ -38,7 +38,7 @@ COMMANDS: Commands = {
         "ttt_apps.evaluate.ladder:PlaceOnLadder",
         "Rate a policy against opponents of known strength.",
     ),
-    "games": ("ttt_apps.evaluate.games:Games", "Check, count, print or convert logs of games."),
+    "games": ("ttt_apps.evaluate.games:Games", "Check, count, print or copy logs of games."),
     "report": (
         "ttt_apps.evaluate.runs:RegenerateReports",
         "Regenerate the pages of finished runs.",

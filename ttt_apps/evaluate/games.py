@@ -1,4 +1,4 @@
-"""``evaluate.py games FILE``: check and count logs of games, print them as text, or convert
+"""``evaluate.py games FILE``: check and count logs of games, print them as text, or copy
 them.
 """
 
