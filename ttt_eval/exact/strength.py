@@ -20,7 +20,13 @@ from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_envs.graph.estimate import is_measured_at_once
-from ttt_eval.exact.measurement import Measurement, expected_losses, has_regret, visits
+from ttt_eval.exact.measurement import (
+    Measurement,
+    expected_losses,
+    has_mean_loss,
+    has_regret,
+    visits,
+)
 from ttt_eval.exact.results import OutcomeProbabilities, in_seats
 from ttt_eval.store.metrics import LOSSES, RATES
 
@@ -40,6 +46,8 @@ class Strength(NamedTuple):
     """by opponent: its results moving first, and moving second"""
     gains: tuple[float, float] | None = None
     """a best responder's gain over perfect play, moving first and second; None where regret is"""
+    mean_loss: float | None = None
+    """see :func:`~ttt_eval.exact.mean_loss`; None on large boards, and where stones are hidden"""
 
     @property
     def measures(self) -> dict[str, float]:
@@ -177,8 +185,9 @@ def strength(
     exact = Measurement(game, policy, work, cache=isinstance(game, Game))
     responders = exact.exploitation()
     regret = exact.regret() if has_regret(game) else None
+    mean_loss = exact.mean_loss() if has_mean_loss(game) else None
     seats = {str(opponent): exact.outcomes(opponent) for opponent in opponents}
-    return Strength(responders.exploitability, regret, seats, responders.gains)
+    return Strength(responders.exploitability, regret, seats, responders.gains, mean_loss)
 
 
 def measure(
@@ -218,8 +227,9 @@ def training_callback(
 
     Returns:
         A callback of the number of finished games and the learner. It returns ``exploitability``,
-        and ``regret`` where the board can be solved; against an opponent ``exact_win``,
-        ``exact_draw``, ``exact_loss``; and nothing between two measurements.
+        ``regret`` where the board can be solved, ``mean_loss`` where it is small; against an
+        opponent ``exact_win``, ``exact_draw``, ``exact_loss``; and nothing between two
+        measurements.
 
     Raises:
         ValueError: ``every`` is not positive, or the opponent is unknown or not pure.
