@@ -41,7 +41,7 @@ from ttt_envs.core.records import concatenate
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.boards import Boards, distinct_boards, to_text
-from ttt_envs.game.game import Game, Position
+from ttt_envs.game.game import Game
 from ttt_envs.game.lines import completing_bits
 from ttt_envs.game.parameters import Parameters, line_sign
 from ttt_envs.game.phantom import KINDS, AnyGame, PhantomGame, visible
@@ -349,7 +349,12 @@ class Traversal:
         if num_edges < 0:
             row = -1 - num_edges
             position = self.boards(layer, nodes).position(row)
-            raise _no_distribution(policy, position, self.game, p[row])
+            raise Refusal(
+                f"{policy} gave no distribution over legal moves in "
+                f"{to_text(position, visible(self.game))!r}: "
+                f"{np.array2string(p[row], precision=4)} must be 0 on occupied cells, nowhere "
+                "negative, and sum to 1"
+            )
         nodes = nodes._replace(
             child=nodes.child[:num_edges].copy(),
             action=nodes.action[:num_edges].copy(),
@@ -404,31 +409,6 @@ def query_policy(policy: Policy, boards: Boards) -> Float64Array:
             f"positions: they must be {list(boards.cells.shape)}, one for each cell"
         )
     return answer
-
-
-def query_distribution(policy: Policy, boards: Boards, game: Game) -> Float64Array:
-    """Return the probabilities of a policy, float64[B, cells], a distribution over legal moves.
-
-    Raises:
-        ValueError: it gave something else.
-    """
-    p = query_policy(policy, boards)
-    is_valid = (p >= 0) & ((p == 0) | boards.legal(game))
-    faults = np.flatnonzero(~is_valid.all(axis=1) | ~(np.abs(p.sum(axis=1) - 1) <= TOLERANCE))
-    if len(faults):
-        raise _no_distribution(policy, boards.position(faults[0]), game, p[faults[0]])
-    return p
-
-
-def _no_distribution(
-    policy: Policy | None, position: Position, game: AnyGame, p: Float64Array
-) -> Refusal:
-    """Return the refusal of what a policy gave in a position."""
-    return Refusal(
-        f"{policy} gave no distribution over legal moves in {to_text(position, visible(game))!r}: "
-        f"{np.array2string(p, precision=4)} must be 0 on occupied cells, nowhere negative, and sum "
-        "to 1"
-    )
 
 
 # --------------------------------------------------------------------------------------------------

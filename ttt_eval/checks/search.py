@@ -84,8 +84,8 @@ def check_search(
     - ``evaluator`` is a :class:`~ttt_eval.checks.tables.PlantedEvaluator`: ``evaluator(board)``
       returns priors and the value for the player to move; None if the search plays rollouts.
 
-    Whatever the search raises or prints is part of the result. The global generators of ``random``
-    and ``numpy.random`` are seeded for every call, and restored in the end.
+    Whatever the search raises or prints is part of the result. The global generators of ``random``,
+    ``numpy.random`` and torch are seeded for every call, and restored in the end.
 
     Args:
         search: the search.

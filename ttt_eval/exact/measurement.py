@@ -24,7 +24,7 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, refuse_hidden
 from ttt_envs.graph.estimate import is_measured_at_once
-from ttt_envs.graph.layers import Players, Traversal, query_distribution
+from ttt_envs.graph.layers import ON_POLICY, Players, Traversal
 from ttt_envs.graph.passes import DRAW, ILLEGAL, backward, forward
 from ttt_eval.exact.phantom_best_response import best_response as search_best_response
 from ttt_eval.exact.policy_cache import cached
@@ -193,18 +193,17 @@ class Measurement:
             ValueError: a board too large to solve, or hidden stones.
         """
         solution = self.solution
-        traversal = Traversal(
-            self.game, (None, None), complete=(True, True), merge=True, work=self.work
-        )
-        losses = [np.zeros(0)]
-        for layer, _, nodes in traversal.walk():
-            boards = traversal.boards(layer, nodes)
-            values = solution.action_values(boards)
+        players = self.policy, self.policy
+        traversal = Traversal(self.game, players, complete=(True, True), merge=True, work=self.work)
+        losses = []
+        for layer, next_layer, nodes in traversal.walk():
+            # all positions, also those that play of the policy does not reach
+            next_layer.reach[next_layer.reach > 0] = ON_POLICY
+            values = solution.action_values(traversal.boards(layer, nodes))
             by_move = np.nanmax(values, axis=1, keepdims=True) - values
-            rows = np.flatnonzero(np.nanmax(by_move, axis=1) > VALUE_TOLERANCE)
-            if len(rows):
-                shares = query_distribution(self.policy, boards.take(rows), solution.game)
-                losses.append((shares * np.nan_to_num(by_move[rows])).sum(axis=1))
+            shares = nodes.probabilities(self.game.cells)
+            differ = np.nanmax(by_move, axis=1) > VALUE_TOLERANCE
+            losses.append((shares * np.nan_to_num(by_move)).sum(axis=1)[differ])
         total = np.concatenate(losses)
         return float(total.sum() / max(1, len(total)))
 

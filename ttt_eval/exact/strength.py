@@ -45,7 +45,9 @@ class Strength(NamedTuple):
     seats: Mapping[str, tuple[OutcomeProbabilities, OutcomeProbabilities]]
     """by opponent: its results moving first, and moving second"""
     gains: tuple[float, float] | None = None
-    """a best responder's gain over perfect play, moving first and second; None where regret is"""
+    """a best responder's gain over perfect play, moving first and second: the policy's weakness as
+    second and as first player; None where regret is
+    """
     mean_loss: float | None = None
     """see :func:`~ttt_eval.exact.mean_loss`; None on large boards, and where stones are hidden"""
 
