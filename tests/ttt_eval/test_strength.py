@@ -142,6 +142,14 @@ def test_worst_positions_are_those_of_plain_python(game, against):
     )
 
 
+def test_worst_positions_are_printed_as_boards():
+    text = str(worst_positions(Game(), "win-or-block", "random", 2))
+    assert text.startswith("o . .   x to move: plays [1, 2, ")
+    assert "loses 0.875; best: [4]\n. . .\n. . .\n\n" in text
+    assert str(worst_positions(Game(), "optimal", "random")) == "optimal loses nothing"
+    assert 'in its self-play: opponent="random"' in str(worst_positions(Game(), "optimal"))
+
+
 def test_errors():
     with pytest.raises(ValueError, match="is not pure"):
         worst_positions(SKIP, Moody())
