@@ -171,7 +171,8 @@ def our_gumbel(game, boards, evaluator, simulations, seed):
     ],
 )
 def test_our_searches_pass(turns, search, evaluator):
-    check_search(search, turns, evaluator, batch=True).assert_ok()
+    # the first call may compile for long
+    check_search(search, turns, evaluator, batch=True, limit_s=None).assert_ok()
 
 
 # -- planted errors
@@ -333,7 +334,8 @@ def test_a_search_that_hangs_costs_its_limit(wait):
     begin = time.monotonic()
     check = check_search(hang, "plain", limit_s=0.3)
     assert time.monotonic() - begin < 30
-    assert "rules" in check.failed
+    assert check.failed == ("time",)
+    assert check.row("time").evidence
     assert "does not end" in check.cause
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ttt_envs.core.checks import check_choice, check_range
 from ttt_envs.core.jit import BoolArray, Float64Array
+from ttt_envs.game.game import Game
 from ttt_eval.checks.causes import NO_LEAVES, Group, find_causes, right_sign, sign_cause
 from ttt_eval.checks.check import Check, CheckRow, Evidence, Status
 from ttt_eval.checks.session import Checker, Session, finite, mean_of, median_of, open_session
@@ -66,7 +67,7 @@ def check_search(
     simulations: tuple[int, int] = (50, 500),
     seed: int = 0,
     *,
-    board: str = "3x3",
+    board: str | Game = "3x3",
     batch: bool = False,
     limit_s: float | None = 60.0,
 ) -> Check:
@@ -95,8 +96,8 @@ def check_search(
             None for rollouts or an evaluation of its own.
         simulations: a small and a large number of simulations.
         seed: of positions, planted values and the search.
-        board: ``"3x3"``, ``"4x4"`` or ``"connect-four"`` (4 x 5), see
-            :data:`~ttt_eval.checks.tables.BOARDS`.
+        board: ``"3x3"``, ``"4x4"``, ``"connect-four"`` (4 x 5), or a game of at most 36 cells, see
+            :class:`~ttt_eval.checks.tables.GameTable`.
         batch: whether the search takes int8[B, cells] boards, and returns visits [B, A] and values
             [B].
         limit_s: maximum s of a call, after which the check ends; None for no limit.
@@ -138,7 +139,7 @@ class _SearchCheck(Checker):
             sections += [self.check_priors, self.check_inner_priors]
         rows = [*self.measure(sections), *self.visit_rows()]
         leaves = "a planted evaluator" if self.session.owned else "rollouts"
-        subject = f"a search with {leaves}, game {self.table.turns} on {self.table.board_name}"
+        subject = f"a search with {leaves}, game {self.table.turns} on {self.table.game}"
         return Check(subject, rows, find_causes(self.facts, rows))
 
     def visit_rows(self) -> list[CheckRow]:
