@@ -172,7 +172,7 @@ def test_wrong_arguments_are_refused():
         check_agent("grandmaster")
     with pytest.raises(ValueError, match="does not support"):
         check_values(lambda board: 0.0, board=Game(misere=True))
-    with pytest.raises(ValueError, match="board=.*too many|too many"):
+    with pytest.raises(ValueError, match="too many"):
         check_agent(best_move, board=Game(7, 7, 4))
     with pytest.raises(ValueError, match="choose longer lines"):
         check_agent(best_move, board=Game(6, 6, 3))

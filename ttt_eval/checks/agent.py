@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -195,22 +197,23 @@ class _AgentCheck(Checker):
 
     def check_directions(self) -> None:
         """Missed wins along one direction, against those along all others."""
-        steps = self.lines[:, 1] - self.lines[:, 0]
+        lines = self._open_lines(1)
         wins = self.table.reward[self.chosen].max(axis=1) > 0
-        lines = self._open_lines(1) & wins[:, None]
-        kinds = np.unique(steps)
-        completed = np.stack([lines[:, steps == step].any(axis=1) for step in kinds], axis=1)
-        single = completed & (completed.sum(axis=1, keepdims=True) == 1)
-        counts = single.sum(axis=0)
-        shares = self.wrong @ single / np.maximum(1, counts)
-        share = max(shares[counts >= MIN_WINS], default=np.nan)
-        others = mean_of(self.wrong[single.any(axis=1)])
-        worst = kinds[shares == share]
-        mask = single[:, shares == share].any(axis=1)
+        single = wins & (lines.sum(axis=1) == 1)
+        steps = (self.lines[:, 1] - self.lines[:, 0])[lines.argmax(axis=1)]
+        numbers = Counter(steps[single].tolist())
+        shares = {
+            step: mean_of(self.wrong[single & (steps == step)])
+            for step, number in numbers.items()
+            if number >= MIN_WINS
+        }
+        worst = max(shares, key=shares.__getitem__, default=0)
+        share = shares.get(worst, nan)
+        others = mean_of(self.wrong[single])
         self.judge(
             "directions",
-            f"{share:.0%} of wins in steps of {worst.tolist()} are missed, of all {others:.0%}",
-            share - others, MAX_MISSED_GAP, self.worst(self.losses * mask),
+            f"{share:.0%} of wins in steps of {worst} are missed, of all {others:.0%}",
+            share - others, MAX_MISSED_GAP, self.worst(self.losses * (single & (steps == worst))),
         )  # fmt: skip
 
     def check_loss(self) -> None:

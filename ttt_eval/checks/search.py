@@ -12,7 +12,7 @@ from ttt_envs.core.checks import check_choice, check_range
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.game import Game
 from ttt_eval.checks.causes import NO_LEAVES, Group, find_causes, right_sign, sign_cause
-from ttt_eval.checks.check import Check, CheckRow, Evidence, Status
+from ttt_eval.checks.check import Check, CheckRow, Evidence
 from ttt_eval.checks.session import Checker, Session, finite, mean_of, median_of, open_session
 from ttt_eval.checks.tables import TIE, Turns
 
@@ -148,9 +148,15 @@ class _SearchCheck(Checker):
         if not missing:
             return []
         self.facts.extra_visits = -min(missing)
-        status: Status = "fails" if min(missing) < -TIE else "remark"
         text = f"simulations - visits: {min(missing):g} to {max(missing):g}"
-        return [CheckRow("visits", text, status, "0 or more")]
+        if min(missing) >= -TIE:
+            return [CheckRow("visits", text, "remark", "0 or more")]
+        evidence = self.show(
+            self.session.asked,
+            -np.array(missing),
+            lambda b: f"visits above the simulations: {-missing[b]:g}",
+        )
+        return [CheckRow("visits", text, "fails", "0 or more", tuple(evidence))]
 
     # -- results and moves
 
@@ -333,13 +339,14 @@ class _SearchCheck(Checker):
             f"response by depth and mover: {text}",
             known + bool(facts.sign_pattern),
             0,
-            wrong,
+            wrong or [self.table.evidence(roots[0], "values planted below do not reach the root")],
             rule="+ for the same mover, - for the other",
         )
         if self.table.turns != "plain" and (deep or not self.is_solver):
             seen = [same != (depth % 2 == 0) for depth, same in clear]
             text = "searched" if any(seen) else "never searched"
-            self.judge("second turns", text, known - any(seen), -1, rule="searched")
+            evidence = [self.table.evidence(roots[0], "a move here can give another turn")]
+            self.judge("second turns", text, known - any(seen), -1, evidence, rule="searched")
         self.remark("own value", f"the root's own evaluation has the weight {median_of(own):+.2f} "
                     "after 10 simulations")  # fmt: skip
 
@@ -398,7 +405,8 @@ class _SearchCheck(Checker):
         """Response at depth 2 below a reply with a large prior. Without it nothing is judged."""
         table = self.table
         shares = []
-        for root in self._roots(self.root_free, 6):
+        roots = self._roots(self.root_free, 6)
+        for root in roots:
             move = int(self.rng.choice(np.flatnonzero(table.legal[root])))
             depth, same = table.depths(root)
             priors = np.tile(self._likely(move, 0.9), (len(table.boards), 1))
@@ -414,4 +422,5 @@ class _SearchCheck(Checker):
         if len(shares) >= 4 and not self.is_solver:
             share = median_of(shares)
             text = f"a reply of prior 0.9 has {share:.2f} of the evaluations"
-            self.judge("inner priors", text, share, MIN_INNER_SHARE, minimum=True)
+            evidence = [self.table.evidence(roots[0], text)]
+            self.judge("inner priors", text, share, MIN_INNER_SHARE, evidence, minimum=True)

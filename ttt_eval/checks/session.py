@@ -89,6 +89,8 @@ class Session:
         self.broken: list[Evidence] = []
         self.late: list[Evidence] = []
         self.missing_visits: list[float] = []
+        self.asked: list[int] = []
+        """the position of each number of missing visits"""
         self.zeros = np.zeros(len(table.boards))
         self.uniform = np.full(table.legal.shape, 1 / table.num_actions)
 
@@ -164,6 +166,7 @@ class Session:
             self._break(row, f"visits without a move: {visits.tolist()}")
         if total > 1 + TIE:  # else shares, or the move itself
             self.missing_visits.append(simulations - total)
+            self.asked.append(row)
 
     def moves(self, rows: Sequence[int], answers: SearchAnswers) -> tuple[Int64Array, Float64Array]:
         """Return the most visited legal moves, int64[B], and their losses, float64[B]; NaN for
