@@ -173,10 +173,7 @@ class _SearchCheck(Checker):
         self.facts.errors = {sign: mean_of(errors[signs[rows] == sign]) for sign in (1, 0, -1)}
         # a wrong result of a draw can be a win and a loss in turn, with the mean 0
         self.facts.draw_error = mean_of(np.abs(errors[signs[rows] == 0]))
-        odd = self.is_odd(rows)
-        self.facts.error_by_parity = (
-            mean_of(np.abs(errors[~odd])), mean_of(np.abs(errors[odd])),
-        )  # fmt: skip
+        self.facts.error_by_parity = self.by_parity(rows, np.abs(errors))
         names = {1: "wins", 0: "draws", -1: "losses"}
         means = ", ".join(f"{names[sign]} {self.facts.errors[sign]:+.2f}" for sign in names)
         self.judge(
@@ -194,17 +191,16 @@ class _SearchCheck(Checker):
         facts = self.facts
         late = self.choose(table.moves_differ & (table.num_free <= LATE_FREE), NUM_POSITIONS)
         first = len(session.missing_visits)
-        answers = self.judge_moves("near the end", late, session.zeros, self.many, MAX_LATE_LOSS, 1)
-        losses = session.moves(late, answers)[1]
+        answers, losses = self.judge_moves(
+            "near the end", late, session.zeros, self.many, MAX_LATE_LOSS, 1
+        )
         facts.missing_share = median_of(session.missing_visits[first:]) / self.many
         facts.late_loss = mean_of(losses)
-        odd = self.is_odd(late)
-        shares = losses / table.random_losses[late]
         # means of simulations that try other moves too are not exact
         certain = (np.abs(table.values[late]) > 1 - TIE) & (table.reward[late].max(axis=1) == 0)
         exact = np.abs(answers.values - table.values[late]) < TIE
         self.is_solver = mean_of(exact[certain]) > MIN_SOLVED_SHARE
-        facts.late_share_by_parity = mean_of(shares[~odd]), mean_of(shares[odd])
+        facts.late_share_by_parity = self.by_parity(late, losses / table.random_losses[late])
         if session.batch and facts.late_loss > MAX_LATE_LOSS:
             answers = session.ask(late, session.zeros, self.many, 100, batch=False)
             facts.late_loss_alone = mean_of(session.moves(late, answers)[1])
@@ -215,8 +211,8 @@ class _SearchCheck(Checker):
         self.judge_moves("without knowledge", rows, session.zeros, self.many, limit, 200)
         if session.owned:
             limit = MAX_TOLD_SHARE * random_loss
-            answers = self.judge_moves("told the truth", rows, table.values, self.few, limit, 300)
-            facts.told_share = mean_of(session.moves(rows, answers)[1]) / random_loss
+            _, losses = self.judge_moves("told the truth", rows, table.values, self.few, limit, 300)
+            facts.told_share = mean_of(losses) / random_loss
 
     def check_rollouts(self) -> None:
         """Values after few rollouts, against the mean result of random play."""
