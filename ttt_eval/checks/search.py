@@ -12,7 +12,7 @@ from ttt_envs.core.checks import check_choice, check_range
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.game import Game
 from ttt_eval.checks.causes import NO_LEAVES, Group, find_causes, right_sign, sign_cause
-from ttt_eval.checks.check import Check, CheckRow, Evidence
+from ttt_eval.checks.check import Check, CheckRow
 from ttt_eval.checks.session import Checker, Session, finite, mean_of, median_of, open_session
 from ttt_eval.checks.tables import TIE, Turns
 
@@ -56,6 +56,8 @@ MIN_ROLLOUT_SLOPE = 0.2
 """Minimum slope of the root's value in the mean result of random play; 1 is expected."""
 MIN_SOLVED_SHARE = 0.7
 """Share of exact values near the end from which a search solves positions."""
+GROUPS: tuple[Group, ...] = tuple((depth, same) for depth in (1, 2, 3) for same in (False, True))
+"""Groups of positions below a root."""
 NOISE_SHARE = 0.05
 """Share of visits that differ between seeds from which noise is reported."""
 
@@ -280,43 +282,46 @@ class _SearchCheck(Checker):
 
     def check_signs(self) -> None:
         """Signs of the response to planted values, by depth and mover."""
-        views: list[dict[Group, int]] = []
-        responses: dict[Group, list[float]] = {}
-        wrong: list[Evidence] = []
-        own: list[float] = []
-        for free in (self.root_free, self.root_free - 1):
-            view: dict[Group, int] = {}
-            roots = self._roots(free)
-            depths = [self.table.depths(root) for root in roots]
-            own += [
-                self._response(root, d == 0, 500, 10)
-                for root, (d, _) in zip(roots, depths, strict=True)
-            ]
-            for group in ((depth, same) for depth in (1, 2, 3) for same in (False, True)):
-                numbers = [
-                    self._response(root, (depth == group[0]) & (same == group[1]), 510)
-                    for root, (depth, same) in zip(roots, depths, strict=True)
+        roots = self._roots(self.root_free) + self._roots(self.root_free - 1)
+        odd = self.is_odd(roots)
+        below = [self.table.depths(root) for root in roots]
+        own = [
+            self._response(root, depth == 0, 500, 10)
+            for root, (depth, _) in zip(roots, below, strict=True)
+        ]
+        weights = np.array(
+            [
+                [
+                    self._response(root, (depths == depth) & (movers == same), 510)
+                    for root, (depths, movers) in zip(roots, below, strict=True)
                 ]
-                responses.setdefault(group, []).extend(numbers)
-                view[group] = int(np.nansum(np.sign(numbers)))
-                worst = int(np.nanargmin([0, *(n * right_sign(*group) for n in numbers)]))
-                if worst:
-                    whose = "the root's mover" if group[1] else "the other player"
-                    note = (
-                        f"a value {group[0]} deep, with {whose} to move, has the weight "
-                        f"{numbers[worst - 1]:+.2f}"
-                    )
-                    wrong.append(self.table.evidence(roots[worst - 1], note))
-            views.append(view)
+                for depth, same in GROUPS
+            ]
+        )
         clear = {
             group: median_of(numbers)
-            for group, numbers in responses.items()
+            for group, numbers in zip(GROUPS, weights, strict=True)
             if median_of(np.abs(numbers)) > MIN_RESPONSE
         }
         views = [
-            {group: int(np.sign(view[group])) for group in clear if abs(view[group]) > 2}
-            for view in views
+            {
+                group: int(np.sign(votes))
+                for group, votes in zip(
+                    GROUPS, np.nansum(np.sign(weights[:, part]), axis=1), strict=True
+                )
+                if group in clear and abs(votes) > 2
+            }
+            for part in (~odd, odd)
         ]
+        badness = -weights * [[right_sign(*group)] for group in GROUPS]
+        worst = badness.argmax(axis=0)
+
+        def note(b: int) -> str:
+            depth, same = GROUPS[worst[b]]
+            whose = "the root's mover" if same else "the other player"
+            weight = weights[worst[b], b]
+            return f"a value {depth} deep, with {whose} to move, has the weight {weight:+.2f}"
+
         facts = self.facts
         facts.own_weight = float(finite(own).min())
         facts.sign_pattern = sign_cause(views[0], views[1], facts)
@@ -335,7 +340,7 @@ class _SearchCheck(Checker):
             f"response by depth and mover: {text}",
             known + bool(facts.sign_pattern),
             0,
-            wrong or [self.table.evidence(roots[0], "values planted below do not reach the root")],
+            self.show(roots, badness.max(axis=0), note),
             rule="+ for the same mover, - for the other",
         )
         if self.table.turns != "plain" and (deep or not self.is_solver):
