@@ -13,7 +13,7 @@ from ttt_apps.cli.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_eval.matches import ladder as ladders
 from ttt_eval.reports.matches import ladder_report
-from ttt_eval.store.metrics import LOSSES
+from ttt_eval.store.metrics import LOSSES, METRICS
 from ttt_eval.store.policy_identity import policy_identity
 
 
@@ -94,7 +94,7 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
 
 def rung_row(rung: ladders.Rung) -> dict[str, object]:
     """Return the cells of a rung in the table of a ladder."""
-    losses = {name: getattr(rung, name) for name in LOSSES}
+    losses = {METRICS[name].label: getattr(rung, name) for name in LOSSES}
     interval = f"{rung.low:.0f} to {rung.high:.0f}"
     return {
         "reference policy": rung.spec,
