@@ -4,15 +4,12 @@ It is right where turns alternate. It negates at every ply, so it cannot play ga
 player moves twice.
 
     pip install easyAI
-    python examples/checks/easyai_search.py
+    python evaluate.py check search examples.checks.easyai_search:search --evaluator none
 """
 
 import copy
-import time
 
 from easyAI import Negamax, TwoPlayerGame
-
-from ttt_eval.checks import check_search
 
 
 class TableGame(TwoPlayerGame):
@@ -45,11 +42,3 @@ def search(game, board, evaluator, simulations, seed):
     algorithm = Negamax(len(board))
     action = algorithm(TableGame(game, board))
     return action, algorithm.alpha
-
-
-if __name__ == "__main__":
-    for game in ("plain", "turns"):
-        start = time.process_time()
-        check = check_search(search, game, evaluator=None)
-        print(check)
-        print(f"{game}: {check.verdict} ({time.process_time() - start:.1f} CPU s)")

@@ -4,13 +4,8 @@ pip install mcts
 python examples/checks/mcts_package.py
 """
 
-import random
-import time
-
 import numpy as np
 from mcts import mcts
-
-from ttt_eval.checks import check_search
 
 
 class TableState:
@@ -32,8 +27,7 @@ class TableState:
         return self.reward
 
     def takeAction(self, action):
-        chance = self.game.again[self.game.index(self.board), action]
-        again = random.random() < chance
+        again = self.game.again[self.game.index(self.board), action] == 1
         board, reward, over = self.game.step(self.board, action, again)
         player = self.player if again else -self.player
         return TableState(self.game, board, player, reward * self.player if over else None)
@@ -47,11 +41,3 @@ def search(game, board, evaluator, simulations, seed):
     for action, child in tree.root.children.items():
         visits[action] = child.numVisits
     return visits, player * tree.root.totalReward / tree.root.numVisits
-
-
-if __name__ == "__main__":
-    for game in ("plain", "turns"):
-        start = time.process_time()
-        check = check_search(search, game, evaluator=None)
-        print(check)
-        print(f"{game}: {check.verdict} ({time.process_time() - start:.1f} CPU s)")
