@@ -18,13 +18,13 @@ def best_value(game, opponent, seat):
     process = against(game_arrays(game), make_policy(opponent, game), seat)
     matrices = [csr_matrix(matrix) for matrix in process.transitions]
     # no discount; all games are over after as many sweeps as there are cells
-    solver = ValueIteration(matrices, process.rewards, 1.0, max_iter=game.cells + 3)
+    solver = ValueIteration(matrices, process.rewards, 1.0, 1e-12, game.cells + 3)
     solver.run()
     return process.start @ solver.V
 
 
 if __name__ == "__main__":
-    game = Game(skip_chance=0.25)
+    game = Game()
     for seat in (0, 1):
         response = best_response(game, "win-or-block", seat)
         print(
