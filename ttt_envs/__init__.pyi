@@ -1,3 +1,4 @@
+from . import arrays as arrays
 from . import mnk_v0 as mnk_v0
 from .agents.adapters import as_policy as as_policy
 from .agents.policy import Forfeit as Forfeit

@@ -17,6 +17,7 @@ import psutil
 import pytest
 import tiny
 from commands import error_of, json_of, rows_of, text_of
+from numpy.testing import assert_array_equal
 from processes import ROOT
 
 from baselines.exact import build
@@ -24,6 +25,7 @@ from ttt_apps import evaluate
 from ttt_apps.evaluate import ladder as ladder_command
 from ttt_apps.evaluate import solve
 from ttt_envs import Game
+from ttt_envs.arrays import GameArrays, game_arrays
 from ttt_eval import exact
 from ttt_eval.matches import ladder
 from ttt_eval.matches.games import append_games, read_games, to_notation
@@ -96,6 +98,28 @@ def test_solve_by_layers(capsys, tmp_path, monkeypatch):
     )
     data = json_of(capsys, "solve", "--position", "oo./xx./... o")
     assert (data["value_to_mover"], data["optimal"], data["distance"]) == (1, [2], 1)
+
+
+def test_solve_writes_arrays(capsys, tmp_path):
+    game = Game(skip_chance=0.25)
+    path = tmp_path / "game.npz"
+    data = json_of(capsys, "solve", "--skip-chance", "0.25", "--arrays", path)
+    arrays = GameArrays(**np.load(path))
+    for read, expected in zip(arrays, game_arrays(game), strict=True):
+        assert_array_equal(read, expected)
+    assert "is there already" in fails(capsys, "solve", "--arrays", path)
+    assert "--seat has no effect" in fails(capsys, "solve", "--seat", "second")
+    options = ("--opponent", "random", "--seat", "second", "--overwrite")
+    assert json_of(capsys, "solve", "--skip-chance", "0.25", "--arrays", path, *options) == data
+    file = np.load(path)
+    values = np.zeros(len(file["start"]))
+    for _ in range(game.cells + 2):
+        q = file["rewards"].copy()
+        places = file["states"], file["actions"]
+        np.add.at(q, places, file["probabilities"] * values[file["next_states"]])
+        values = q.max(axis=1)
+    response = exact.best_response(game, "random", 1)
+    assert file["start"] @ values == pytest.approx(response.win - response.loss, abs=1e-12)
 
 
 def test_solve_connect_four_by_a_search(capsys):

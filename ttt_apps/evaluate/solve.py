@@ -6,8 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import tyro
+from scipy import sparse
 
 from baselines.connect_four import Solver
 from baselines.exact import MAX_SOLVER_CELLS, Work, solve
@@ -18,6 +22,10 @@ from baselines.proof_number import check_provable, prove
 from ttt_apps.cli import options as cli
 from ttt_apps.cli.board import parse_position, values_json, values_text
 from ttt_envs.agents.policy import best_moves
+from ttt_envs.agents.specs import make_pure
+from ttt_envs.arrays import DecisionProcess, against, game_arrays
+from ttt_envs.core.checks import Refusal
+from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import COLUMNS, Boards, coordinate, to_text
 from ttt_envs.game.game import Game, Position
@@ -31,7 +39,7 @@ facts.
 
 
 @dataclass(frozen=True)
-class Solve(cli.ThreadOptions, cli.ExactOptions):
+class Solve(cli.TrustOptions, cli.OutputOptions, cli.ThreadOptions, cli.ExactOptions):
     """Solve a game, by the first of these ways that is possible, and say which.
 
     Up to 21 cells, with --gravity up to 6 x 5: the values of all positions under perfect play,
@@ -46,6 +54,13 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
     """
     nodes: cli.Positive | None = None
     """of a proof: maximum number of positions to visit; default: no limit"""
+    arrays: Annotated[Path | None, tyro.conf.arg(metavar="FILE.npz")] = None
+    """also write the game as arrays: every position, with what its actions lead to"""
+    opponent: cli.OptionalText = None
+    """of the arrays: a policy, such as random, against which the game is a Markov decision process
+    """
+    seat: Literal["first", "second"] = "first"
+    """of the arrays: who plays against the opponent"""
 
     def run(self) -> None:
         """Solve and print.
@@ -54,6 +69,10 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
             ValueError: the game cannot be solved, or an option is of another way.
         """
         game = self.game_for()
+        if self.arrays is None:
+            cli.check_no_effect(self, "without --arrays", "opponent", "seat", "overwrite", "trust")
+        else:
+            self._write_arrays(self.arrays, game)
         if (
             not is_searched(game)
             and not is_layered(game)
@@ -85,6 +104,24 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
             values_text(game, position, moves, best=best),
             *(cli.facts_table(part, f"\n{name}") for name, part in facts.items() if part),
         )
+
+    def _write_arrays(self, path: Path, game: Game) -> None:
+        """Write the game as arrays, or its decision process against the opponent."""
+        if path.suffix != ".npz":
+            raise Refusal(f"--arrays {path} is no file of arrays: end its name in .npz")
+        self.check_new_file(path)
+        opponent = None
+        if self.opponent is None:
+            cli.check_no_effect(self, "without --opponent", "seat")
+        else:
+            opponent = make_pure(self.opponent, game)
+        with cli.bar("listing positions") as progress:
+            arrays = game_arrays(game, self.work(progress))
+        contents: dict[str, Any] = arrays._asdict()
+        if opponent is not None:
+            process = against(arrays, opponent, int(self.seat == "second"))
+            contents = process_arrays(process)
+        write_atomically(path, lambda file: np.savez_compressed(file, **contents))
 
     def _table_limit(self) -> dict[str, int]:
         """Return the maximum memory of a table in bytes as an argument, if it is given."""
@@ -163,3 +200,23 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
         }
         speed = f"{proof.nodes:,} positions in {proof.seconds:.2f} s"
         self.show(data, f"{game}, by a proof: {result}", speed)
+
+
+def process_arrays(process: DecisionProcess) -> dict[str, Any]:
+    """Return a decision process of N states and A actions as arrays by name.
+
+    Entry i of ``states``, ``actions``, ``next_states`` and ``probabilities``, [E] each, is one
+    transition; ``rewards`` float64[N, A], ``start`` float64[N] and ``rows`` int64[N - 6] are those
+    of :class:`ttt_envs.arrays.DecisionProcess`.
+    """
+    matrices = sparse.vstack(process.transitions).tocoo()
+    actions, states = np.divmod(matrices.row, len(process.start))
+    return {
+        "states": states,
+        "actions": actions,
+        "next_states": matrices.col,
+        "probabilities": matrices.data,
+        "rewards": process.rewards,
+        "start": process.start,
+        "rows": process.rows,
+    }

@@ -16,6 +16,7 @@ environment returns the caller's reward; an illegal action costs -1 and by defau
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -24,6 +25,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from ttt_envs.agents.observations import map_parts
+from ttt_envs.arrays import ToyTable
 from ttt_envs.core.checks import Refusal, check_choice, is_whole
 from ttt_envs.core.jit import BoolArray, Int8Array
 from ttt_envs.core.random import draw_key
@@ -45,10 +47,11 @@ from ttt_envs.envs.game_batch import (
     seed_games,
     to_caller_cells,
 )
+from ttt_envs.envs.tabular import Tabular
 from ttt_envs.game.actions import check_action, num_actions
 from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import visible
-from ttt_envs.game.rules import NOT_OVER, ChanceOutcome
+from ttt_envs.game.rules import DRAW, NOT_OVER, ChanceOutcome
 
 
 @environment(EnvConfig)
@@ -206,6 +209,33 @@ class SingleEnv(HasArrayViews, gymnasium.Env[Any, np.int64]):
         is_over = self._is_over or self._numbers[2] != NOT_OVER
         actions: list[int] = [] if is_over else np.flatnonzero(self._mask).tolist()
         return actions
+
+    @functools.cached_property
+    def _tabular(self) -> Tabular:
+        return Tabular(self.config)
+
+    @property
+    def P(self) -> ToyTable:  # noqa: N802  # the name in Gymnasium
+        """The transition table, as Gymnasium's toy-text environments have it.
+
+        ``P[state][action]`` lists (probability, next state, reward, whether the game is over). The
+        states are those positions in which the caller is to move, then six ends, see
+        :class:`ttt_envs.arrays.DecisionProcess`; :attr:`s` is the present one. It is made at first
+        use.
+
+        Raises:
+            ValueError: the game is larger than 3 x 3, the opponent is not one pure policy, the seat
+                is drawn, or another argument is more than a table of positions shows.
+        """
+        return self._tabular.table
+
+    @property
+    def s(self) -> int:
+        """The present state of the game in :attr:`P`."""
+        _, seat, result, winner = self._numbers.tolist()
+        if result != NOT_OVER and winner < 0:
+            winner = DRAW
+        return self._tabular.state(self._out["flat"][0], winner, seat, self._is_over)
 
     def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
         """Return all possible successors of the caller's move before the opponent's reply, with

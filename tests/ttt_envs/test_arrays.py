@@ -1,0 +1,289 @@
+"""A game as arrays: beside the rules in plain Python by enumeration, and beside exact values."""
+
+from itertools import combinations, product
+
+import gymnasium
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import ttt_envs
+from baselines.exact import solve
+from ttt_envs import Game, PhantomGame, make_policy
+from ttt_envs.arrays import GameArrays, against, game_arrays
+from ttt_envs.core.work import Work
+from ttt_envs.game import reference
+from ttt_envs.game.game import VARIANTS
+from ttt_eval.exact import best_response, outcome
+
+VALUES_OF_VARIANTS = (
+    {"gravity": True},
+    {"overlines": False},
+    {"misere": True},
+    {"torus": True},
+)
+RULES = [
+    {name: value for part in parts for name, value in part.items()}
+    for parts in product(*(({}, variant) for variant in VALUES_OF_VARIANTS))
+]
+BOARDS = [
+    (1, 1, 1),
+    (1, 2, 2),
+    (2, 1, 2),
+    (2, 2, 1),
+    (2, 2, 2),
+    (1, 4, 2),
+    (4, 1, 3),
+    (1, 5, 3),
+    (2, 3, 2),
+    (2, 3, 3),
+    (3, 2, 3),
+    (1, 6, 4),
+]
+SKIPS = Game(skip_chance=0.25)
+
+
+def enumerate_game(game):
+    """Every position that games reach, as (own, other) sets of cells, with its moves: action ->
+    (result of the mover, None while the game goes on; the next positions by turn).
+    """
+    start = (frozenset(), frozenset())
+    moves = {}
+    waiting = [start]
+    while waiting:
+        own_first = waiting.pop()
+        if own_first in moves:
+            continue
+        state = reference.State(own_first, 0)
+        moves[own_first] = {}
+        for cell in reference.legal_cells(game, own_first[0] | own_first[1]):
+            action = cell % game.columns if game.gravity else cell
+            after = [reference.play(game, state, cell, u) for u in (1 - 1e-9, 0.0)]
+            winner = after[0].winner
+            next_positions = [s.stones if s.mover == 0 else s.stones[::-1] for s in after]
+            if winner is None:
+                waiting += next_positions
+            result = {None: None, reference.DRAW: 0, 0: 1, 1: -1}[winner]
+            moves[own_first][action] = result, next_positions
+    return moves
+
+
+def position_of(arrays, row):
+    """The stones of a row, as (own, other) sets of cells."""
+    own, other = arrays.observations[row].reshape(2, -1)
+    return frozenset(np.flatnonzero(own).tolist()), frozenset(np.flatnonzero(other).tolist())
+
+
+def assert_equals_reference(game):
+    """Every row is a position of the game, with the moves that the rules in plain Python have."""
+    arrays = game_arrays(game)
+    moves = enumerate_game(game)
+    positions = [position_of(arrays, row) for row in range(arrays.over)]
+    assert positions[0] == (frozenset(), frozenset())
+    assert len(positions) == len(moves)
+    assert set(positions) == set(moves)
+    for row, position in enumerate(positions):
+        assert set(np.flatnonzero(arrays.legal[row])) == set(moves[position])
+        for action, next_rows in enumerate(arrays.next[row]):
+            result, next_positions = moves[position].get(action, (-1, None))
+            assert arrays.rewards[row, action] == (result or 0)
+            if result is None:
+                assert [positions[next_row] for next_row in next_rows] == next_positions
+            else:
+                assert_array_equal(next_rows, arrays.over)
+    stones = [len(own) + len(other) for own, other in positions]
+    assert_array_equal(arrays.layers, np.searchsorted(stones, np.arange(game.cells + 1)))
+    assert stones == sorted(stones)
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: "{}x{}-{}".format(*board))
+@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+def test_all_rules_have_the_positions_and_moves_of_plain_python(board, skip_chance):
+    assert set().union(*RULES) == set(VARIANTS)
+    for rules in RULES:
+        assert_equals_reference(Game(*board, skip_chance, **rules))
+
+
+def test_the_common_game_has_its_known_size():
+    arrays = game_arrays(Game())
+    assert arrays.over == 4520  # of 5,478 positions 958 are finished: 626, 316 and 16 draws
+    assert_array_equal(np.diff(arrays.layers), [1, 9, 72, 252, 756, 1140, 1372, 696, 222])
+    assert arrays.observations.shape == (4521, 18)
+
+
+def test_the_last_row_begins_a_game_again():
+    arrays = game_arrays(SKIPS)
+    assert arrays.legal[arrays.over].all()
+    assert not arrays.next[arrays.over].any()
+    assert not arrays.rewards[arrays.over].any()
+    assert not arrays.observations[arrays.over].any()
+
+
+def test_what_cannot_be_arrays_is_refused():
+    with pytest.raises(TypeError, match="hidden stones"):
+        game_arrays(PhantomGame(Game(), "classic"))
+    with pytest.raises(MemoryError, match="too many for exact results"):
+        game_arrays(Game(6, 6, 4))
+    with pytest.raises(MemoryError, match="allow more"):
+        game_arrays(Game(4, 4, 4, 0.25, gravity=True), Work(memory=1 << 20))
+    arrays = game_arrays(Game())
+    with pytest.raises(ValueError, match="not pure"):
+        against(arrays, make_policy("mcts:simulations=10", Game()), 0)
+    with pytest.raises(ValueError, match="seat=2"):
+        against(arrays, make_policy("random", Game()), 2)
+
+
+def test_a_file_is_read_in_one_line(tmp_path):
+    arrays = game_arrays(SKIPS)
+    np.savez(tmp_path / "game.npz", **arrays._asdict())
+    for read, written in zip(GameArrays(**np.load(tmp_path / "game.npz")), arrays, strict=True):
+        assert_array_equal(read, written)
+
+
+def iterate_values(arrays):
+    """Optimal values and those of actions, by as many sweeps as a game has moves."""
+    values = np.zeros(arrays.over + 1)
+    p = arrays.skip_chance
+    for _ in arrays.layers:
+        switched, stayed = np.moveaxis(values[arrays.next], 2, 0)
+        q = np.where(arrays.legal, p * stayed - (1 - p) * switched + arrays.rewards, -np.inf)
+        values = q.max(1)
+        values[arrays.over] = 0
+    return values, q
+
+
+@pytest.mark.parametrize(
+    "game",
+    [Game(), SKIPS, Game(3, 4, 3, gravity=True), Game(3, 3, 3, 0.5, misere=True)],
+    ids=str,
+)
+def test_value_iteration_equals_the_solver(game):
+    arrays = game_arrays(game)
+    solution = solve(game)
+    values, q = iterate_values(arrays)
+    assert values[0] == solution.value
+    boards = arrays.boards(0)
+    if game.skip_chance == 0:  # player_1 moves after odd numbers of stones
+        odd = np.count_nonzero(boards.cells, axis=1) % 2
+        boards = boards._replace(
+            cells=np.where(odd[:, None] == 1, -boards.cells % 3, boards.cells).astype(np.int8),
+            mover=odd.astype(np.int8),
+        )
+    assert_array_equal(values[:-1], solution.values(boards))
+    by_cell = np.nan_to_num(solution.action_values(boards), nan=-np.inf)
+    by_action = by_cell.reshape(len(by_cell), -1, arrays.legal.shape[1]).max(1)
+    assert_array_equal(q[:-1], by_action)
+
+
+@pytest.mark.parametrize("game", [Game(), SKIPS, Game(3, 4, 3, 0.25, gravity=True)], ids=str)
+@pytest.mark.parametrize("seat", [0, 1])
+@pytest.mark.parametrize("opponent", ["random", "win-or-block"])
+def test_decision_processes_have_the_exact_results(game, seat, opponent):
+    policy = make_policy("win-or-block", game)
+    arrays = game_arrays(game)
+    process = against(arrays, make_policy(opponent, game), seat)
+    moves = arrays.policy_table(policy, seat)[process.rows]
+    moves = np.concatenate([moves, np.full((6, moves.shape[1]), 1 / moves.shape[1])])
+    values = np.zeros(len(moves))
+    best = np.zeros(len(moves))
+    for _ in range(game.cells + 2):
+        by_action = [matrix @ values for matrix in process.transitions]
+        values = ((process.rewards + np.stack(by_action, 1)) * moves).sum(1)
+        by_action = [matrix @ best for matrix in process.transitions]
+        best = (process.rewards + np.stack(by_action, 1)).max(1)
+    players = (policy, opponent) if seat == 0 else (opponent, policy)
+    result = outcome(game, *players)
+    sign = 1 - 2 * seat
+    assert_allclose(process.start @ values, sign * (result.win - result.loss), atol=1e-12)
+    response = best_response(game, opponent, seat)
+    assert_allclose(process.start @ best, response.win - response.loss, atol=1e-9)
+
+
+def test_processes_are_distributions_and_end():
+    process = against(game_arrays(SKIPS), make_policy("random", SKIPS), 1)
+    assert_allclose(process.start.sum(), 1, atol=1e-12)
+    final = np.eye(len(process.start))[process.final :]
+    for matrix in process.transitions:
+        assert_allclose(matrix.sum(1), 1, atol=1e-12)
+        assert matrix.data.min() > 0
+        assert_array_equal(matrix[process.final :].toarray(), final)
+    # skipped turns let the opponent win first: n random stones in one run have the first line
+    lines = [{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {0, 3, 6}, {1, 4, 7}, {2, 5, 8}, {0, 4, 8}, {2, 4, 6}]
+    with_line = [
+        np.mean([any(line <= set(cells) for line in lines) for cells in combinations(range(9), n)])
+        for n in range(10)
+    ]
+    chance = sum(0.25 ** (n - 1) * (with_line[n] - with_line[n - 1]) for n in range(1, 10))
+    assert process.start[process.final - 1] == pytest.approx(chance, abs=1e-12)
+
+
+# --------------------------------------------------------------------------------------------------
+# P of an environment
+
+
+@pytest.mark.parametrize("seat", ["first", "second"])
+@pytest.mark.parametrize("skip_chance", [0.0, 0.5])
+def test_env_p_is_what_the_environment_does(seat, skip_chance):
+    env = gymnasium.make(
+        "ttt/TicTacToe-v0", opponent="win-or-block", seat=seat, skip_chance=skip_chance
+    ).unwrapped
+    table = env.P
+    starts = against(
+        game_arrays(env.game), make_policy("win-or-block", env.game), int(seat == "second")
+    ).start
+    rng = np.random.default_rng(0)
+    counts = {}
+    for seed in range(300):
+        env.reset(seed=seed)
+        assert starts[env.s] > 0
+        terminated = False
+        while not terminated:
+            state = env.s
+            action = int(rng.integers(9))
+            _, reward, terminated, _, _ = env.step(action)
+            outcomes = {(n, r, over): p for p, n, r, over in table[state][action]}
+            assert outcomes[env.s, reward, terminated] > 0
+            counts.setdefault((state, action), []).append(env.s)
+    (state, action), next_states = max(counts.items(), key=lambda item: len(item[1]))
+    likeliest = max(table[state][action])
+    share = np.mean(np.array(next_states) == likeliest[1])
+    assert share == pytest.approx(likeliest[0], abs=5 * np.sqrt(0.25 / len(next_states)))
+
+
+def test_a_course_can_plan_in_env_p():
+    env = gymnasium.make("ttt_envs:ttt/TicTacToe-v0", opponent="random").unwrapped
+    values = dict.fromkeys(env.P, 0.0)
+    for _ in range(12):
+        for state, actions in env.P.items():
+            values[state] = max(
+                sum(p * (reward + (not over) * values[n]) for p, n, reward, over in outcomes)
+                for outcomes in actions.values()
+            )
+    env.reset(seed=0)
+    response = best_response(Game(), "random", 0)
+    assert values[env.s] == pytest.approx(response.win - response.loss, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"size": 5}, "too large"),
+        ({"phantom": "classic"}, "hidden stones"),
+        ({"opponent": "self"}, "one opponent"),
+        ({"opponent": "mcts:simulations=10"}, "not pure"),
+        ({"opponent": [("random", 0), ("optimal", 10)]}, "one opponent"),
+        ({"skip_chance": (0.0, 0.5)}, "one skip chance"),
+        ({"seat": "random"}, "seat='first'"),
+        ({"symmetry": "random"}, "symmetry='none'"),
+        ({"openings": ["o../.../... x"]}, "openings=None"),
+        ({"illegal_action": "penalize"}, "illegal_action='lose'"),
+    ],
+)
+def test_what_has_no_table_is_refused(options, reason):
+    env = gymnasium.make("ttt/MNK-v0", **options).unwrapped
+    with pytest.raises(ValueError, match=reason):
+        _ = env.P
+
+
+def test_arrays_are_loaded_when_they_are_asked_for():
+    assert ttt_envs.arrays.game_arrays is game_arrays
