@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from baselines.mcts.simulate import probe_value
-from baselines.mcts.tree import Tree
+from baselines.mcts.tree import Tree, edge_above
 from ttt_envs.core.jit import Int64Array, int64, pasted
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS
@@ -35,7 +35,7 @@ def play_random_game(b: int, leaf: int, tree: Tree, cells: Int64Array) -> float:
     board = tree.scratch.leaves[leaf]
     first = int64(tree.scratch.movers[leaf])
     parameters = tree.parameters
-    edge = tree.reached[b] // tree.turns_per_move
+    edge = edge_above(tree.reached[b], tree)
     key = splitmix64(tree.keys[b], 2 * edge + int64(first == tree.edges[b][edge].player))
     is_small = len(board) <= MAX_CELLS_IN_BITS
     own = tree.bits[b, first]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.mcts.tree import Tree, is_solved
+from baselines.mcts.tree import Tree, is_skip, is_solved
 from ttt_envs.core.jit import Float64Array, inlined, int64, pasted
 
 
@@ -36,7 +36,7 @@ class SelectionParams(NamedTuple):
 @pasted
 def view_sign(node: int, tree: Tree) -> float:
     """Return 1 if the mover at a node is the player of the edge above, else -1."""
-    return 1.0 if node % tree.turns_per_move == 1 else -1.0
+    return 1.0 if is_skip(node, tree) else -1.0
 
 
 @pasted

@@ -8,7 +8,7 @@ import numpy as np
 
 from baselines.exact.tablebase import Probe, result_for_last_player
 from baselines.mcts.select import SelectionParams, prior_of, select_move, select_turn, view_sign
-from baselines.mcts.tree import ANY, Node, Tree, is_solved
+from baselines.mcts.tree import ANY, Node, Tree, edge_above, is_skip, is_solved
 from ttt_envs.core.jit import Float32Array, Int8Array, Int64Array, inlined, int64, kernel, pasted
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.core.records import Records
@@ -323,12 +323,12 @@ def _decisive_value(b: int, child: int, node: int, tree: Tree) -> float:
     """
     turns = tree.turns_per_move
     parameters = tree.parameters
-    last = tree.edges[b][child // turns]
+    last = tree.edges[b][edge_above(child, tree)]
     player = int64(last.player)
     cell = int64(last.cell)
     is_quiet = node > 0 or tree.root_wins[b] == 0
     last_cell = cell if is_quiet else int64(-1)
-    if child % turns == 1:  # the same player moves again
+    if is_skip(child, tree):  # the same player moves again
         return 1.0 if find_wins(b, player, last_cell, tree)[0] > 0 else math.nan
     if not is_quiet or (turns == 2 and is_solved(node ^ 1, tree.nodes[b])):
         has_win = find_wins(b, 1 - player, int64(-1), tree)[0] > 0
@@ -457,7 +457,7 @@ def simulate(b: int, considered_visit: int, params: SelectionParams, tree: Tree,
         if is_solved(node, nodes):
             reached[b] = node
             return count
-        mover = mover if node % turns == 1 else 1 - mover
+        mover = mover if is_skip(node, tree) else 1 - mover
 
 
 @pasted
@@ -496,7 +496,7 @@ def _backup_path(b: int, node: int, tree: Tree) -> None:
     nodes = tree.nodes[b]
     turns = tree.turns_per_move
     while node > 0:
-        edge = node // turns
+        edge = edge_above(node, tree)
         move = edges[edge]
         parent = int64(move.parent)
         record = nodes[parent]
