@@ -9,6 +9,7 @@ import numpy as np
 
 from baselines.mcts.tree import Tree, is_skip, is_solved
 from ttt_envs.core.jit import Float64Array, inlined, int64, pasted
+from ttt_envs.game.bits import where
 
 
 class SelectionParams(NamedTuple):
@@ -85,10 +86,12 @@ def select_puct(b: int, node: int, c: float, tree: Tree) -> tuple[int, int]:
         p = move.p
         q = move.q
         score = q + width * p / (1.0 + move.visits)
-        if score > best_score or (score == best_score and cell < best_cell):
-            best_cell = cell
-            best = edge
-            best_score = score
+        # without branches, which would be mispredicted at every other node
+        is_tie_won = int64(score == best_score) & int64(cell < best_cell)
+        is_better = int64(score > best_score) | is_tie_won
+        best_cell = where(is_better, cell, best_cell)
+        best = where(is_better, edge, best)
+        best_score = score if score > best_score else best_score
         prior_sum += p
         q_sum += p * q
         edge = int64(move.next_sibling)
