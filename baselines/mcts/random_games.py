@@ -8,7 +8,7 @@ from baselines.mcts.simulate import probe_value
 from baselines.mcts.tree import Tree, edge_above
 from ttt_envs.core.jit import Int64Array, int64, pasted
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.bits import MAX_CELLS_IN_BITS
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, where
 from ttt_envs.game.lines import completes_line, has_line
 from ttt_envs.game.rules import (
     DRAW,
@@ -68,8 +68,10 @@ def play_random_game(b: int, leaf: int, tree: Tree, cells: Int64Array) -> float:
         if outcome != NOT_OVER:
             return 1.0 if outcome == first else -1.0
         next_mover = mover_after(mover, key, stones, parameters.skip_chance)
-        if next_mover != mover:
-            own, other = other, own
+        # swapped without a branch, which a skip chance would mispredict
+        differences = where(mover ^ next_mover, own ^ other, 0)
+        own ^= differences
+        other ^= differences
         mover = next_mover
         stones += 1
         value = probe_value(board, mover, stones, True, tree.probe)

@@ -12,7 +12,7 @@ from baselines.mcts.tree import ANY, Node, Tree, edge_above, is_skip, is_solved
 from ttt_envs.core.jit import Float32Array, Int8Array, Int64Array, inlined, int64, kernel, pasted
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.core.records import Records
-from ttt_envs.game.bits import MAX_CELLS_IN_BITS, count_bits
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, count_bits, nth_bit
 from ttt_envs.game.lines import completes_line, completing_bits, has_line
 from ttt_envs.game.parameters import TORUS, Parameters, line_sign
 from ttt_envs.game.rules import (
@@ -200,16 +200,24 @@ def draw_untried(b: int, node: int, mover: int, stones: int, edge: int, tree: Tr
     nodes = tree.nodes[b]
     edges = tree.edges[b]
     mask = tree.scratch.mask
-    count = mark_open_moves(b, node, mover, tree)
+    size = len(mask)
+    in_bits = node > 0 and size <= MAX_CELLS_IN_BITS  # at the root moves may be forced
+    untried = legal_bits(tree.bits[b, 0], tree.bits[b, 1], tree.parameters)
+    count = count_bits(untried) if in_bits else mark_open_moves(b, node, mover, tree)
     sibling = int64(nodes[node].first_child)
     while sibling > 0:
-        mask[edges[sibling].cell] = 1
+        cell = int64(edges[sibling].cell)
+        mask[cell] = 1
+        untried &= ~(int64(1) << (cell & 63))
         count -= 1
         sibling = int64(edges[sibling].next_sibling)
     if count == 1:
         nodes[node].next_cell = -1
     key = splitmix64(tree.keys[b], 2 * edge)
-    return nth_empty_cell(mask, uniform(key, STREAM_OPPONENT, stones))
+    u = uniform(key, STREAM_OPPONENT, stones)
+    if in_bits:
+        return nth_bit(untried, int64(u * count), size)
+    return nth_empty_cell(mask, u)
 
 
 @pasted
