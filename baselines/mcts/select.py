@@ -87,8 +87,7 @@ def select_puct(b: int, node: int, c: float, tree: Tree) -> tuple[int, int]:
         q = move.q
         score = q + width * p / (1.0 + move.visits)
         # without branches, which would be mispredicted at every other node
-        is_tie_won = int64(score == best_score) & int64(cell < best_cell)
-        is_better = int64(score > best_score) | is_tie_won
+        is_better = int64((score > best_score) | ((score == best_score) & (cell < best_cell)))
         best_cell = where(is_better, cell, best_cell)
         best = where(is_better, edge, best)
         best_score = score if score > best_score else best_score

@@ -76,7 +76,7 @@ def forced_moves_of_rows(
 
 @pasted
 def find_wins(b: int, player: int, last_cell: int, tree: Tree) -> tuple[int, int]:
-    """Return the number of cells where a stone of a player wins, and one of them, -1 for none.
+    """Return the number of cells where a stone of a player wins, and one of them, if any.
 
     With a ``last_cell``, that of the last stone, which is the player's, and not -1, there was no
     such cell before. Then the number is 2 if there are more.
@@ -86,7 +86,8 @@ def find_wins(b: int, player: int, last_cell: int, tree: Tree) -> tuple[int, int
     if len(board) <= MAX_CELLS_IN_BITS:
         return _find_wins_in_bits(tree.bits[b, player], tree.bits[b, 1 - player], parameters)
     if last_cell < 0:
-        return _find_all_wins(board, player, parameters)
+        mask = tree.scratch.mask
+        return winning_moves(board, player, parameters, mask), int64(mask.argmax())
     return _find_new_wins(board, player, last_cell, parameters)
 
 
@@ -97,18 +98,6 @@ def _find_wins_in_bits(own: int, other: int, parameters: Parameters) -> tuple[in
     if wins == 0 or line_sign(parameters) < 0:
         return int64(0), int64(-1)
     return count_bits(wins), count_bits((wins & -wins) - 1)
-
-
-@kernel(interpreted=False, nogil=True)
-def _find_all_wins(board: Int8Array, player: int, parameters: Parameters) -> tuple[int, int]:
-    """Do :func:`find_wins` for a board of any size."""
-    count = int64(0)
-    win = int64(-1)
-    for cell in range(len(board)):
-        if is_win(board, player, cell, parameters):
-            count += 1
-            win = int64(cell)
-    return count, win
 
 
 @kernel(interpreted=False, nogil=True)
