@@ -87,7 +87,7 @@ def find_wins(b: int, player: int, last_cell: int, tree: Tree) -> tuple[int, int
         return _find_wins_in_bits(tree.bits[b, player], tree.bits[b, 1 - player], parameters)
     if last_cell < 0:
         mask = tree.scratch.mask
-        return winning_moves(board, player, parameters, mask), int64(mask.argmax())
+        return winning_moves(board, player, parameters, mask), int(mask.argmax())
     return _find_new_wins(board, player, last_cell, parameters)
 
 
