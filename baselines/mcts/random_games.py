@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from baselines.mcts.simulate import probe_value
-from baselines.mcts.tree import Tree
-from ttt_envs.core.jit import Int64Array, int64, pasted
+from baselines.mcts.tree import Tree, edge_above
+from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64, pasted
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.bits import MAX_CELLS_IN_BITS
-from ttt_envs.game.lines import completes_line, has_line
+from ttt_envs.game.lines import completes_line, has_line, put_in_runs
+from ttt_envs.game.parameters import NO_OVERLINES, TORUS, Parameters
 from ttt_envs.game.rules import (
     DRAW,
     NOT_OVER,
@@ -21,8 +21,38 @@ from ttt_envs.game.rules import (
 )
 
 
+@inlined
+def clear(runs: Int64Array | None) -> None:
+    """Remove all stones from the runs, if any."""
+    if runs is not None:
+        runs[:] = 0
+
+
+@inlined
+def completes(
+    own: int,
+    board: Int8Array,
+    cell: int,
+    player: int,
+    runs: Int64Array | None,
+    parameters: Parameters,
+) -> bool:
+    """Return whether a player's last stone, on ``cell``, is part of a line; put it into the runs.
+
+    ``own`` are the player's stones as bits. By the type of ``runs``, numba leaves out the code of
+    boards of the other kind.
+    """
+    if runs is None:
+        return has_line(own, parameters)
+    if parameters.variants & (TORUS | NO_OVERLINES):
+        return completes_line(board, cell, player + 1, parameters)
+    return put_in_runs(runs, player, cell, parameters)
+
+
 @pasted
-def play_random_game(b: int, leaf: int, tree: Tree, cells: Int64Array) -> float:
+def play_random_game(
+    b: int, leaf: int, tree: Tree, cells: Int64Array, runs: Int64Array | None
+) -> float:
     """Return the mover's result of random play from a leaf, on its board, to the end or into the
     database.
 
@@ -31,20 +61,23 @@ def play_random_game(b: int, leaf: int, tree: Tree, cells: Int64Array) -> float:
         leaf: the row of the leaf.
         tree: the trees.
         cells: int64[cells], scratch.
+        runs: scratch as of :func:`put_in_runs`, None on boards up to ``MAX_CELLS_IN_BITS`` cells.
     """
     board = tree.scratch.leaves[leaf]
     first = int64(tree.scratch.movers[leaf])
     parameters = tree.parameters
-    edge = tree.reached[b] // tree.turns_per_move
+    edge = edge_above(tree.reached[b], tree)
     key = splitmix64(tree.keys[b], 2 * edge + int64(first == tree.edges[b][edge].player))
-    is_small = len(board) <= MAX_CELLS_IN_BITS
     own = tree.bits[b, first]
-    other = tree.bits[b, 1 - first]
+    all_stones = own | tree.bits[b, 1 - first]
+    clear(runs)
     mover = first
     count = int64(0)
     stones = int64(0)
     for cell in range(len(board)):
         stones += board[cell] != 0
+        if board[cell] != 0:
+            completes(own, board, cell, int64(board[cell]) - 1, runs, parameters)
         cells[count] = cell
         count += int64(is_legal(board, cell, parameters))
     while True:
@@ -57,19 +90,17 @@ def play_random_game(b: int, leaf: int, tree: Tree, cells: Int64Array) -> float:
             count -= 1
             cells[choice] = cells[count]
         board[cell] = mover + 1
-        if is_small:
-            own |= int64(1) << cell
-            is_line = has_line(own, parameters)
-        else:
-            is_line = completes_line(board, cell, mover + 1, parameters)
+        own |= int64(1) << (cell & 63)
+        all_stones |= own
+        is_line = completes(own, board, cell, mover, runs, parameters)
         outcome = outcome_of_move(is_line, mover, stones + 1, parameters)
         if outcome == DRAW:
             return 0.0
         if outcome != NOT_OVER:
             return 1.0 if outcome == first else -1.0
         next_mover = mover_after(mover, key, stones, parameters.skip_chance)
-        if next_mover != mover:
-            own, other = other, own
+        # the other's stones if it moves, without a branch, which skips would mispredict
+        own ^= all_stones & -(mover ^ next_mover)
         mover = next_mover
         stones += 1
         value = probe_value(board, mover, stones, True, tree.probe)

@@ -17,6 +17,7 @@ from ttt_envs.agents.policy import Evaluator, Values, normalise
 from ttt_envs.core.checks import TypeRefusal, check_range
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array, int64, kernel
 from ttt_envs.core.work import Threads, count_threads, map_threads
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
@@ -304,22 +305,30 @@ class MCTSSearch:
 
 def _run_random_games(considered_visit: Int64Array, params: SelectionParams, tree: Tree) -> None:
     """Run simulations whose leaves are evaluated by random games: see :class:`FusedEvaluator`."""
-    cells = np.zeros(tree.cells.shape[1], np.int64)
-    _simulate_random_games(considered_visit, params, tree, cells)
+    size = tree.cells.shape[1]
+    cells = np.zeros(size, np.int64)
+    runs = None
+    if size > MAX_CELLS_IN_BITS:
+        runs = np.zeros((2, 4, tree.parameters.rows + tree.parameters.columns), np.int64)
+    _simulate_random_games(considered_visit, params, tree, cells, runs)
 
 
 @kernel(interpreted=False, nogil=True)
 def _simulate_random_games(
-    considered_visit: Int64Array, params: SelectionParams, tree: Tree, cells: Int64Array
+    considered_visit: Int64Array,
+    params: SelectionParams,
+    tree: Tree,
+    cells: Int64Array,
+    runs: Int64Array | None,
 ) -> None:
-    """Run simulations ``considered_visit`` int64[S, B] in one tree after another; ``cells``
-    int64[cells] is scratch.
+    """Run simulations ``considered_visit`` int64[S, B] in one tree after another; ``cells`` and
+    ``runs`` are scratch of :func:`play_random_game`.
     """
     for b in range(len(tree.cells)):
         for simulation in range(len(considered_visit)):
             count = simulate(b, considered_visit[simulation, b], params, tree, int64(0))
             for leaf in range(count):
-                tree.scratch.values[leaf] = play_random_game(b, leaf, tree, cells)
+                tree.scratch.values[leaf] = play_random_game(b, leaf, tree, cells, runs)
             backup(b, tree, int64(0))
 
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.mcts.tree import Tree, is_solved
+from baselines.mcts.tree import Tree, is_skip, is_solved
 from ttt_envs.core.jit import Float64Array, inlined, int64, pasted
+from ttt_envs.game.bits import where
 
 
 class SelectionParams(NamedTuple):
@@ -36,7 +37,7 @@ class SelectionParams(NamedTuple):
 @pasted
 def view_sign(node: int, tree: Tree) -> float:
     """Return 1 if the mover at a node is the player of the edge above, else -1."""
-    return 1.0 if node % tree.turns_per_move == 1 else -1.0
+    return 1.0 if is_skip(node, tree) else -1.0
 
 
 @pasted
@@ -85,10 +86,11 @@ def select_puct(b: int, node: int, c: float, tree: Tree) -> tuple[int, int]:
         p = move.p
         q = move.q
         score = q + width * p / (1.0 + move.visits)
-        if score > best_score or (score == best_score and cell < best_cell):
-            best_cell = cell
-            best = edge
-            best_score = score
+        # without branches, which would be mispredicted at every other node
+        is_better = int64((score > best_score) | ((score == best_score) & (cell < best_cell)))
+        best_cell = where(is_better, cell, best_cell)
+        best = where(is_better, edge, best)
+        best_score = score if score > best_score else best_score
         prior_sum += p
         q_sum += p * q
         edge = int64(move.next_sibling)

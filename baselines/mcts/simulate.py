@@ -8,11 +8,11 @@ import numpy as np
 
 from baselines.exact.tablebase import Probe, result_for_last_player
 from baselines.mcts.select import SelectionParams, prior_of, select_move, select_turn, view_sign
-from baselines.mcts.tree import ANY, Node, Tree, is_solved
+from baselines.mcts.tree import ANY, Node, Tree, edge_above, is_skip, is_solved
 from ttt_envs.core.jit import Float32Array, Int8Array, Int64Array, inlined, int64, kernel, pasted
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.core.records import Records
-from ttt_envs.game.bits import MAX_CELLS_IN_BITS, count_bits
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, count_bits, nth_bit
 from ttt_envs.game.lines import completes_line, completing_bits, has_line
 from ttt_envs.game.parameters import TORUS, Parameters, line_sign
 from ttt_envs.game.rules import (
@@ -76,7 +76,7 @@ def forced_moves_of_rows(
 
 @pasted
 def find_wins(b: int, player: int, last_cell: int, tree: Tree) -> tuple[int, int]:
-    """Return the number of cells where a stone of a player wins, and one of them, -1 for none.
+    """Return the number of cells where a stone of a player wins, and one of them, if any.
 
     With a ``last_cell``, that of the last stone, which is the player's, and not -1, there was no
     such cell before. Then the number is 2 if there are more.
@@ -86,7 +86,8 @@ def find_wins(b: int, player: int, last_cell: int, tree: Tree) -> tuple[int, int
     if len(board) <= MAX_CELLS_IN_BITS:
         return _find_wins_in_bits(tree.bits[b, player], tree.bits[b, 1 - player], parameters)
     if last_cell < 0:
-        return _find_all_wins(board, player, parameters)
+        mask = tree.scratch.mask
+        return winning_moves(board, player, parameters, mask), int(mask.argmax())
     return _find_new_wins(board, player, last_cell, parameters)
 
 
@@ -97,18 +98,6 @@ def _find_wins_in_bits(own: int, other: int, parameters: Parameters) -> tuple[in
     if wins == 0 or line_sign(parameters) < 0:
         return int64(0), int64(-1)
     return count_bits(wins), count_bits((wins & -wins) - 1)
-
-
-@kernel(interpreted=False, nogil=True)
-def _find_all_wins(board: Int8Array, player: int, parameters: Parameters) -> tuple[int, int]:
-    """Do :func:`find_wins` for a board of any size."""
-    count = int64(0)
-    win = int64(-1)
-    for cell in range(len(board)):
-        if is_win(board, player, cell, parameters):
-            count += 1
-            win = int64(cell)
-    return count, win
 
 
 @kernel(interpreted=False, nogil=True)
@@ -200,16 +189,24 @@ def draw_untried(b: int, node: int, mover: int, stones: int, edge: int, tree: Tr
     nodes = tree.nodes[b]
     edges = tree.edges[b]
     mask = tree.scratch.mask
-    count = mark_open_moves(b, node, mover, tree)
+    size = len(mask)
+    in_bits = node > 0 and size <= MAX_CELLS_IN_BITS  # at the root moves may be forced
+    untried = legal_bits(tree.bits[b, 0], tree.bits[b, 1], tree.parameters)
+    count = count_bits(untried) if in_bits else mark_open_moves(b, node, mover, tree)
     sibling = int64(nodes[node].first_child)
     while sibling > 0:
-        mask[edges[sibling].cell] = 1
+        cell = int64(edges[sibling].cell)
+        mask[cell] = 1
+        untried &= ~(int64(1) << (cell & 63))
         count -= 1
         sibling = int64(edges[sibling].next_sibling)
     if count == 1:
         nodes[node].next_cell = -1
     key = splitmix64(tree.keys[b], 2 * edge)
-    return nth_empty_cell(mask, uniform(key, STREAM_OPPONENT, stones))
+    u = uniform(key, STREAM_OPPONENT, stones)
+    if in_bits:
+        return nth_bit(untried, int64(u * count), size)
+    return nth_empty_cell(mask, u)
 
 
 @pasted
@@ -323,12 +320,12 @@ def _decisive_value(b: int, child: int, node: int, tree: Tree) -> float:
     """
     turns = tree.turns_per_move
     parameters = tree.parameters
-    last = tree.edges[b][child // turns]
+    last = tree.edges[b][edge_above(child, tree)]
     player = int64(last.player)
     cell = int64(last.cell)
     is_quiet = node > 0 or tree.root_wins[b] == 0
     last_cell = cell if is_quiet else int64(-1)
-    if child % turns == 1:  # the same player moves again
+    if is_skip(child, tree):  # the same player moves again
         return 1.0 if find_wins(b, player, last_cell, tree)[0] > 0 else math.nan
     if not is_quiet or (turns == 2 and is_solved(node ^ 1, tree.nodes[b])):
         has_win = find_wins(b, 1 - player, int64(-1), tree)[0] > 0
@@ -457,7 +454,7 @@ def simulate(b: int, considered_visit: int, params: SelectionParams, tree: Tree,
         if is_solved(node, nodes):
             reached[b] = node
             return count
-        mover = mover if node % turns == 1 else 1 - mover
+        mover = mover if is_skip(node, tree) else 1 - mover
 
 
 @pasted
@@ -496,7 +493,7 @@ def _backup_path(b: int, node: int, tree: Tree) -> None:
     nodes = tree.nodes[b]
     turns = tree.turns_per_move
     while node > 0:
-        edge = node // turns
+        edge = edge_above(node, tree)
         move = edges[edge]
         parent = int64(move.parent)
         record = nodes[parent]

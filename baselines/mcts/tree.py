@@ -246,6 +246,18 @@ def is_solved(node: int, nodes: Records[Node]) -> bool:
     return bool(nodes[node].num_legal > 0) and bool(nodes[node].num_unsolved == 0)
 
 
+@pasted
+def edge_above(node: int, tree: Tree) -> int:
+    """Return the edge that leads to a node: a division by T, which is 1 or 2, as a shift."""
+    return node >> (tree.turns_per_move - 1)
+
+
+@pasted
+def is_skip(node: int, tree: Tree) -> bool:
+    """Return whether the mover at a node is the player of the edge above."""
+    return node & (tree.turns_per_move - 1) == 1
+
+
 # --------------------------------------------------------------------------------------------------
 # Tree reuse between moves
 

@@ -153,6 +153,8 @@ class KernelGames(HasArrayViews):
             self._write(rows, Boards(cells, self._column("mover")[rows].astype(np.int8)))
         elif name == "found":
             self._boards[rows, 1] = values
+        elif self._count <= kernels.LANES:  # one block, which takes a third of the time
+            self._blocks[name][0][rows] = values
         else:
             self._blocks[name][rows // kernels.LANES, rows % kernels.LANES] = values
 

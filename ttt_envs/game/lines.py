@@ -193,6 +193,33 @@ def completes_line(cells: Int8Array, cell: int, stone: int, parameters: Paramete
 
 
 @inlined
+def put_in_runs(runs: Int64Array, player: int, cell: int, parameters: Parameters) -> bool:
+    """Put a stone of a player, who has no line; return whether it makes a run of ``win_length``
+    stones or more.
+
+    Unlike :func:`completes_line`, it has no branches that depend on the stones.
+
+    Args:
+        runs: int64[2, 4, rows + columns], written: each player's stones as bits, along every row,
+            column, falling and rising diagonal.
+        player: whose stone it is.
+        cell: an empty cell.
+        parameters: of a board of any size.
+    """
+    columns = parameters.columns
+    row = cell // columns
+    column = cell - row * columns
+    starts = int64(0)
+    indices = (row, column, column - row + parameters.rows, column + row)
+    for direction, index in enumerate(indices):
+        stones = runs[player, direction, index]
+        stones |= int64(1) << (row if direction > 0 else column)
+        runs[player, direction, index] = stones
+        starts |= _runs(stones, 1, parameters.win_length)
+    return starts != 0
+
+
+@inlined
 def makes_line(cells: Int8Array, cell: int, parameters: Parameters) -> bool:
     """Return whether the last stone, on ``cell`` of int8[rows * columns], is part of a line."""
     stone = cells[cell]
