@@ -7,15 +7,24 @@ that fail.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
 
 from planted_searches import ERRORS, ROLLOUT_ERRORS, PlantedTreeSearch
+from right_calls import GAMES, KINDS
+from scipy.stats import beta
 
 from ttt_eval.checks import Check, check_search
-from ttt_eval.checks.tables import Turns
 
-GAMES: Sequence[Turns] = ("turns", "skip", "plain")
+FAMILIES: Mapping[str, tuple[str, str | None, Sequence[str]]] = {
+    "puct": ("puct", "owned", ERRORS),
+    "uct": ("uct", None, ROLLOUT_ERRORS),
+}
+"""Searches with planted errors: their rule, evaluator and errors."""
 HARMLESS = {"sum for mean"}
 """Errors that do no measurable harm on nine cells: greedy, and right near the end."""
 CAUSES = {
@@ -79,33 +88,60 @@ def print_errors(rule: str, evaluator: str | None, errors: Sequence[str]) -> Non
     )
 
 
-def right_searches(seed: int) -> Iterator[tuple[PlantedTreeSearch, str | None]]:
-    """Yield right searches and their evaluators; some constants only with every third seed."""
-    for rule, evaluator in (("puct", "owned"), ("uct", None), ("gumbel", "owned")):
-        constants = (0.5, 1.0, 1.5, 2.5, 5.0) if rule != "gumbel" and seed % 3 == 0 else (1.5,)
-        for solver in (False, True):
-            for c in constants:
-                yield PlantedTreeSearch(rule, c, solver), evaluator
+def one_sided_bound(count: int, total: int) -> float:
+    """Return the upper bound of a probability, one-sided with a confidence of 95%, of which
+    ``count`` cases were seen in ``total``.
+    """
+    return float(beta.ppf(0.95, count + 1, total - count)) if count < total else 1.0
 
 
-def print_alarms(seeds: range) -> None:
-    """Print every right search that fails, and the number of calls after each seed."""
-    calls = 0
-    alarms = 0
-    for seed in seeds:
-        for search, evaluator in right_searches(seed):
-            for turns in GAMES:
-                check = check_search(search, turns, evaluator, seed=seed)
-                calls += 1
+def read_log(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the logged calls by name and seed; none without the file."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    calls = [json.loads(line) for line in lines]
+    return {call["call"]: call for call in calls}
+
+
+def log_alarms(path: Path, kinds: Sequence[str], seeds: range) -> None:
+    """Append the calls that the log does not have yet, print those that fail, and the sums."""
+    known = read_log(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for seed, kind in product(seeds, kinds):
+        for name, call in KINDS[kind](seed):
+            key = f"{kind}: {name}, seed {seed}"
+            if key not in known:
+                check = call()
+                known[key] = {"call": key, "kind": kind, **check.to_dict()}
+                with path.open("a") as file:
+                    file.write(f"{json.dumps(known[key])}\n")
                 if not check.ok:
-                    alarms += 1
-                    print(f"{search}, {turns}, seed {seed}:\n{check}")
-        print(f"seed {seed}: {alarms} alarms in {calls} calls", flush=True)
+                    print(f"{key}:\n{check}", flush=True)
+    print("| right | calls | false alarms | at most, 95% |\n|---|---|---|---|")
+    for kind in kinds:
+        checks = [call["ok"] for call in known.values() if call["kind"] == kind]
+        alarms = checks.count(False)
+        print(f"| {kind} | {len(checks)} | {alarms} | {one_sided_bound(alarms, len(checks)):.2%} |")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command."""
+    parser = argparse.ArgumentParser(description="Power and false alarms of the checks.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    errors = commands.add_parser("errors", help="planted errors, and the rows that find them")
+    errors.add_argument("families", nargs="*", choices=list(FAMILIES), default=list(FAMILIES))
+    alarms = commands.add_parser("alarms", help="right calls that fail; goes on with its log")
+    alarms.add_argument("kinds", nargs="*", choices=list(KINDS), default=list(KINDS))
+    alarms.add_argument("--seed", type=int, default=0, help="the first seed")
+    alarms.add_argument("--count", type=int, default=1, help="the number of seeds")
+    alarms.add_argument("--log", type=Path, required=True, help="a file of JSON lines")
+    options = parser.parse_args(arguments)
+    if options.command == "alarms":
+        seeds = range(options.seed, options.seed + options.count)
+        log_alarms(options.log, options.kinds, seeds)
+        return
+    for family in options.families:
+        print_errors(*FAMILIES[family])
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["alarms"]:
-        print_alarms(range(*map(int, sys.argv[2:])))
-    else:
-        print_errors("puct", "owned", ERRORS)
-        print_errors("uct", None, ROLLOUT_ERRORS)
+    main()
