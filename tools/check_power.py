@@ -29,7 +29,7 @@ HARMLESS = {"sum for mean"}
 """Errors that do no measurable harm on nine cells: greedy, and right near the end."""
 CAUSES = {
     "sign never flipped": ("never flipped", "wrong sign"),
-    "sign alternates with depth": ("alternates with depth", "wrong sign"),
+    "sign alternates with depth": ("alternate", "wrong sign"),
     "leaf taken for the other player": ("for the other player", "wrong sign"),
     "fixed player's view": ("fixed player's view", "wrong sign"),
     "root value of the other player": ("root's value has the other", "wrong sign"),
@@ -97,7 +97,7 @@ def one_sided_bound(count: int, total: int) -> float:
 
 def read_log(path: Path) -> dict[str, dict[str, Any]]:
     """Return the logged calls by name and seed; none without the file."""
-    lines = path.read_text().splitlines() if path.exists() else []
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
     calls = [json.loads(line) for line in lines]
     return {call["call"]: call for call in calls}
 
@@ -112,7 +112,7 @@ def log_alarms(path: Path, kinds: Sequence[str], seeds: range) -> None:
             if key not in known:
                 check = call()
                 known[key] = {"call": key, "kind": kind, **check.to_dict()}
-                with path.open("a") as file:
+                with path.open("a", encoding="utf-8") as file:
                     file.write(f"{json.dumps(known[key])}\n")
                 if not check.ok:
                     print(f"{key}:\n{check}", flush=True)

@@ -125,8 +125,10 @@ def value_calls(seed: int) -> Calls:
             )
             yield f"{name} values, {turns}", call
         if turns != "turns":
-            random_values = lambda b, t=table: t.random_values[t.find(b)]
-            call = partial(check_values, random_values, turns, "random", seed=seed)
+            call = partial(
+                check_values, lambda b, t=table: t.random_values[t.find(b)], turns, "random",
+                seed=seed,
+            )  # fmt: skip
             yield f"values of random play, {turns}", call
 
 

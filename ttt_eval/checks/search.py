@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ttt_envs.core.checks import check_choice, check_range
-from ttt_envs.core.jit import BoolArray, Float64Array
+from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
 from ttt_eval.checks.causes import NO_LEAVES, Group, find_causes, right_sign, sign_cause
 from ttt_eval.checks.check import Check, CheckRow, Evidence, Status
 from ttt_eval.checks.session import Checker, Session, finite, mean_of, median_of, open_session
@@ -163,13 +163,16 @@ class _SearchCheck(Checker):
         ]
         values = self.session.ask(rows, table.values, self.many // 2, 0).values
         errors = values - table.values[rows]
+        self.result_values = dict(zip(rows, values.tolist(), strict=True))
         self.facts.errors = {sign: mean_of(errors[signs[rows] == sign]) for sign in (1, 0, -1)}
         # a wrong result of a draw can be a win and a loss in turn, with the mean 0
         self.facts.draw_error = mean_of(np.abs(errors[signs[rows] == 0]))
         odd = self.is_odd(rows)
-        self.facts.error_by_parity = (
-            mean_of(np.abs(errors[~odd])), mean_of(np.abs(errors[odd])),
-        )  # fmt: skip
+        even_error, odd_error = (
+            min(finite([mean_of(np.abs(errors[mask & (signs[rows] == sign)])) for sign in (1, -1)]))
+            for mask in (~odd, odd)
+        )
+        self.facts.error_by_parity = even_error, odd_error
         names = {1: "wins", 0: "draws", -1: "losses"}
         means = ", ".join(f"{names[sign]} {self.facts.errors[sign]:+.2f}" for sign in names)
         self.judge(
@@ -188,7 +191,7 @@ class _SearchCheck(Checker):
         late = self.choose(table.moves_differ & (table.num_free <= LATE_FREE), NUM_POSITIONS)
         first = len(session.missing_visits)
         answers = self.judge_moves("near the end", late, session.zeros, self.many, MAX_LATE_LOSS, 1)
-        losses = session.moves(late, answers)[1]
+        late_moves, losses = session.moves(late, answers)
         facts.missing_share = median_of(session.missing_visits[first:]) / self.many
         facts.late_loss = mean_of(losses)
         odd = self.is_odd(late)
@@ -205,11 +208,29 @@ class _SearchCheck(Checker):
         rows = self.choose(table.moves_differ & middle, NUM_POSITIONS)
         random_loss = mean_of(table.random_losses[rows])
         limit = MAX_UNTOLD_SHARE * random_loss
-        self.judge_moves("without knowledge", rows, session.zeros, self.many, limit, 200)
+        answers = self.judge_moves("without knowledge", rows, session.zeros, self.many, limit, 200)
+        moves = np.concatenate([late_moves, session.moves(rows, answers)[0]])
+        right, *wrong = (
+            self._misfit([*late, *rows], moves, *values)
+            for values in ((table.values, table.action_values), *table.alternating)
+        )
+        facts.alternating_share = min(wrong) / right if right > TIE else nan
         if session.owned:
             limit = MAX_TOLD_SHARE * random_loss
             answers = self.judge_moves("told the truth", rows, table.values, self.few, limit, 300)
             facts.told_share = mean_of(session.moves(rows, answers)[1]) / random_loss
+
+    def _misfit(
+        self,
+        rows: list[int],
+        moves: Int64Array,
+        values: Float64Array,
+        action_values: Float64Array,
+    ) -> float:
+        """Return the sum of the losses of moves, and of the errors of results."""
+        losses = values[rows] - action_values[rows, moves]
+        errors = [abs(value - values[row]) for row, value in self.result_values.items()]
+        return float(losses.sum() + np.nansum(errors))
 
     def check_rollouts(self) -> None:
         """Values after few rollouts, against the mean result of random play."""

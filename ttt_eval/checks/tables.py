@@ -104,6 +104,8 @@ class GameTable:
         num_free: int64[N + 1], number of empty cells.
         values: float64[N + 1], optimal values for the player to move; 0 for finished boards.
         action_values: float64[N + 1, A], optimal values of moves, NaN where illegal.
+        alternating: ``values`` and ``action_values`` of two searches that take turns to
+            alternate: in the choice of moves, and in the sign of values.
         losses: float64[N + 1, A], loss of value by a move, NaN where illegal.
         random_losses: float64[N + 1], mean loss of a random move.
         random_values: float64[N + 1], values if both play at random.
@@ -127,6 +129,9 @@ class GameTable:
         self._list_positions()
         self._index = {tuple(board): row for row, board in enumerate(self.boards[:-1].tolist())}
         self.values, self.action_values = self._solve(best, best)
+        self.alternating = [
+            self._solve(best, worst, swap=1), self._solve(best, best, again_sign=-1),
+        ]  # fmt: skip
         self.random_values, _ = self._solve(mean, mean)
         bounds = [self._solve(own, other)[0] for own in (best, worst) for other in (best, worst)]
         self.forced = ~self.ended & (np.ptp(bounds, axis=0) < TIE)
@@ -220,9 +225,16 @@ class GameTable:
         self.num_free = (self.boards == 0).sum(axis=1)
         self.num_free[-1] = -1
 
-    def _solve(self, own: Reduction, other: Reduction) -> tuple[Float64Array, Float64Array]:
+    def _solve(
+        self, own: Reduction, other: Reduction, swap: int = 0, again_sign: int = 1
+    ) -> tuple[Float64Array, Float64Array]:
         """Return the values for the player to move, float64[N + 1], and those of moves,
         float64[N + 1, A], where that player moves by ``own`` and the other by ``other``.
+
+        Args:
+            own, other: who moves how.
+            swap: 1 if ``own`` and ``other`` alternate at every move, whoever has the turn.
+            again_sign: of the value after a move that gives another turn.
         """
         tables = np.zeros((2, len(self.boards)))
         action_values = np.full(self.legal.shape, np.nan)
@@ -231,9 +243,9 @@ class GameTable:
             legal = self.legal[rows]
             again = self.again[rows]
             for player, choose in ((1, other), (0, own)):
-                same_next = tables[player][self.next[rows, :, 1]]
-                other_next = tables[1 - player][self.next[rows, :, 0]]
-                expected = again * same_next - (1 - again) * other_next
+                same_next = tables[player ^ swap][self.next[rows, :, 1]]
+                other_next = tables[1 - player ^ swap][self.next[rows, :, 0]]
+                expected = again_sign * again * same_next - (1 - again) * other_next
                 values = np.where(self.over[rows], self.reward[rows], expected)
                 tables[player, rows] = choose(values, legal)
             action_values[rows] = np.where(legal, values, np.nan)
