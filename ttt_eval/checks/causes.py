@@ -59,8 +59,8 @@ class Facts:
     draw_error: float = nan
     """mean absolute error of values of draws"""
     error_by_parity: tuple[float, float] = nan, nan
-    """mean absolute error of values for even and odd numbers of stones, of wins or losses, whichever
-    is smaller"""
+    """mean absolute error of values for even and odd numbers of stones, of wins or of losses: the
+    smaller one"""
     late_loss: float = nan
     """mean loss of moves near the end"""
     late_share_by_parity: tuple[float, float] = nan, nan

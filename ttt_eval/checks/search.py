@@ -43,13 +43,13 @@ MAX_LATE_LOSS = 0.05
 """Maximum mean loss of moves near the end."""
 MAX_UNTOLD_SHARE = 0.5
 """Maximum mean loss without knowledge, as a share of that of random moves."""
-MAX_TOLD_SHARE = 0.3
+MAX_TOLD_SHARE = 0.45
 """Maximum mean loss with true values, as a share of that of random moves."""
 MAX_END_RESPONSE = 0.02
 """Maximum response to values planted at finished positions, which differ by 1."""
-MIN_PRIOR_GAIN = 0.1
+MIN_PRIOR_GAIN = 0.04
 """Minimum gain in the share of visits of a move with a large prior."""
-MIN_INNER_SHARE = 0.15
+MIN_INNER_SHARE = 0.04
 """Minimum share of the response at depth 2 below a move with a large prior."""
 MIN_ROLLOUT_SLOPE = 0.2
 """Minimum slope of the root's value in the mean result of random play; 1 is expected."""
