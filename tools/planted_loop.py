@@ -6,7 +6,7 @@ another turn. One error can be planted; :func:`check_loop` makes the three calls
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from planted_searches import PlantedTreeSearch
@@ -22,15 +22,15 @@ SEARCH_ERRORS = (
     "bonus without decay",
 )
 LOOP_ERRORS = (
+    *SEARCH_ERRORS,
     "results of the first player",
     "results inverted",
     "draws recorded as losses",
-    *SEARCH_ERRORS,
+    "value head untrained",
     "boards of the first player",
+    "boards of the other player",
     "images of boards, not of policies",
     "no exploration in self-play",
-    "value head untrained",
-    "boards of the other player",
     "policy of the best mean value",
 )
 NUM_ITERATIONS = 6
@@ -42,8 +42,6 @@ NUM_STEPS = 400
 BATCH_SIZE = 128
 NUM_HIDDEN = 160
 STEP_SIZE = 3e-3
-NOISE_SHARE = 0.25
-"""Share of noise in the priors of a root."""
 
 
 class LoopNetwork:
@@ -51,54 +49,34 @@ class LoopNetwork:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.weights = [
-            rng.normal(0, 0.3, (18, NUM_HIDDEN)),
-            np.zeros(NUM_HIDDEN),
+            rng.normal(0, 0.3, (19, NUM_HIDDEN)),
             rng.normal(0, 0.05, (NUM_HIDDEN, 10)),
-            np.zeros(10),
         ]
-        self.means = [np.zeros_like(weight) for weight in self.weights]
-        self.squares = [np.zeros_like(weight) for weight in self.weights]
-        self.num_steps = 0
+        self.means = [0.0, 0.0]
+        self.squares = [0.0, 0.0]
 
     def run(self, boards: Any) -> tuple[Any, Any, Any, Any]:
-        """Return the inputs, float64[B, 18], the hidden layer, priors, float64[B, 9], and values,
+        """Return the inputs, float64[B, 19], the hidden layer, priors, float64[B, 9], and values,
         float64[B], of boards, int8[B, 9].
         """
-        inputs = np.concatenate([boards == 1, boards == -1], axis=1).astype(float)
-        hidden = np.maximum(0, inputs @ self.weights[0] + self.weights[1])
-        outputs = hidden @ self.weights[2] + self.weights[3]
-        scores = np.exp(outputs[:, :9] - outputs[:, :9].max(axis=1, keepdims=True))
+        inputs = np.column_stack([boards == 1, boards == -1, np.ones(len(boards))])
+        hidden = np.maximum(0, inputs @ self.weights[0])
+        outputs = hidden @ self.weights[1]
+        scores = np.exp(outputs[:, :9])
         return inputs, hidden, scores / scores.sum(axis=1, keepdims=True), np.tanh(outputs[:, 9])
 
     def train(self, boards: Any, policies: Any, results: Any, value_weight: float) -> None:
         """Make one step towards the policies and results of a batch."""
         inputs, hidden, priors, values = self.run(boards)
-        value_slopes = value_weight * 2 * (values - results) * (1 - values**2)
+        value_slopes = value_weight * (values - results) * (1 - values**2)
         slopes = np.column_stack([priors - policies, value_slopes]) / len(boards)
-        hidden_slopes = (slopes @ self.weights[2].T) * (hidden > 0)
-        gradients = [
-            inputs.T @ hidden_slopes, hidden_slopes.sum(axis=0), hidden.T @ slopes,
-            slopes.sum(axis=0),
-        ]  # fmt: skip
-        self.num_steps += 1
-        for weight, mean, square, gradient in zip(
-            self.weights, self.means, self.squares, gradients, strict=True
-        ):
-            mean += 0.1 * (gradient - mean)
-            square += 0.001 * (gradient**2 - square)
-            size = np.sqrt(square / (1 - 0.999**self.num_steps)) + 1e-8
-            weight -= STEP_SIZE * mean / (1 - 0.9**self.num_steps) / size
-
-
-class LoopExample(NamedTuple):
-    """What a move of self-play teaches."""
-
-    board: Any
-    """int8[9], as the network sees it"""
-    policy: Any
-    """float64[9]"""
-    player: int
-    """1 for the player who moved first, or -1"""
+        hidden_slopes = slopes @ self.weights[1].T * (hidden > 0)
+        for layer, gradient in enumerate((inputs.T @ hidden_slopes, hidden.T @ slopes)):
+            self.means[layer] += 0.1 * (gradient - self.means[layer])
+            self.squares[layer] += 0.01 * (gradient**2 - self.squares[layer])
+            self.weights[layer] -= (
+                STEP_SIZE * self.means[layer] / (self.squares[layer] ** 0.5 + 1e-8)
+            )
 
 
 class PlantedLoop:
@@ -116,101 +94,78 @@ class PlantedLoop:
         self.network = LoopNetwork(self.rng)
         self.search = PlantedTreeSearch(error=error if error in SEARCH_ERRORS else "")
         self.explores = error != "no exploration in self-play"
-        self.evaluator = self.evaluate()
-
-    def evaluate(self) -> PlantedEvaluator:
-        """Return what the network says in all positions."""
-        _, _, priors, values = self.network.run(self.table.boards)
-        return PlantedEvaluator(self.table, values, priors)
-
-    def policy_head(self, board: tuple[int, ...]) -> Any:
-        """Return the network's probabilities of moves, float64[9]."""
-        return self.evaluator(board)[0]
-
-    def value_head(self, board: tuple[int, ...]) -> float:
-        """Return the network's value."""
-        return self.evaluator(board)[1]
+        self.examples: list[tuple[Any, Any, float]] = []
 
     def train(self) -> PlantedLoop:
         """Play and learn, and return the loop."""
-        examples: list[LoopExample] = []
-        results: list[float] = []
         for _ in range(NUM_ITERATIONS):
+            _, _, priors, values = self.network.run(self.table.boards)
+            self.evaluator = PlantedEvaluator(self.table, values, priors)
             for _ in range(NUM_GAMES):
-                game, result = self.play()
-                examples += game
-                results += [self.target(result, example.player) for example in game]
-            self.learn(examples, np.array(results))
-            self.evaluator = self.evaluate()
+                self.play()
+            self.learn()
         return self
 
-    def play(self) -> tuple[list[LoopExample], float]:
-        """Play a game, and return its examples, and its result for the first player."""
+    def policy_head(self, board: tuple[int, ...]) -> Any:
+        """Return the network's probabilities of moves, float64[9]."""
+        return self.network.run(np.array([board]))[2][0]
+
+    def value_head(self, board: tuple[int, ...]) -> float:
+        """Return the network's value."""
+        return float(self.network.run(np.array([board]))[3][0])
+
+    def play(self) -> None:
+        """Play a game from a random position, and keep what its moves teach."""
         table = self.table
-        row = self.choose_start()
-        player = int(self.rng.choice([1, -1])) if self.explores else 1
-        examples = []
-        while True:
+        num_free = self.rng.integers(1, 10) if self.explores else 9
+        starts = np.flatnonzero(~table.ended & (table.num_free == num_free))
+        row = int(self.rng.choice(starts))
+        player = int(self.rng.choice([1, -1]))  # 1 for the first player
+        moves = []
+        result = None
+        while result is None:
             policy, action = self.choose_move(row)
-            examples.append(LoopExample(self.see(table.boards[row], player), policy, player))
-            again = int(table.again[row, action])
+            moves.append((row, policy, player))
             if table.over[row, action]:
-                return examples, table.reward[row, action] * player
+                result = table.reward[row, action] * player
+            again = int(table.again[row, action])
             row = int(table.next[row, action, again])
             player *= 2 * again - 1
-
-    def choose_start(self) -> int:
-        """Return the row of a random position, of any number of stones alike; without
-        exploration, of the empty board.
-        """
-        num_free = self.rng.integers(1, 10) if self.explores else 9
-        starts = np.flatnonzero(~self.table.ended & (self.table.num_free == num_free))
-        return int(self.rng.choice(starts))
+        for row, policy, player in moves:
+            self.examples.append((self.see(row, player), policy, self.target(result, player)))
 
     def choose_move(self, row: int) -> tuple[Any, int]:
         """Return the policy that a search teaches, float64[9], and the move that is played."""
-        board = self.table.board(row)
-        noise = self.rng.dirichlet(np.full(9, 0.5))
-
-        def evaluate(leaf: tuple[int, ...]) -> tuple[Any, float]:
-            priors, value = self.evaluator(leaf)
-            if leaf == board and self.explores:
-                priors = (1 - NOISE_SHARE) * priors + NOISE_SHARE * noise
-            return priors, value
-
         seed = int(self.rng.integers(2**31))
-        root = self.search.grow(self.table, board, evaluate, NUM_SIMULATIONS, seed)
+        board = self.table.board(row)
+        root = self.search.grow(self.table, board, self.evaluator, NUM_SIMULATIONS, seed)
         shares = np.zeros(9)
         for action, count in root.visits.items():
             shares[action] = count / NUM_SIMULATIONS
-        policy = shares
-        if self.error == "policy of the best mean value":
-            policy = np.eye(9)[max(root.visits, key=root.mean)]
         action = self.rng.choice(9, p=shares) if self.explores else shares.argmax()
-        return policy, int(action)
+        if self.error == "policy of the best mean value":
+            shares = np.eye(9)[max(root.visits, key=root.mean)]
+        return shares, int(action)
 
-    def see(self, board: Any, player: int) -> Any:
-        """Return the board that the network is taught."""
-        if self.error == "boards of the first player":
-            return board * player
-        return -board if self.error == "boards of the other player" else board
+    def see(self, row: int, player: int) -> Any:
+        """Return the board that the network is taught, int8[9]."""
+        signs = {"boards of the first player": player, "boards of the other player": -1}
+        return self.table.boards[row] * signs.get(self.error, 1)
 
     def target(self, result: float, player: int) -> float:
         """Return the value that is taught for a player, from the first player's result."""
         if self.error == "draws recorded as losses" and result == 0:
             return -1.0
-        if self.error == "results of the first player":
-            return result
-        return -result * player if self.error == "results inverted" else result * player
+        signs = {"results of the first player": 1, "results inverted": -player}
+        return result * signs.get(self.error, player)
 
-    def learn(self, examples: list[LoopExample], results: Any) -> None:
+    def learn(self) -> None:
         """Train the network with random symmetric images of the examples."""
-        boards = np.array([example.board for example in examples])
-        policies = np.array([example.policy for example in examples])
+        boards, policies, results = map(np.array, zip(*self.examples, strict=True))
         images = symmetries(self.table.game)
         value_weight = float(self.error != "value head untrained")
         for _ in range(NUM_STEPS):
-            batch = self.rng.integers(len(examples), size=BATCH_SIZE)
+            batch = self.rng.integers(len(boards), size=BATCH_SIZE)
             image = self.rng.choice(images)
             targets = policies[batch]
             if self.error != "images of boards, not of policies":
