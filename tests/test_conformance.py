@@ -9,12 +9,15 @@ import numpy as np
 import plain
 import pytest
 import tiny
+from evaluators import PlantedLeaf
 from numpy.testing import assert_allclose, assert_array_equal
 from phantoms import ViewPolicy
 
 from baselines.expectiminimax.lines import Heuristic
+from baselines.mcts import gumbel_search
+from baselines.mcts.search import MCTSSearch
 from baselines.opening_book import PlayedMoves, make_book
-from learners import LEARNERS
+from learners import LEARNERS, QLearningConfig
 from learners.config import load_learner
 from learners.sb3 import CONFIGS, load_algorithm
 from ttt_envs import Boards, Game, Policy, act, make_policy
@@ -24,6 +27,7 @@ from ttt_envs.agents.wrappers import SymmetrizedPolicy, check_colour_blind, chec
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.game import VARIANTS as RULES
 from ttt_envs.game.phantom import HIDING, PhantomGame
+from ttt_eval.checks import check_agent, check_search, check_values
 
 GAMES = [Game(), Game(skip_chance=0.25), Game(4, 6, 4, 0.1), Game(1, 5, 3), Game(15, 15, 5)]
 VARIANTS = [
@@ -380,3 +384,74 @@ def test_false_declarations_are_detected():
     for check in (check_symmetric, check_colour_blind):
         with pytest.raises(ValueError, match="ViewPolicy"):
             check(ViewPolicy(game, 0), game, boards)
+
+
+# --------------------------------------------------------------------------------------------------
+# Checks of our searches, policies and values
+
+
+def our_mcts(decisive):
+    def search(game, boards, evaluator, simulations, seed):
+        cells = (boards % 3).astype(np.int8)
+        positions = Boards(cells, np.zeros(len(cells), np.int8))
+        keys = np.arange(len(cells), dtype=np.uint64) + np.uint64(seed)
+        leaf = PlantedLeaf(game, evaluator) if evaluator else None
+        tree = MCTSSearch(game.game, positions, keys, decisive=decisive, leaf=leaf)
+        tree.run(simulations)
+        played = tree.probabilities() if decisive else tree.visits
+        return played, tree.root_values
+
+    return search
+
+
+def our_gumbel(game, boards, evaluator, simulations, seed):
+    cells = (boards % 3).astype(np.int8)
+    positions = Boards(cells, np.zeros(len(cells), np.int8))
+    result = gumbel_search(
+        game.game, positions, PlantedLeaf(game, evaluator), simulations=simulations
+    )
+    return result.probabilities(), result.values
+
+
+@pytest.mark.parametrize(
+    ("turns", "board"),
+    [("plain", "3x3"), ("skip", "3x3"), pytest.param("plain", "4x4", marks=pytest.mark.more)],
+)
+@pytest.mark.parametrize(
+    ("search", "evaluator"),
+    [
+        pytest.param(our_mcts(False), None, id="mcts-rollouts"),
+        pytest.param(our_mcts(True), None, id="mcts-decisive-rollouts"),
+        pytest.param(our_mcts(False), "owned", id="mcts", marks=pytest.mark.more),
+        pytest.param(our_mcts(True), "owned", id="mcts-decisive", marks=pytest.mark.more),
+        pytest.param(our_gumbel, "owned", id="gumbel", marks=pytest.mark.more),
+    ],
+)
+def test_searches_pass_their_check(turns, board, search, evaluator):
+    # the first call may compile for long
+    check_search(search, turns, evaluator, board=board, batch=True, limit_s=None).assert_ok()
+
+
+FAILED = {
+    "expectiminimax": "hold a draw",  # it looks a few plies ahead
+    "random": "win at once",
+    "table": "block",  # its moves are as likely as they are good
+    "win-or-block": "win later",
+    **dict.fromkeys(("hooi", "hosvd", "hosvd2", "svd", "tt"), "win later"),  # few numbers
+}
+"""A lesson that a policy does not know."""
+
+
+@pytest.mark.parametrize("name", ["optimal", *FAILED])
+def test_policies_fail_the_lessons_that_they_do_not_know(name):
+    check = check_agent(name)
+    assert check.ok == (name not in FAILED)
+    assert FAILED.get(name) in (None, *check.failed)
+
+
+def test_a_trained_learner_passes_the_checks_of_moves_and_values():
+    config = QLearningConfig(backup="negamax", symmetries="all")
+    _, learner = tiny.fit(config, games=30_000, every=30_000, batch=64, opponent="self")
+    check_agent(learner).assert_ok()
+    check_values(learner).assert_ok()
+    check_values(make_policy("optimal", Game())).assert_ok()

@@ -195,7 +195,7 @@ def from_policy(
             str(policy),
             loss,
         )
-        for choice, loss, _ in worst_positions(game, policy, opponent, count)
+        for choice, loss, *_ in worst_positions(game, policy, opponent, count)
     ]
     return make_puzzles(solve(game), candidates)
 

@@ -14,7 +14,7 @@ from baselines.mcts.select import SelectionParams
 from baselines.mcts.simulate import backup, backup_all, simulate, simulate_all
 from baselines.mcts.tree import Tree, children_of, copy_subtree, find_node
 from ttt_envs.agents.policy import Evaluator, Values, normalise
-from ttt_envs.core.checks import check_range
+from ttt_envs.core.checks import TypeRefusal, check_range
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array, int64, kernel
 from ttt_envs.core.work import Threads, count_threads, map_threads
 from ttt_envs.game.boards import Boards
@@ -79,6 +79,9 @@ class MCTSSearch:
             not depend on it. It has no effect with a ``leaf`` that is not a
             :class:`FusedEvaluator`, because such a leaf evaluates all trees in one call.
 
+    Raises:
+        TypeError: the leaf evaluates nothing.
+
     Attributes:
         simulations: number of simulations of each position in this search.
         tree: the trees.
@@ -105,11 +108,14 @@ class MCTSSearch:
         self._params = SelectionParams(float(c))
         self._threads = count_threads(threads)
         self._run_fused: Callable[[Int64Array, SelectionParams, Tree], None] | None = None
+        has_priors = leaf is not None and isinstance(leaf, Evaluator)
         # to look for the methods of a protocol takes as long as 20 simulations
         if leaf is None:
             self._run_fused = _run_random_games
         elif isinstance(leaf, FusedEvaluator):
             self._run_fused = leaf.run_simulations
+        elif not has_priors and getattr(leaf, "values", None) is None:
+            raise TypeRefusal(f"{leaf!r} evaluates nothing: it needs evaluate, or else values")
         earlier_trees = [(row, tree) for row, tree in enumerate(trees) if tree is not None]
         self.tree = Tree.empty(
             game,
@@ -118,7 +124,7 @@ class MCTSSearch:
             room=max([1 + room, *(int(tree.counts[0]) for _, tree in earlier_trees)]),
             # both turns after a move are evaluated
             leaves=2 * len(boards.mover) if self._run_fused is None else 2,
-            has_priors=leaf is not None and isinstance(leaf, Evaluator),
+            has_priors=has_priors,
             decisive=decisive,
         )
         for row, tree in earlier_trees:

@@ -109,8 +109,12 @@ def test_priors_and_values_are_all_that_an_evaluator_needs():
     for search in searches:
         search.run(20)
     assert_array_equal(*[search.visits for search in searches])
-    with pytest.raises(TypeError, match="no priors"):
-        gumbel_search(Game(), boards, make_policy("optimal", Game()))
+    for blind in (make_policy("optimal", Game()), object()):
+        with pytest.raises(TypeError, match="no priors"):
+            gumbel_search(Game(), boards, blind)
+    for blind in (make_policy("random", Game()), object()):
+        with pytest.raises(TypeError, match="evaluates nothing"):
+            MCTSSearch(Game(), boards, np.zeros(4, np.uint64), leaf=blind)
 
 
 @given(st.integers(0, 40), st.integers(1, 200))

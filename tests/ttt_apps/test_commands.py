@@ -109,7 +109,7 @@ def test_exact_measurements_do_not_change_training(tmp_path):
     train.main([*options, str(tmp_path / "plain"), "--exact-every", "0"])
     train.main([*options, str(tmp_path / "measured"), "--exact-every", "400"])
     plain, measured = (rows_of(tmp_path / name / "metrics.jsonl") for name in ("plain", "measured"))
-    keys = {"exploitability", "regret", "exact_win", "exact_draw", "exact_loss"}
+    keys = {"exploitability", "regret", "mean_loss", "exact_win", "exact_draw", "exact_loss"}
     assert [keys <= row.keys() for row in measured] == [
         False,
         True,
@@ -127,6 +127,7 @@ def test_exact_measurements_do_not_change_training(tmp_path):
     learner = make_policy(f"run:{tmp_path / 'measured'}", game)
     assert last["exploitability"] == exact.exploitability(game, learner)
     assert last["regret"] == exact.regret(game, learner)
+    assert last["mean_loss"] == exact.mean_loss(game, learner)
     assert last["exact_win"] == exact.match_outcome(game, learner, "random").win
 
 

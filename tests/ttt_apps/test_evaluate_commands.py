@@ -66,12 +66,13 @@ def test_exploitability(capsys):
     assert data["exploitability"] == pytest.approx((191 / 192 + 874 / 945) / 2, abs=1e-12)
     assert data["gains"] == pytest.approx({"first": 191 / 192, "second": 874 / 945}, abs=1e-12)
     assert data["regret"] == pytest.approx(exact.regret(Game(), "random"))
+    assert data["mean_loss"] == exact.mean_loss(Game(), "random")
     assert "NashConv / 2) 2.0e-07 " in text_of(
         capsys, "exploitability", "optimal:epsilon=1e-7"
     )  # it is not 0
     data = json_of(capsys, "exploitability", "win-or-block", "--size", "1x17", "--win-length", "2")
     assert data["best_response"]["first"]["value"] == 1
-    assert data["gains"] is data["regret"] is None  # too large to solve
+    assert data["gains"] is data["regret"] is data["mean_loss"] is None  # too large to solve
 
 
 def test_solve_by_layers(capsys, tmp_path, monkeypatch):

@@ -152,6 +152,7 @@ def exploitability_rows(files):
     yield "second", *probabilities(best.second)
     yield "(NashConv / 2)", f"{best.exploitability:.6f}"
     yield "an average move playing itself", f"{regret:.6f}"
+    yield "lost by a move in all positions", f"{exact.mean_loss(tiny.GAME, policy):.6f}"
 
 
 @case("solve --position 'o../x.. x'")

@@ -1,6 +1,7 @@
 """Functions and models from outside as policies and opponents."""
 
 import functools
+import random
 import threading
 
 import gymnasium
@@ -11,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ttt_envs import Boards, Game, Policy, as_policy, from_text, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
+from ttt_eval.exact import mean_loss
 from ttt_eval.matches.match import play_pairs
 
 GAME = Game(2, 3, 2)
@@ -126,10 +128,49 @@ def test_masks_are_passed_to_functions_that_accept_them():
     assert_allclose(inside.probabilities(BOARDS), UNIFORM)
 
 
+def of_random(observation, mask):
+    return random.choice(np.flatnonzero(mask))
+
+
+def of_numpy(observation, mask):
+    return np.random.choice(np.flatnonzero(mask))  # noqa: NPY002
+
+
+def of_torch(observation, mask):
+    import torch
+
+    return int(torch.multinomial(torch.as_tensor(mask, dtype=torch.float32), 1))
+
+
+@pytest.mark.parametrize(
+    "agent", [of_random, of_numpy, pytest.param(of_torch, marks=pytest.mark.needs("torch"))]
+)
+def test_random_agents_have_the_frequencies_of_their_answers(agent):
+    before = random.getstate()
+    p = as_policy(agent, GAME, samples=40).probabilities(BOARDS)
+    assert random.getstate() == before
+    assert_allclose((p * 40).round(), p * 40, atol=1e-9)
+    assert (abs(p - UNIFORM) <= 5 * np.sqrt(UNIFORM / 40)).all()  # 0 where illegal
+    again = as_policy(agent, GAME, samples=40).probabilities(BOARDS.take(np.array([2])))
+    assert_array_equal(again[0], p[2])
+    assert (as_policy(agent, GAME, samples=40, seed=1).probabilities(BOARDS) != p).any()
+
+
+def test_samples_of_agents_with_generators_of_their_own_are_kept():
+    own = np.random.default_rng(0)
+    policy = as_policy(lambda _, mask: own.choice(np.flatnonzero(mask)), GAME, samples=200)
+    loss = mean_loss(GAME, policy)
+    assert loss == mean_loss(GAME, policy)
+    assert loss == pytest.approx(mean_loss(GAME, "random"), rel=0.05)
+    assert as_policy(make_policy("mcts:simulations=4", GAME), GAME, samples=10).pure
+    with pytest.raises(ValueError, match="samples"):
+        as_policy(last_legal, GAME, samples=0)
+
+
 @pytest.mark.more
 def test_adapters_are_sent_to_other_processes_and_policies_stay():
-    random = make_policy("random", GAME)
-    assert as_policy(random, GAME) is random
+    uniform = make_policy("random", GAME)
+    assert as_policy(uniform, GAME) is uniform
     policy = as_policy(lambda obs, mask: int(np.flatnonzero(mask)[-1]), Game())
     here = play_pairs(Game(), policy, "random", 40, seed=1)
     assert_array_equal(play_pairs(Game(), policy, "random", 40, seed=1, jobs=2).pairs, here.pairs)

@@ -12,11 +12,13 @@ from players import FirstEmpty
 from baselines.exact import solve
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.game.rules import DRAW, legal
+from ttt_envs.game.symmetry import symmetries
 from ttt_eval.exact.dynamic_programming import (
     best_response,
     exploitability,
     exploitation,
     match_outcome,
+    mean_loss,
     outcome,
     regret,
     regret_table,
@@ -110,6 +112,7 @@ CALLS = {
         game, a, **settings
     ),
     "regret": lambda a, b="random", game=T3, **settings: regret(game, a, **settings),
+    "mean loss": lambda a, b="random", game=T3, **settings: mean_loss(game, a, **settings),
     "regret table": lambda a, b="random", game=T3, **settings: regret_table(game, a, **settings),
 }
 call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
@@ -234,3 +237,26 @@ def assert_as_plain(game, a, b):
     assert_allclose(list(rows.values()), list(expected.values()), rtol=0, atol=1e-12)
     moves, lost = np.sum(list(expected.values()), axis=0)
     assert regret(game, policy) == pytest.approx(lost / moves, abs=1e-12)
+    best, worst = bounds_of_mean_loss(game, a)
+    assert best - 1e-12 <= mean_loss(game, policy) <= worst + 1e-12
+    assert best == pytest.approx(worst, abs=1e-12) or not policy.symmetric
+
+
+def bounds_of_mean_loss(game, policy):
+    """Return the mean loss over classes of symmetric states in which moves differ, with the best
+    and with the worst state of each class.
+    """
+    p, (values, of_moves) = answers(game, policy), plain.values_of(game)
+    permutations = [permutation.tolist() for permutation in symmetries(game)]
+    classes = {}
+    for (cells, mover), moves in of_moves.items():
+        state = cells, mover
+        by_move = {action: values[state] - value for action, value in moves.items()}
+        if max(by_move.values()) > 1e-9:
+            lost = sum(p[state][action] * loss for action, loss in by_move.items())
+            images = [bytes(cells[cell] for cell in order) for order in permutations]
+            classes.setdefault((min(images), mover), []).append(lost)
+    return [
+        sum(choose(lost) for lost in classes.values()) / max(1, len(classes))
+        for choose in (min, max)
+    ]

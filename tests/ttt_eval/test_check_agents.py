@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ttt_envs import make_policy
+from ttt_envs import Game, make_policy
 from ttt_eval.checks import check_agent, check_values
 from ttt_eval.checks.tables import TIE, make_table
 from ttt_eval.exact import exploitability
@@ -139,17 +139,19 @@ def test_planted_errors_of_values(change, row, cause):
     assert any(part in check.cause for part in cause.split("|")) or row == "symmetry"
 
 
-@pytest.mark.parametrize("game", ["plain", "skip"])
-def test_values_of_another_policy(game):
-    table = make_table(game)
+@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("board", ["3x3", Game(2, 4, 3), Game(5, 5, 4)])
+def test_values_of_another_policy(game, board):
+    table = make_table(game, board)
 
     def random_value(board):
         return table.random_values[table.find(board)]
 
-    check = check_values(random_value, game, "random")
+    check = check_values(random_value, game, "random", board=board)
     check.assert_ok()
     assert "error 0.00" in check.row("error").measured
-    assert "error 0.00" not in check_values(random_value, game).row("error").measured
+    other = check_values(random_value, game, board=board)
+    assert "error 0.00" not in other.row("error").measured
 
 
 def test_an_object_with_values_is_asked_for_batches():
@@ -168,5 +170,9 @@ def test_wrong_arguments_are_refused():
         check_values("value head")
     with pytest.raises(ValueError, match="no policy"):
         check_agent("grandmaster")
-    with pytest.raises(ValueError, match="no exact values here"):
-        check_values(lambda board: 0.0, "turns", "random")
+    with pytest.raises(ValueError, match="does not support"):
+        check_values(lambda board: 0.0, board=Game(misere=True))
+    with pytest.raises(ValueError, match="too many"):
+        check_agent(best_move, board=Game(7, 7, 4))
+    with pytest.raises(ValueError, match="choose longer lines"):
+        check_agent(best_move, board=Game(6, 6, 3))

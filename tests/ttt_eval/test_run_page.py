@@ -246,10 +246,10 @@ def test_numbers_of_several_runs_are_exact(runs, tmp_path):
     policies = [RunPolicy(tiny.GAME, str(run)) for run in runs]
     _, _, table, matrix, settings = page.tables  # before them are those of settings over seeds
     values = [exact.exploitability(tiny.GAME, policy) for policy in policies]
-    assert [float(value) for value in table[::7]] == pytest.approx(values, abs=1e-4)
+    assert [float(value) for value in table[::8]] == pytest.approx(values, abs=1e-4)
     against_random = exact.match_outcome(tiny.GAME, policies[0], "random")
     for cell, result in (
-        (table[2], against_random),
+        (table[3], against_random),
         (matrix[1], exact.match_outcome(tiny.GAME, *policies[:2])),
     ):
         assert float(cell[:6]) == pytest.approx(result.score, abs=1e-4)
@@ -314,7 +314,7 @@ def test_recorded_curves_are_measured_runs_without_policies(curves, tmp_path, ca
     last = [RunDirectory(run).read_metrics()[-1]["exploitability"] for run in (one, other)]
     values = f"exploitability {number(last[0])}; next is bad-1, exploitability {number(last[1])}"
     assert f"good-1 is best of these 2 runs: {values}" in page.text()
-    assert [page.tables[0][0], page.tables[0][7]] == [number(value) for value in last]
+    assert [page.tables[0][0], page.tables[0][8]] == [number(value) for value in last]
     assert "evaluate.py match" not in page.text()
     text_of(capsys, "compare", one, "--out", tmp_path / "one.html")
     assert f"good-1: exploitability {number(last[0])}" in read_page(tmp_path / "one.html").text()

@@ -11,7 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ttt_envs import Game, as_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_eval.exact.critics import critic_error
-from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, outcome, regret
+from ttt_eval.exact.dynamic_programming import (
+    exploitability,
+    match_outcome,
+    mean_loss,
+    outcome,
+    regret,
+)
 
 pytestmark = pytest.mark.needs("torch", "stable_baselines3", "sb3_contrib")
 
@@ -90,7 +96,8 @@ def test_logged_values_are_exact_and_training_is_unchanged(name, tmp_path):
         then = type(model).load(tmp_path / f"rl_model_{steps}_steps.zip")
         policy = as_policy(then, GAME)
         expected = match_outcome(GAME, policy, "win-or-block")._asdict()
-        expected |= {"exploitability": exploitability(GAME, policy), "regret": regret(GAME, policy)}
+        for measure in (exploitability, regret, mean_loss):
+            expected[measure.__name__] = measure(GAME, policy)
         assert {"timesteps", *expected} == line.keys()
         for key, value in expected.items():
             assert_allclose(line[key], value, atol=1e-12)

@@ -15,7 +15,13 @@ from ttt_envs.game.boards import Boards, from_text, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.exact import measurement
-from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, outcome, regret
+from ttt_eval.exact.dynamic_programming import (
+    exploitability,
+    match_outcome,
+    mean_loss,
+    outcome,
+    regret,
+)
 from ttt_eval.exact.measurement import Measurement
 from ttt_eval.exact.policy_evaluation import evaluate_policy
 from ttt_eval.exact.strength import differences, differences_within, strength, worst_positions
@@ -50,6 +56,8 @@ def test_strength_is_that_of_the_exact_functions():
     result = strength(SKIP, "win-or-block", ["random", "optimal"])
     assert result.exploitability == exploitability(SKIP, "win-or-block")
     assert result.regret == regret(SKIP, "win-or-block")
+    assert result.mean_loss == mean_loss(SKIP, "win-or-block")
+    assert strength(Game(3, 4, 3), "win-or-block", []).mean_loss is None
     assert result.seats["random"][0] == outcome(SKIP, "win-or-block", "random")
     assert result.results["optimal"] == match_outcome(SKIP, "win-or-block", "optimal")
     assert not result.perfect
@@ -65,6 +73,7 @@ def test_strength_is_that_of_the_exact_functions():
         lambda exact: exact.exploitation(),
         lambda exact: exact.exploitability(),
         lambda exact: exact.regret(),
+        lambda exact: exact.mean_loss(),
         lambda exact: exact.illegal_share("random", 0),
         lambda exact: evaluate_policy(SMALL, exact.policy),
         lambda exact: evaluate_policy(SMALL, exact.policy, "random", seat=1),
@@ -99,8 +108,9 @@ def test_strength_makes_solves_and_asks_once(game, monkeypatch):
     assert strength(game, policy, [opponent]).exploitability == expected
     assert len(set(policy.queries)) == len(policy.queries)
     assert len(set(opponent.queries)) == len(opponent.queries)
-    # both are made once; two best responses, self-play, and a game in each seat are traversed
-    assert Counter(calls) == {"make_pure": 2, "solve": 1, "Traversal": 5}
+    # both are made once; two best responses, self-play, all positions, and a game in each seat are
+    # traversed
+    assert Counter(calls) == {"make_pure": 2, "solve": 1, "Traversal": 6}
 
 
 @pytest.mark.parametrize("against", [None, "random"])
@@ -130,6 +140,14 @@ def test_worst_positions_are_those_of_plain_python(game, against):
     assert [mistake.cost for mistake in result] == sorted(
         (mistake.cost for mistake in result), reverse=True
     )
+
+
+def test_worst_positions_are_printed_as_boards():
+    text = str(worst_positions(Game(), "win-or-block", "random", 2))
+    assert text.startswith("o . .   x to move: plays [1, 2, ")
+    assert "loses 0.875; best: [4]\n. . .\n. . .\n\n" in text
+    assert str(worst_positions(Game(), "optimal", "random")) == "optimal loses nothing"
+    assert 'in its self-play: opponent="random"' in str(worst_positions(Game(), "optimal"))
 
 
 def test_errors():

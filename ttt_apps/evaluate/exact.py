@@ -64,8 +64,12 @@ class Exploitability(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
         if dynamic_programming.has_regret(game):
             with cli.bar("regret") as progress:
                 table = dynamic_programming.regret_table(game, policy, work=self.work(progress))
-            regret = dynamic_programming.mean_loss(table)
+            regret = dynamic_programming.mean_regret(table)
             losses = [row._asdict() for row in table]
+        mean_loss = None
+        if dynamic_programming.has_mean_loss(game):
+            with cli.bar("mean loss") as progress:
+                mean_loss = dynamic_programming.mean_loss(game, policy, work=self.work(progress))
         responses = {"first": as_dict(best.first), "second": as_dict(best.second)}
         gains = None
         if best.gains is not None:
@@ -79,6 +83,7 @@ class Exploitability(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
             "gains": gains,
             "regret": regret,
             "regret_by_stones": losses,
+            "mean_loss": mean_loss,
         }
         facts: dict[str, object] = {
             "exploitability (NashConv / 2)": _format(best.exploitability),
@@ -86,6 +91,8 @@ class Exploitability(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
         }
         if regret is not None:
             facts["regret, the value lost by an average move playing itself"] = _format(regret)
+        if mean_loss is not None:
+            facts["mean loss, the value lost by a move in all positions"] = _format(mean_loss)
         title = f"best responses to {self.a}, exactly, {game}"
         rows = [row for row in losses if row["loss"] > 0]
         self.show(

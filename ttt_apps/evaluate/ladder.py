@@ -14,7 +14,7 @@ from ttt_apps.cli import options as cli
 from ttt_apps.cli.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_eval.matches import ladder as ladders
-from ttt_eval.store.metrics import LOSSES, describe_losses
+from ttt_eval.store.metrics import LOSSES, METRICS, describe_losses
 from ttt_eval.store.policy_identity import policy_identity
 
 
@@ -98,7 +98,7 @@ def _title(ladder: ladders.Ladder) -> str:
 
 def rung_row(rung: ladders.Rung) -> dict[str, object]:
     """Return the cells of a rung in the table of a ladder."""
-    losses = {name: getattr(rung, name) for name in LOSSES}
+    losses = {METRICS[name].label: getattr(rung, name) for name in LOSSES}
     interval = f"{rung.low:.0f} to {rung.high:.0f}"
     return {
         "reference policy": rung.spec,

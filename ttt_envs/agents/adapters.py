@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ttt_envs.agents.observations import DType, Observation, ObservationBuilder, map_parts
 from ttt_envs.agents.policy import Policy, to_policy
+from ttt_envs.agents.wrappers import SampledPolicy
 from ttt_envs.core.checks import Refusal, TypeRefusal, check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array
 from ttt_envs.game.actions import num_actions, spread_over_cells
@@ -154,12 +155,14 @@ def as_policy(
     batch: bool = False,
     dtype: DType = "float32",
     observe_skip_chance: bool | None = None,
+    samples: int | None = None,
+    seed: int = 0,
 ) -> Policy:
     """Wrap a function or model of any framework as a policy: for matches, exact evaluation, and as
     an opponent.
 
     Args:
-        function: maps observations to outputs, deterministically:
+        function: maps observations to outputs, deterministically unless it is given ``samples``:
 
             - a function of (observation, mask) or of (observation), with mask int8[actions], 1
               where an action is legal; it receives arrays, and may return those of any library;
@@ -172,8 +175,8 @@ def as_policy(
               by its VecNormalize;
             - any other model with a method ``predict``, which is called with batches of
               observations, and with ``deterministic=True`` if it has that argument;
-            - a policy of this package, which is returned unchanged, or an object with ``pure`` and
-              ``probabilities``.
+            - a policy of this package, or an object with ``pure`` and ``probabilities``, which is
+              returned unchanged, or as frequencies if it is not pure and there are ``samples``.
         game: the game to play.
         observation, dtype: the observation, as in ``SingleEnv``; by default what a model with an
             ``observation_space`` was trained with, else ``"flat"``.
@@ -187,11 +190,17 @@ def as_policy(
         observe_skip_chance: whether observations show the skip chance of ``game``, as in
             ``SingleEnv``; by default as a model with an ``observation_space`` was trained, else
             False.
+        samples: for a random agent, the number of times that it is asked in each position: the
+            policy has the frequencies of its answers, so that it is pure, and measured exactly.
+            The generators of ``random``, ``numpy.random`` and torch are seeded for each position;
+            the exact numbers are those of the frequencies, not of the agent with infinitely many
+            samples. None for a deterministic agent.
+        seed: of the samples.
 
     Raises:
         TypeError: none of the above.
-        ValueError: an option is unknown, or the model needs another observation, or its space fits
-            several.
+        ValueError: an option is unknown or out of range, or the model needs another observation, or
+            its space fits several.
     """
     check_choice("returns", returns, get_args(Returns))
     if isinstance(function, AnyGame) or not isinstance(game, AnyGame):
@@ -199,6 +208,17 @@ def as_policy(
             "as_policy takes the function first and the game second: write as_policy(function, "
             "game)"
         )
+    if samples is not None:
+        policy = as_policy(
+            function,
+            game,
+            observation,
+            returns,
+            batch=batch,
+            dtype=dtype,
+            observe_skip_chance=observe_skip_chance,
+        )
+        return SampledPolicy(policy, samples, seed)
     if hasattr(function, "probabilities"):
         return to_policy(function)
     name = _name(function)

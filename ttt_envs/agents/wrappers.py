@@ -1,12 +1,15 @@
-"""Policies made symmetric, and checks of declared symmetry and colour-blindness."""
+"""Policies made symmetric, or pure by samples, and checks of declared symmetry and
+colour-blindness.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ttt_envs.agents.policy import SHARE_TOLERANCE, VALUE_TOLERANCE, Policy, best_shares
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.core.random import kept_generators, seed_generators
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import inverse, symmetries
@@ -58,6 +61,47 @@ class SymmetrizedPolicy(Policy):
 
     def __str__(self) -> str:
         return f"the mean over symmetries of {self.policy}"
+
+
+class SampledPolicy(Policy):
+    """A pure policy made of a random one: the mean of its answers to the same question.
+
+    Each position is asked about once, with generators seeded by it, and the answer is kept.
+
+    Args:
+        policy: the random policy.
+        samples: number of its answers in each position.
+        seed: of all random numbers.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+
+    def __init__(self, policy: Policy, samples: int, seed: int) -> None:
+        check_range("samples", samples, 1, problem="leaves nothing to ask")
+        check_range("seed", seed, 0)
+        self.policy = policy
+        self.samples = samples
+        self.seed = seed
+        self._answers: dict[tuple[int, ...], Float64Array] = {}
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells]: the share of each move in the samples."""
+        shares = np.empty(boards.cells.shape)
+        for row, (cells, mover) in enumerate(zip(*boards, strict=True)):
+            key = int(mover), *cells.tolist()
+            if key not in self._answers:
+                own_rng = np.random.default_rng([self.seed, *key])
+                questions = boards.take(np.full(self.samples, row))
+                with kept_generators():
+                    seed_generators(int(own_rng.integers(1 << 32)))
+                    answers = self.policy.probabilities(questions, own_rng)
+                self._answers[key] = answers.mean(axis=0)
+            shares[row] = self._answers[key]
+        return shares
+
+    def __str__(self) -> str:
+        return f"{self.policy}, the mean of {self.samples} samples"
 
 
 def check_symmetric(policy: Policy, game: Game, boards: Boards) -> None:

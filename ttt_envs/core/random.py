@@ -1,8 +1,13 @@
 """Counter-based random numbers: each is indexed by key, stream and position, so the order of draws
-does not matter.
+does not matter; and the global generators that functions of others draw from.
 """
 
 from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -51,3 +56,27 @@ def draw_key(rng: np.random.Generator) -> np.uint64:
     generator.
     """
     return np.uint64(rng.integers(0, 1 << 64, dtype=np.uint64))
+
+
+def seed_generators(seed: int) -> None:
+    """Seed the global generators of ``random``, ``numpy.random`` and, if it is imported, torch."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002  # for those who use it
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
+
+
+@contextmanager
+def kept_generators() -> Iterator[None]:
+    """Restore the generators of :func:`seed_generators` afterwards."""
+    torch = sys.modules.get("torch")
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()  # noqa: NPY002
+    torch_state = torch.get_rng_state() if torch else None
+    try:
+        yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        if torch:
+            torch.set_rng_state(torch_state)

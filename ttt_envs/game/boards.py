@@ -399,6 +399,19 @@ def to_text(position: Position, game: AnyGame | None = None) -> str:
     return f"{'/'.join(rows)} {MOVERS[position.mover]}"
 
 
+def draw_text(text: str, note: str) -> str:
+    """Return a position as text in one line for each row, and a note beside the first.
+
+    >>> print(draw_text("x.o/.../..o x", "plays 1"))
+    x . o   x to move: plays 1
+    . . .
+    . . o
+    """
+    board, _, mover = text.partition(" ")
+    first, *others = (" ".join(row) for row in board.split("/"))
+    return "\n".join([f"{first}   {mover} to move: {note}", *others])
+
+
 def coordinate(cell: int, game: AnyGame) -> str:
     """Return a cell in coordinates: the letter of its column, from the left, and its row number,
     from the top.

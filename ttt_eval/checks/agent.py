@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from math import nan
 from typing import Any
 
 import numpy as np
 
-from ttt_envs.agents.policy import ALL_VARIANTS, Policy, best_shares, normalise
+from ttt_envs.agents.policy import Policy, best_shares, normalise
 from ttt_envs.agents.specs import make_policy, make_pure
 from ttt_envs.core.jit import BoolArray, Float64Array
-from ttt_envs.game.boards import Boards
+from ttt_envs.game.game import Game
 from ttt_eval.checks.check import Check
 from ttt_eval.checks.session import Checker, Session, mean_of, open_session
-from ttt_eval.checks.tables import TIE, GameTable, Turns, make_table
-from ttt_eval.exact.dynamic_programming import exploitability
+from ttt_eval.checks.tables import (
+    MAX_WHOLE,
+    TIE,
+    GameTable,
+    Turns,
+    best,
+    by_action,
+    make_table,
+    mean_by,
+)
 
-NUM_POSITIONS = 400
-"""Maximum number of positions, besides those of the exploitability."""
 MAX_WRONG = {
     "win at once": 0.05,
     "win, not draw": 0.05,
@@ -42,7 +50,7 @@ def check_agent(
     agent: Callable[..., Any] | str | Policy,
     game: Turns = "plain",
     *,
-    board: str = "3x3",
+    board: str | Game = "3x3",
     own_play: bool = False,
     seed: int = 0,
     limit_s: float | None = 60.0,
@@ -78,7 +86,7 @@ def check_agent(
                 else np.where(table.legal[table.find(boards)], np.ravel(answer), 0)
             )
         rows = [table.find(cells) for cells in boards]
-        return _by_action(table, policy.probabilities(table.to_boards(rows)))
+        return by_action(table, policy.probabilities(table.to_boards(rows)))
 
     is_batch = policy is not None
     with open_session(
@@ -86,27 +94,6 @@ def check_agent(
         game, board, seed=seed, batch=is_batch, limit_s=limit_s,
     ) as session:  # fmt: skip
         return _AgentCheck(session, policy, own_play).run()
-
-
-def _by_action(table: GameTable, probabilities: Float64Array) -> Float64Array:
-    """Return probabilities of cells as those of actions: with gravity, of columns."""
-    by_row = probabilities.reshape(len(probabilities), -1, table.num_actions)
-    return np.asarray(by_row.sum(axis=1))
-
-
-class _TablePolicy(Policy):
-    """An agent that is a function, as a policy."""
-
-    variants = ALL_VARIANTS
-
-    def __init__(self, check: _AgentCheck) -> None:
-        self._check = check
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return the distribution over cells, float64[B, cells]."""
-        own = boards.own_first().astype(int)
-        rows = [self._check.table.find(cells) for cells in np.where(own == 2, -1, own)]
-        return self._check.shares(rows)
 
 
 class _AgentCheck(Checker):
@@ -121,8 +108,9 @@ class _AgentCheck(Checker):
     def run(self) -> Check:
         """Measure all rows."""
         sections = [self.ask_all, self.check_lessons, self.check_players, self.check_directions]
-        rows = self.measure([*sections, self.check_loss, self.check_strength])
-        subject = f"an agent, game {self.table.turns} on {self.table.board_name}"
+        sections += [self.check_loss, self.check_exploitability, self.check_strength]
+        rows = self.measure(sections)
+        subject = f"an agent, game {self.table.turns} on {self.table.game}"
         return Check(subject, rows, self.find_causes({r.name for r in rows if r.status == "fails"}))
 
     def shares(self, rows: Sequence[int]) -> Float64Array:
@@ -145,10 +133,8 @@ class _AgentCheck(Checker):
 
     def ask_all(self) -> None:
         """Ask in positions in which moves differ."""
-        mask = self.table.moves_differ
-        if self.own_play:
-            mask = mask & self._reached()
-        self.chosen = self.choose(mask, NUM_POSITIONS)
+        self.reached = self._reached() if self.own_play else ~self.table.ended
+        self.chosen = self.choose_classes(self.table.moves_differ & self.reached)
         self.played = self.shares(self.chosen)
         self.losses = self.mean_losses(self.played)
         differs = np.nan_to_num(self.table.losses[self.chosen]) > TIE
@@ -211,22 +197,23 @@ class _AgentCheck(Checker):
 
     def check_directions(self) -> None:
         """Missed wins along one direction, against those along all others."""
-        steps = self.lines[:, 1] - self.lines[:, 0]
+        lines = self._open_lines(1)
         wins = self.table.reward[self.chosen].max(axis=1) > 0
-        lines = self._open_lines(1) & wins[:, None]
-        kinds = np.unique(steps)
-        completed = np.stack([lines[:, steps == step].any(axis=1) for step in kinds], axis=1)
-        single = completed & (completed.sum(axis=1, keepdims=True) == 1)
-        counts = single.sum(axis=0)
-        shares = self.wrong @ single / np.maximum(1, counts)
-        share = max(shares[counts >= MIN_WINS], default=np.nan)
-        others = mean_of(self.wrong[single.any(axis=1)])
-        worst = kinds[shares == share]
-        mask = single[:, shares == share].any(axis=1)
+        single = wins & (lines.sum(axis=1) == 1)
+        steps = (self.lines[:, 1] - self.lines[:, 0])[lines.argmax(axis=1)]
+        numbers = Counter(steps[single].tolist())
+        shares = {
+            step: mean_of(self.wrong[single & (steps == step)])
+            for step, number in numbers.items()
+            if number >= MIN_WINS
+        }
+        worst = max(shares, key=shares.__getitem__, default=0)
+        share = shares.get(worst, nan)
+        others = mean_of(self.wrong[single])
         self.judge(
             "directions",
-            f"{share:.0%} of wins in steps of {worst.tolist()} are missed, of all {others:.0%}",
-            share - others, MAX_MISSED_GAP, self.worst(self.losses * mask),
+            f"{share:.0%} of wins in steps of {worst} are missed, of all {others:.0%}",
+            share - others, MAX_MISSED_GAP, self.worst(self.losses * (single & (steps == worst))),
         )  # fmt: skip
 
     def check_loss(self) -> None:
@@ -236,19 +223,28 @@ class _AgentCheck(Checker):
         evidence = self.worst(self.losses)
         self.judge("mean loss", text, loss, MAX_LOSS_SHARE * self.random_loss, evidence)
 
+    def check_exploitability(self) -> None:
+        """Mean gain of a best responder in both seats, on small boards."""
+        table = self.table
+        if table.game.cells > MAX_WHOLE or self.session.broken:
+            return
+        rows = np.flatnonzero(self.reached & ~table.ended)
+        shares = np.zeros(table.legal.shape)
+        shares[rows] = self.shares(rows.tolist())
+        (own, responder), _ = table.solve(mean_by(shares), best)
+        measured = (responder[0] - own[0]) / 2
+        self.remark("exploitability", f"{abs(measured):.3f}; 0 is perfect")
+
     def check_strength(self) -> None:
-        """Exploitability, and the simulations of plain UCT with the same mean loss."""
+        """The simulations of plain UCT with the same mean loss."""
         if self.table.turns == "turns":
             return
-        if self.table.board_name == "3x3" and not self.session.broken:
-            measured = exploitability(self.table.game, self.policy or _TablePolicy(self))
-            self.remark("exploitability", f"{measured:.3f}; 0 is perfect")
         boards = self.table.to_boards(self.chosen)
         for simulations in UCT_SIMULATIONS:
             spec = f"mcts:simulations={simulations},decisive=false"
             search = make_policy(spec, self.table.game)
             searched = search.probabilities(boards, np.random.default_rng(self.session.seed))
-            loss = mean_of(self.mean_losses(_by_action(self.table, searched)))
+            loss = mean_of(self.mean_losses(by_action(self.table, searched)))
             if loss <= mean_of(self.losses):
                 break
         self.remark("strength", f"plain UCT loses {loss:.3f} after {simulations} simulations")

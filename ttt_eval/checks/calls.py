@@ -7,15 +7,14 @@ import contextvars
 import ctypes
 import io
 import queue
-import random
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
+from ttt_envs.core.random import kept_generators, seed_generators
 
 
 class CallError(Exception):
@@ -30,8 +29,8 @@ class GuardedCaller:
     """Calls functions of others in a thread, which a limit of time can end.
 
     Whatever the function raises becomes a :class:`CallError`, and what it prints is kept. As a
-    context manager it also restores the global generators of ``random`` and ``numpy.random``,
-    which it seeds for each call.
+    context manager it also restores the global generators of ``random``, ``numpy.random`` and
+    torch, which it seeds for each call.
 
     After the limit, SystemExit is raised in the thread, which ends a loop of Python. A loop of
     compiled code that keeps the interpreter's lock cannot be ended, nor measured. Code that waits
@@ -50,7 +49,7 @@ class GuardedCaller:
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> GuardedCaller:
-        self._stack.enter_context(_kept_generators())
+        self._stack.enter_context(kept_generators())
         self._stack.enter_context(contextlib.redirect_stdout(self._output))
         self._stack.enter_context(contextlib.redirect_stderr(self._output))
         return self
@@ -82,8 +81,7 @@ class GuardedCaller:
         """
 
         def run() -> Any:
-            random.seed(seed)
-            np.random.seed(seed % 2**32)  # noqa: NPY002  # for those who use it
+            seed_generators(seed)
             return function(*arguments)
 
         if self.limit_s is None:
@@ -140,15 +138,3 @@ def _end_thread(thread: threading.Thread) -> None:
     """Raise SystemExit in a thread, which other code does not report."""
     identifier = ctypes.c_ulong(thread.ident or 0)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(SystemExit))
-
-
-@contextlib.contextmanager
-def _kept_generators() -> Iterator[None]:
-    """Restore the global generators afterwards."""
-    python_state = random.getstate()
-    numpy_state = np.random.get_state()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        random.setstate(python_state)
-        np.random.set_state(numpy_state)  # noqa: NPY002

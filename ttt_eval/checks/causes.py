@@ -18,7 +18,7 @@ OFF_BY_ONE = "a leaf's parent is evaluated in its place, one ply off"
 OTHER_PLAYER = "leaf values are taken for the other player"
 MAX_CAUSES = 3
 MAX_ALTERNATING_SHARE = 0.25
-"""Maximum misfit with alternating turns that explains a misfit with the truth, as its share."""
+"""Maximum loss in a game whose turns alternate that explains moves, as a share of the true one."""
 
 
 def right_sign(depth: int, same: bool) -> int:
@@ -68,8 +68,7 @@ class Facts:
     late_loss_alone: float = nan
     """of a search in batches, asked for one position at a time"""
     alternating_share: float = nan
-    """misfit of moves and results with a search that takes turns to alternate, as a share of that
-    with the truth"""
+    """mean loss near the end in a game whose turns alternate, as a share of the true one"""
     told_share: float = 0.0
     """mean loss with true values, as a share of that of random moves"""
     extra_visits: float = nan

@@ -8,6 +8,8 @@ from html import escape
 from math import isnan
 from typing import Any, Literal, NamedTuple
 
+from ttt_envs.game.boards import draw_text
+
 Status = Literal["holds", "fails", "remark", "no evidence"]
 NO_PATTERN = "none of the known patterns fits"
 """The cause of a failed check without a known pattern."""
@@ -23,9 +25,7 @@ class Evidence(NamedTuple):
 
     def draw(self) -> str:
         """Return the board, one line for each row, and the note beside the first."""
-        board, _, mover = self.position.partition(" ")
-        first, *others = (" ".join(row) for row in board.split("/"))
-        return "\n".join([f"{first}   {mover} to move: {self.note}", *others])
+        return draw_text(*self)
 
 
 class CheckRow(NamedTuple):

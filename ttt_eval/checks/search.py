@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ttt_envs.core.checks import check_choice, check_range
-from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
+from ttt_envs.core.jit import BoolArray, Float64Array
+from ttt_envs.game.game import Game
 from ttt_eval.checks.causes import NO_LEAVES, Group, find_causes, right_sign, sign_cause
-from ttt_eval.checks.check import Check, CheckRow, Evidence, Status
+from ttt_eval.checks.check import Check, CheckRow, Evidence
 from ttt_eval.checks.session import Checker, Session, finite, mean_of, median_of, open_session
 from ttt_eval.checks.tables import TIE, Turns
 
@@ -66,7 +67,7 @@ def check_search(
     simulations: tuple[int, int] = (50, 500),
     seed: int = 0,
     *,
-    board: str = "3x3",
+    board: str | Game = "3x3",
     batch: bool = False,
     limit_s: float | None = 60.0,
 ) -> Check:
@@ -84,8 +85,8 @@ def check_search(
     - ``evaluator`` is a :class:`~ttt_eval.checks.tables.PlantedEvaluator`: ``evaluator(board)``
       returns priors and the value for the player to move; None if the search plays rollouts.
 
-    Whatever the search raises or prints is part of the result. The global generators of ``random``
-    and ``numpy.random`` are seeded for every call, and restored in the end.
+    Whatever the search raises or prints is part of the result. The global generators of ``random``,
+    ``numpy.random`` and torch are seeded for every call, and restored in the end.
 
     Args:
         search: the search.
@@ -95,8 +96,8 @@ def check_search(
             None for rollouts or an evaluation of its own.
         simulations: a small and a large number of simulations.
         seed: of positions, planted values and the search.
-        board: ``"3x3"``, ``"4x4"`` or ``"connect-four"`` (4 x 5), see
-            :data:`~ttt_eval.checks.tables.BOARDS`.
+        board: ``"3x3"``, ``"4x4"``, ``"connect-four"`` (4 x 5), or a game of at most 36 cells, see
+            :class:`~ttt_eval.checks.tables.GameTable`.
         batch: whether the search takes int8[B, cells] boards, and returns visits [B, A] and values
             [B].
         limit_s: maximum s of a call, after which the check ends; None for no limit.
@@ -138,7 +139,7 @@ class _SearchCheck(Checker):
             sections += [self.check_priors, self.check_inner_priors]
         rows = [*self.measure(sections), *self.visit_rows()]
         leaves = "a planted evaluator" if self.session.owned else "rollouts"
-        subject = f"a search with {leaves}, game {self.table.turns} on {self.table.board_name}"
+        subject = f"a search with {leaves}, game {self.table.turns} on {self.table.game}"
         return Check(subject, rows, find_causes(self.facts, rows))
 
     def visit_rows(self) -> list[CheckRow]:
@@ -147,9 +148,15 @@ class _SearchCheck(Checker):
         if not missing:
             return []
         self.facts.extra_visits = -min(missing)
-        status: Status = "fails" if min(missing) < -TIE else "remark"
         text = f"simulations - visits: {min(missing):g} to {max(missing):g}"
-        return [CheckRow("visits", text, status, "0 or more")]
+        if min(missing) >= -TIE:
+            return [CheckRow("visits", text, "remark", "0 or more")]
+        evidence = self.show(
+            self.session.asked,
+            -np.array(missing),
+            lambda b: f"visits above the simulations: {-missing[b]:g}",
+        )
+        return [CheckRow("visits", text, "fails", "0 or more", tuple(evidence))]
 
     # -- results and moves
 
@@ -163,7 +170,6 @@ class _SearchCheck(Checker):
         ]
         values = self.session.ask(rows, table.values, self.many // 2, 0).values
         errors = values - table.values[rows]
-        self.result_values = dict(zip(rows, values.tolist(), strict=True))
         self.facts.errors = {sign: mean_of(errors[signs[rows] == sign]) for sign in (1, 0, -1)}
         # a wrong result of a draw can be a win and a loss in turn, with the mean 0
         self.facts.draw_error = mean_of(np.abs(errors[signs[rows] == 0]))
@@ -191,7 +197,7 @@ class _SearchCheck(Checker):
         late = self.choose(table.moves_differ & (table.num_free <= LATE_FREE), NUM_POSITIONS)
         first = len(session.missing_visits)
         answers = self.judge_moves("near the end", late, session.zeros, self.many, MAX_LATE_LOSS, 1)
-        late_moves, losses = session.moves(late, answers)
+        losses = session.moves(late, answers)[1]
         facts.missing_share = median_of(session.missing_visits[first:]) / self.many
         facts.late_loss = mean_of(losses)
         odd = self.is_odd(late)
@@ -201,6 +207,13 @@ class _SearchCheck(Checker):
         exact = np.abs(answers.values - table.values[late]) < TIE
         self.is_solver = mean_of(exact[certain]) > MIN_SOLVED_SHARE
         facts.late_share_by_parity = mean_of(shares[~odd]), mean_of(shares[odd])
+        if facts.late_loss > MAX_LATE_LOSS:
+            moves = session.moves(late, answers)[0]
+            shares = [
+                mean_of(np.nanmax(values[late], axis=1) - values[late, moves]) / facts.late_loss
+                for values in table.alternating
+            ]
+            facts.alternating_share = min(shares)
         if session.batch and facts.late_loss > MAX_LATE_LOSS:
             answers = session.ask(late, session.zeros, self.many, 100, batch=False)
             facts.late_loss_alone = mean_of(session.moves(late, answers)[1])
@@ -208,29 +221,11 @@ class _SearchCheck(Checker):
         rows = self.choose(table.moves_differ & middle, NUM_POSITIONS)
         random_loss = mean_of(table.random_losses[rows])
         limit = MAX_UNTOLD_SHARE * random_loss
-        answers = self.judge_moves("without knowledge", rows, session.zeros, self.many, limit, 200)
-        moves = np.concatenate([late_moves, session.moves(rows, answers)[0]])
-        right, *wrong = (
-            self._misfit([*late, *rows], moves, *values)
-            for values in ((table.values, table.action_values), *table.alternating)
-        )
-        facts.alternating_share = min(wrong) / right if right > TIE else nan
+        self.judge_moves("without knowledge", rows, session.zeros, self.many, limit, 200)
         if session.owned:
             limit = MAX_TOLD_SHARE * random_loss
             answers = self.judge_moves("told the truth", rows, table.values, self.few, limit, 300)
             facts.told_share = mean_of(session.moves(rows, answers)[1]) / random_loss
-
-    def _misfit(
-        self,
-        rows: list[int],
-        moves: Int64Array,
-        values: Float64Array,
-        action_values: Float64Array,
-    ) -> float:
-        """Return the sum of the losses of moves, and of the errors of results."""
-        losses = values[rows] - action_values[rows, moves]
-        errors = [abs(value - values[row]) for row, value in self.result_values.items()]
-        return float(losses.sum() + np.nansum(errors))
 
     def check_rollouts(self) -> None:
         """Values after few rollouts, against the mean result of random play."""
@@ -353,13 +348,14 @@ class _SearchCheck(Checker):
             f"response by depth and mover: {text}",
             known + bool(facts.sign_pattern),
             0,
-            wrong,
+            wrong or [self.table.evidence(roots[0], "values planted below do not reach the root")],
             rule="+ for the same mover, - for the other",
         )
         if self.table.turns != "plain" and (deep or not self.is_solver):
             seen = [same != (depth % 2 == 0) for depth, same in clear]
             text = "searched" if any(seen) else "never searched"
-            self.judge("second turns", text, known - any(seen), -1, rule="searched")
+            evidence = [self.table.evidence(roots[0], "a move here can give another turn")]
+            self.judge("second turns", text, known - any(seen), -1, evidence, rule="searched")
         self.remark("own value", f"the root's own evaluation has the weight {median_of(own):+.2f} "
                     "after 10 simulations")  # fmt: skip
 
@@ -418,7 +414,8 @@ class _SearchCheck(Checker):
         """Response at depth 2 below a reply with a large prior. Without it nothing is judged."""
         table = self.table
         shares = []
-        for root in self._roots(self.root_free, 6):
+        roots = self._roots(self.root_free, 6)
+        for root in roots:
             move = int(self.rng.choice(np.flatnonzero(table.legal[root])))
             depth, same = table.depths(root)
             priors = np.tile(self._likely(move, 0.9), (len(table.boards), 1))
@@ -434,4 +431,5 @@ class _SearchCheck(Checker):
         if len(shares) >= 4 and not self.is_solver:
             share = median_of(shares)
             text = f"a reply of prior 0.9 has {share:.2f} of the evaluations"
-            self.judge("inner priors", text, share, MIN_INNER_SHARE, minimum=True)
+            evidence = [self.table.evidence(roots[0], text)]
+            self.judge("inner priors", text, share, MIN_INNER_SHARE, evidence, minimum=True)

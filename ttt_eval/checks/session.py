@@ -12,6 +12,8 @@ import numpy as np
 
 from ttt_envs.core.checks import TypeRefusal, check_range
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
+from ttt_envs.game.game import Game
+from ttt_envs.game.symmetry import canonical_keys
 from ttt_eval.checks.calls import CallError, CallTimeoutError, GuardedCaller
 from ttt_eval.checks.causes import Facts
 from ttt_eval.checks.check import CheckRow, Evidence, Status, judge
@@ -19,6 +21,8 @@ from ttt_eval.checks.tables import TIE, GameTable, PlantedEvaluator, Turns, make
 
 MAX_ERRORS = 20
 """Number of errors after which a check stops."""
+MAX_CLASSES = 1_000
+"""Maximum number of symmetry classes that are asked about."""
 MAX_EVIDENCE = 3
 """Maximum number of positions of a row."""
 
@@ -40,7 +44,7 @@ class SearchAnswers(NamedTuple):
 def open_session(
     function: Callable[..., Any],
     turns: Turns,
-    board_name: str,
+    board: str | Game,
     *,
     owned: bool = False,
     seed: int = 0,
@@ -57,7 +61,7 @@ def open_session(
         raise TypeRefusal(f"{function!r} is no function: give a function, see the check's page")
     check_range("seed", seed, 0)
     check_range("limit_s", limit_s, 0, problem="is no limit", above=True)
-    table = copy.copy(make_table(turns, board_name))
+    table = copy.copy(make_table(turns, board))
     table.illegal_steps = []
     with GuardedCaller(limit_s) as caller:
         yield Session(function, table, owned, caller, seed, batch)
@@ -83,7 +87,10 @@ class Session:
         self.batch = batch
         self.facts = Facts()
         self.broken: list[Evidence] = []
+        self.late: list[Evidence] = []
         self.missing_visits: list[float] = []
+        self.asked: list[int] = []
+        """the position of each number of missing visits"""
         self.zeros = np.zeros(len(table.boards))
         self.uniform = np.full(table.legal.shape, 1 / table.num_actions)
 
@@ -134,7 +141,7 @@ class Session:
             answers = SearchAnswers(*self.caller.call(search, seed=seed))
         except CallTimeoutError as error:
             self.facts.timed_out = True
-            self._break(rows[0], str(error))
+            self.late.append(self.table.evidence(rows[0], str(error)))
             raise StopError from None
         except CallError as error:
             self.facts.num_errors += 1
@@ -159,6 +166,7 @@ class Session:
             self._break(row, f"visits without a move: {visits.tolist()}")
         if total > 1 + TIE:  # else shares, or the move itself
             self.missing_visits.append(simulations - total)
+            self.asked.append(row)
 
     def moves(self, rows: Sequence[int], answers: SearchAnswers) -> tuple[Int64Array, Float64Array]:
         """Return the most visited legal moves, int64[B], and their losses, float64[B]; NaN for
@@ -239,6 +247,16 @@ class Checker:
         rows: list[int] = self.rng.permutation(np.flatnonzero(mask))[:count].tolist()
         return rows
 
+    def choose_classes(self, mask: BoolArray) -> list[int]:
+        """Return rows of one position of each symmetry class, in a random image, at most
+        :data:`MAX_CLASSES`.
+        """
+        rows = np.array(self.choose(mask, len(mask)), np.int64)
+        keys, _ = canonical_keys(self.table.boards[rows] % 3, self.table.symmetries)
+        first = np.unique(keys, axis=0, return_index=True)[1]
+        chosen: list[int] = rows[np.sort(first)[:MAX_CLASSES]].tolist()
+        return chosen
+
     def is_odd(self, rows: Sequence[int]) -> BoolArray:
         """Return whether positions have an odd number of stones, bool[B]."""
         return np.asarray(np.count_nonzero(self.table.boards[rows], axis=1) % 2 == 1)
@@ -289,7 +307,8 @@ class Checker:
         facts.num_illegal_steps = len(steps)
         facts.impossible_turns = any("again=" in step.note for step in steps)
         rows = []
-        for name, evidence in (("rules", session.broken), ("steps", steps)):
+        broken = {"rules": session.broken, "steps": steps, "time": session.late}
+        for name, evidence in broken.items():
             first = f": {evidence[0].note}" if evidence else ""
             status: Status = "fails" if evidence else "holds"
             text = f"{len(evidence)} broken{first}"

@@ -9,10 +9,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.checks import Refusal, check_choice
+from ttt_envs.core.checks import Refusal, check_choice, check_range
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game, Position
+from ttt_envs.game.phantom import check_variants
+from ttt_envs.game.symmetry import symmetries
 from ttt_eval.checks.check import Evidence
 
 Turns = Literal["plain", "turns", "skip"]
@@ -23,31 +25,51 @@ BOARDS = {
     "4x4": Game(4, 4, 4),
     "connect-four": Game(4, 5, 4, gravity=True),
 }
-"""Boards by name. Games on 3 x 3 begin with the empty board, others with random positions."""
+"""Boards by name."""
+MAX_WHOLE = 9
+"""Maximum number of cells of games that begin with the empty board; others begin with random
+positions.
+"""
+MAX_CELLS = 36
 FREE_CELLS = 8
-"""Number of free cells of the first positions on boards other than 3 x 3."""
+"""Number of free cells of the first positions on larger boards."""
 NUM_STARTS = 8
-"""Number of first positions on boards other than 3 x 3."""
+"""Number of first positions on larger boards."""
+MAX_TRIES = 5_000
+"""Maximum number of random positions that are tried as first ones."""
 TIE = 1e-9
 """Values within this distance are equal."""
 
-Reduction = Callable[[Float64Array, BoolArray], Float64Array]
-"""Returns one value, float64[B], from values of moves, float64[B, A], and the legal ones."""
+Reduction = Callable[[Float64Array, Int64Array], Float64Array]
+"""Returns one value, float64[B], from values of moves, float64[B, A], NaN where illegal, and the
+rows of the positions, int64[B].
+"""
 
 
-def best(values: Float64Array, legal: BoolArray) -> Float64Array:
+def best(values: Float64Array, rows: Int64Array) -> Float64Array:
     """Return the largest value of a legal move."""
-    return np.asarray(values.max(axis=1, where=legal, initial=-np.inf))
+    return np.asarray(np.nanmax(values, axis=1))
 
 
-def worst(values: Float64Array, legal: BoolArray) -> Float64Array:
+def worst(values: Float64Array, rows: Int64Array) -> Float64Array:
     """Return the smallest value of a legal move."""
-    return np.asarray(values.min(axis=1, where=legal, initial=np.inf))
+    return np.asarray(np.nanmin(values, axis=1))
 
 
-def mean(values: Float64Array, legal: BoolArray) -> Float64Array:
+def mean(values: Float64Array, rows: Int64Array) -> Float64Array:
     """Return the mean value of the legal moves."""
-    return np.asarray(values.mean(axis=1, where=legal))
+    return np.asarray(np.nanmean(values, axis=1))
+
+
+def by_action(table: GameTable, probabilities: Float64Array) -> Float64Array:
+    """Return probabilities of cells as those of actions: with gravity, of columns."""
+    by_row = probabilities.reshape(len(probabilities), -1, table.num_actions)
+    return np.asarray(by_row.sum(axis=1))
+
+
+def mean_by(shares: Float64Array) -> Reduction:
+    """Return the reduction of a policy with shares of moves, float64[N + 1, A]."""
+    return lambda values, rows: np.asarray((shares[rows] * np.nan_to_num(values)).sum(axis=1))
 
 
 class _Moves(NamedTuple):
@@ -84,13 +106,16 @@ class GameTable:
         turns: who moves after a move that does not end the game: ``"plain"``, the other player;
             ``"turns"``, the mover again if row + column of the stone is odd; ``"skip"``, the mover
             again with probability 1/4. With gravity, the row is that where the stone lands.
-        board_name: a name in :data:`BOARDS`.
+        board: a name in :data:`BOARDS`, or a game of at most :data:`MAX_CELLS` cells, of whose
+            other rules only gravity may be set; its skip chance is ignored. Up to
+            :data:`MAX_WHOLE` cells all positions are there, else those after eight random ones with
+            eight free cells.
 
     Raises:
-        ValueError: an unknown ``turns`` or ``board_name``.
+        ValueError: an unknown or unsuitable argument.
 
     Attributes:
-        turns, board_name: the arguments.
+        turns: the argument.
         game: size, length of lines, gravity and skip chance.
         num_actions: A, the number of cells, with gravity of columns.
         boards: int8[N + 1, cells].
@@ -104,8 +129,8 @@ class GameTable:
         num_free: int64[N + 1], number of empty cells.
         values: float64[N + 1], optimal values for the player to move; 0 for finished boards.
         action_values: float64[N + 1, A], optimal values of moves, NaN where illegal.
-        alternating: ``values`` and ``action_values`` of two searches that take turns to
-            alternate: in the choice of moves, and in the sign of values.
+        alternating: ``action_values`` of two searches that take turns to alternate: in the choice
+            of moves, and in the sign of values.
         losses: float64[N + 1, A], loss of value by a move, NaN where illegal.
         random_losses: float64[N + 1], mean loss of a random move.
         random_values: float64[N + 1], values if both play at random.
@@ -115,25 +140,29 @@ class GameTable:
             a search was given.
     """
 
-    def __init__(self, turns: Turns = "plain", board_name: str = "3x3") -> None:
+    def __init__(self, turns: Turns = "plain", board: str | Game = "3x3") -> None:
         check_choice("game", turns, ("plain", "turns", "skip"))
-        check_choice("board", board_name, tuple(BOARDS))
+        if isinstance(board, str):
+            check_choice("board", board, tuple(BOARDS))
+            board = BOARDS[board]
+        check_variants("a check", board, ["gravity"])
+        check_range("board", board.cells, 1, MAX_CELLS, problem="cells are too many for a check")
         self.turns = turns
-        self.board_name = board_name
         chance = SKIP_CHANCE if turns == "skip" else 0.0
-        self.game = replace(BOARDS[board_name], skip_chance=chance)
+        self.game = replace(board, skip_chance=chance)
         self.num_actions = self.game.columns if self.game.gravity else self.game.cells
         self.illegal_steps: list[Evidence] = []
         self._lines = np.array([line.cells for line in self.game.lines])
         self._powers = 3 ** np.arange(self.game.cells)
         self._list_positions()
         self._index = {tuple(board): row for row, board in enumerate(self.boards[:-1].tolist())}
-        self.values, self.action_values = self._solve(best, best)
+        tables, self.action_values = self.solve(best, best)
+        self.values: Float64Array = tables[0]
         self.alternating = [
-            self._solve(best, worst, swap=1), self._solve(best, best, again_sign=-1),
+            self.solve(best, worst, swap=1)[1], self.solve(best, best, again_sign=-1)[1],
         ]  # fmt: skip
-        self.random_values, _ = self._solve(mean, mean)
-        bounds = [self._solve(own, other)[0] for own in (best, worst) for other in (best, worst)]
+        self.random_values = self.solve(mean, mean)[0][0]
+        bounds = [self.solve(own, other)[0][0] for own in (best, worst) for other in (best, worst)]
         self.forced = ~self.ended & (np.ptp(bounds, axis=0) < TIE)
         self.losses = self.values[:, None] - self.action_values
         losses = np.nan_to_num(self.losses)
@@ -157,18 +186,22 @@ class GameTable:
     def _start_boards(self) -> Int8Array:
         """Return the first positions, all with as many stones: the empty board, or random ones."""
         size = self.game.cells
-        if self.board_name == "3x3":
+        if size <= MAX_WHOLE:
             return np.zeros((1, size), np.int8)
         rng = np.random.default_rng(0)
         starts: list[Int8Array] = []
-        while len(starts) < NUM_STARTS:
+        for _ in range(MAX_TRIES):
             cells = np.zeros((1, size), np.int8)
             for stone in range(size - FREE_CELLS):
                 places = self.landing_cells(cells)[0]
                 cells[0, rng.choice(places[places >= 0])] = 1 + stone % 2
             if not self._is_over(cells)[0]:
                 starts.append(cells[0])
-        return np.stack(starts)
+            if len(starts) == NUM_STARTS:
+                return np.stack(starts)
+        raise Refusal(
+            f"{self.game} has no random position with {FREE_CELLS} free cells: choose longer lines"
+        )
 
     def _is_over(self, cells: Int8Array) -> BoolArray:
         full = (cells > 0).all(axis=1)
@@ -225,11 +258,21 @@ class GameTable:
         self.num_free = (self.boards == 0).sum(axis=1)
         self.num_free[-1] = -1
 
-    def _solve(
-        self, own: Reduction, other: Reduction, swap: int = 0, again_sign: int = 1
+    @property
+    def symmetries(self) -> Int64Array:
+        """int64[S, cells]: symmetries of the board that keep the rules, the identity first."""
+        images = symmetries(self.game)
+        if self.turns != "turns":
+            return images
+        odd = np.add(*np.divmod(np.arange(self.game.cells), self.game.columns)) % 2
+        return np.asarray(images[(odd[images] == odd).all(axis=1)])
+
+    def solve(
+        self, own: Reduction, other: Reduction, *, swap: int = 0, again_sign: int = 1
     ) -> tuple[Float64Array, Float64Array]:
-        """Return the values for the player to move, float64[N + 1], and those of moves,
-        float64[N + 1, A], where that player moves by ``own`` and the other by ``other``.
+        """Return values for the player to move, float64[2, N + 1], where that player moves by
+        ``own`` and the other by ``other``, and the other way round; and those of the former's
+        moves, float64[N + 1, A].
 
         Args:
             own, other: who moves how.
@@ -240,16 +283,15 @@ class GameTable:
         action_values = np.full(self.legal.shape, np.nan)
         for num_free in range(1, int(self.num_free.max()) + 1):
             rows = np.flatnonzero((self.num_free == num_free) & ~self.ended)
-            legal = self.legal[rows]
             again = self.again[rows]
             for player, choose in ((1, other), (0, own)):
                 same_next = tables[player ^ swap][self.next[rows, :, 1]]
                 other_next = tables[1 - player ^ swap][self.next[rows, :, 0]]
                 expected = again_sign * again * same_next - (1 - again) * other_next
                 values = np.where(self.over[rows], self.reward[rows], expected)
-                tables[player, rows] = choose(values, legal)
-            action_values[rows] = np.where(legal, values, np.nan)
-        return tables[0], action_values
+                action_values[rows] = np.where(self.legal[rows], values, np.nan)
+                tables[player, rows] = choose(action_values[rows], rows)
+        return tables, action_values
 
     def depths(self, root: int) -> tuple[Int64Array, BoolArray]:
         """Return the depth of every position below a root, int64[N + 1], -1 if it is not below or
@@ -337,9 +379,9 @@ class GameTable:
 
 
 @lru_cache(maxsize=8)
-def make_table(turns: Turns, board_name: str = "3x3") -> GameTable:
+def make_table(turns: Turns, board: str | Game = "3x3") -> GameTable:
     """Return the table of a game, which is kept."""
-    return GameTable(turns, board_name)
+    return GameTable(turns, board)
 
 
 class PlantedEvaluator:

@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 
 from ttt_envs.agents.policy import Policy
-from ttt_envs.core.checks import Refusal
+from ttt_envs.agents.specs import make_pure
 from ttt_envs.core.jit import BoolArray, Float64Array
-from ttt_envs.game.symmetry import symmetries
+from ttt_envs.game.game import Game
 from ttt_eval.checks.check import Check
 from ttt_eval.checks.session import Checker, Session, mean_of, open_session
-from ttt_eval.checks.tables import TIE, GameTable, Turns
-from ttt_eval.exact.policy_evaluation import evaluate_policy
+from ttt_eval.checks.tables import TIE, GameTable, Turns, by_action, mean_by
 
 OPTIMAL = "optimal"
-NUM_POSITIONS = 400
-"""Maximum number of positions."""
 MIN_POSITIONS = 5
 """Fewer positions are no evidence."""
 LATE_FREE = 3
@@ -38,7 +35,7 @@ def check_values(
     game: Turns = "plain",
     policy: str | Policy = OPTIMAL,
     *,
-    board: str = "3x3",
+    board: str | Game = "3x3",
     seed: int = 0,
     limit_s: float | None = 60.0,
 ) -> Check:
@@ -49,8 +46,8 @@ def check_values(
             -1 (loss) to 1 (win); for ``board`` see :func:`ttt_eval.checks.agent.check_agent`. Or an
             object with ``values(boards)``, such as a learner.
         game, board: as of :func:`ttt_eval.checks.search.check_search`.
-        policy: whose values are right: ``"optimal"`` for best play in all positions, or a pure
-            policy, in the positions of its self-play.
+        policy: whose values are right: ``"optimal"`` for best play, or a pure policy, which plays
+            both sides.
         seed: of the choice of positions.
         limit_s: maximum s of a call; None for no limit.
 
@@ -75,18 +72,14 @@ def check_values(
 
 
 def _exact_values(table: GameTable, policy: str | Policy) -> Float64Array:
-    """Return the values of a policy, float64[N + 1], NaN where its self-play never comes."""
+    """Return the values of a policy that plays both sides, float64[N + 1]."""
     if policy == OPTIMAL:
         return table.values
-    if table.turns == "turns" or table.board_name != "3x3":
-        raise Refusal(
-            f"policy={policy} has no exact values here: choose {OPTIMAL}, or the game plain or "
-            "skip on 3x3"
-        )
-    evaluation = evaluate_policy(table.game, policy)
-    own = evaluation.boards.own_first().astype(int)
-    values = np.full(len(table.boards), np.nan)
-    values[[table.find(cells) for cells in np.where(own == 2, -1, own)]] = evaluation.values
+    own = make_pure(policy, table.game)
+    rows = np.flatnonzero(~table.ended)
+    shares = np.zeros(table.legal.shape)
+    shares[rows] = by_action(table, own.probabilities(table.to_boards(rows)))
+    values: Float64Array = table.solve(mean_by(shares), mean_by(shares))[0][0]
     return values
 
 
@@ -101,14 +94,14 @@ class _ValueCheck(Checker):
         """Measure all rows."""
         rows = self.measure([self.ask_all, self.check_signs, self.check_late, self.check_errors])
         failed = {row.name for row in rows if row.status == "fails"}
-        subject = f"values, game {self.table.turns} on {self.table.board_name}"
+        subject = f"values, game {self.table.turns} on {self.table.game}"
         return Check(subject, rows, self.find_causes(failed))
 
     def ask_all(self) -> None:
         """Ask for the values of positions, and of their symmetric images."""
         table = self.table
-        rows = self.choose(~table.ended & np.isfinite(self.exact), NUM_POSITIONS)
-        image = symmetries(table.game)[-1]
+        rows = self.choose_classes(~table.ended)
+        image = table.symmetries[-1]
         images = [table.find(table.boards[row][image]) for row in rows]
         self.values = self.session.ask(rows, self.session.zeros, 1, 0).values
         has_image = np.array(images) >= 0  # other boards than 3 x 3 have random first positions

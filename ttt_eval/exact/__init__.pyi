@@ -7,6 +7,7 @@ from .dynamic_programming import evaluate_policy as evaluate_policy
 from .dynamic_programming import exploitability as exploitability
 from .dynamic_programming import exploitation as exploitation
 from .dynamic_programming import match_outcome as match_outcome
+from .dynamic_programming import mean_loss as mean_loss
 from .dynamic_programming import outcome as outcome
 from .dynamic_programming import perfect_value as perfect_value
 from .dynamic_programming import regret as regret

@@ -16,8 +16,9 @@ from ttt_envs.game.phantom import AnyGame
 from ttt_envs.graph.layers import Traversal
 from ttt_eval.exact.measurement import Measurement, RegretRow, start_chances
 from ttt_eval.exact.measurement import expected_losses as expected_losses
+from ttt_eval.exact.measurement import has_mean_loss as has_mean_loss
 from ttt_eval.exact.measurement import has_regret as has_regret
-from ttt_eval.exact.measurement import mean_loss as mean_loss
+from ttt_eval.exact.measurement import mean_regret as mean_regret
 from ttt_eval.exact.policy_evaluation import evaluate_policy as evaluate_policy
 from ttt_eval.exact.results import Exploitation as Exploitation
 from ttt_eval.exact.results import OutcomeProbabilities as OutcomeProbabilities
@@ -113,6 +114,18 @@ def regret(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> fl
 def regret_table(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> list[RegretRow]:
     """Return :func:`regret` by the number of stones on the board, up to the longest game."""
     return Measurement(game, policy, work).regret_table()
+
+
+def mean_loss(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> float:
+    """Return the mean loss of value by a move, over one position of each symmetry class in which
+    moves differ in value, whether play comes there or not.
+
+    Of a policy that is not symmetric, the other positions of a class are not asked.
+
+    Raises:
+        ValueError: as :func:`outcome`; a board too large to solve.
+    """
+    return Measurement(game, policy, work).mean_loss()
 
 
 def played_losses(action_values: Float64Array, actions: Int64Array) -> Float64Array:

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeGuard
 import numpy as np
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
-from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_pure
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array
@@ -23,7 +23,8 @@ from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, refuse_hidden
-from ttt_envs.graph.layers import Players, Traversal
+from ttt_envs.graph.estimate import is_measured_at_once
+from ttt_envs.graph.layers import ON_POLICY, Players, Traversal
 from ttt_envs.graph.passes import DRAW, ILLEGAL, backward, forward
 from ttt_eval.exact.phantom_best_response import best_response as search_best_response
 from ttt_eval.exact.policy_cache import cached
@@ -166,7 +167,7 @@ class Measurement:
 
     def regret(self) -> float:
         """Return the mean loss of value per move in self-play."""
-        return mean_loss(self.regret_table())
+        return mean_regret(self.regret_table())
 
     def regret_table(self) -> list[RegretRow]:
         """Return the loss of value in self-play by the number of stones on the board.
@@ -183,6 +184,28 @@ class Measurement:
             losses[visit.stones] += visit.mass @ expected_losses(action_values, visit.probabilities)
         rows = enumerate(zip(moves.tolist(), losses.tolist(), strict=True))
         return [RegretRow(stones, count, loss) for stones, (count, loss) in rows if count > 0]
+
+    def mean_loss(self) -> float:
+        """Return the mean loss of value by a move, over one position of each symmetry class in
+        which moves differ in value; 0 if there are none.
+
+        Raises:
+            ValueError: a board too large to solve, or hidden stones.
+        """
+        solution = self.solution
+        players = self.policy, self.policy
+        traversal = Traversal(self.game, players, complete=(True, True), merge=True, work=self.work)
+        losses = []
+        for layer, next_layer, nodes in traversal.walk():
+            # all positions, also those that play of the policy does not reach
+            next_layer.reach[next_layer.reach > 0] = ON_POLICY
+            values = solution.action_values(traversal.boards(layer, nodes))
+            by_move = np.nanmax(values, axis=1, keepdims=True) - values
+            shares = nodes.probabilities(self.game.cells)
+            differ = np.nanmax(by_move, axis=1) > VALUE_TOLERANCE
+            losses.append((shares * np.nan_to_num(by_move)).sum(axis=1)[differ])
+        total = np.concatenate(losses)
+        return float(total.sum() / max(1, len(total)))
 
 
 def visits(
@@ -228,7 +251,14 @@ def has_regret(game: AnyGame) -> TypeGuard[Game]:
     return game.cells <= MAX_SOLVER_CELLS and isinstance(game, Game)
 
 
-def mean_loss(rows: Sequence[RegretRow]) -> float:
+def has_mean_loss(game: AnyGame) -> TypeGuard[Game]:
+    """Return whether the mean loss over all positions is part of the strength of policies: where
+    exact results take a moment.
+    """
+    return has_regret(game) and is_measured_at_once(game)
+
+
+def mean_regret(rows: Sequence[RegretRow]) -> float:
     """Return the mean loss of value per move, given the losses by the number of stones."""
     return sum(row.loss for row in rows) / sum(row.moves for row in rows)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +15,18 @@ from ttt_envs.core.hash_index import distinct_rows
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.records import concatenate
 from ttt_envs.core.work import DEFAULT_WORK, Work
-from ttt_envs.game.boards import Boards, from_keys, position_words, to_text
+from ttt_envs.game.boards import Boards, draw_text, from_keys, position_words, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_envs.graph.estimate import is_measured_at_once
-from ttt_eval.exact.measurement import Measurement, expected_losses, has_regret, visits
+from ttt_eval.exact.measurement import (
+    Measurement,
+    expected_losses,
+    has_mean_loss,
+    has_regret,
+    visits,
+)
 from ttt_eval.exact.results import OutcomeProbabilities, in_seats
 from ttt_eval.store.metrics import LOSSES, RATES
 
@@ -39,7 +45,11 @@ class Strength(NamedTuple):
     seats: Mapping[str, tuple[OutcomeProbabilities, OutcomeProbabilities]]
     """by opponent: its results moving first, and moving second"""
     gains: tuple[float, float] | None = None
-    """a best responder's gain over perfect play, moving first and second; None where regret is"""
+    """a best responder's gain over perfect play, moving first and second: the policy's weakness as
+    second and as first player; None where regret is
+    """
+    mean_loss: float | None = None
+    """see :func:`~ttt_eval.exact.mean_loss`; None on large boards, and where stones are hidden"""
 
     @property
     def measures(self) -> dict[str, float]:
@@ -116,11 +126,34 @@ class Mistake(NamedTuple):
     """expected loss of value by its move there"""
     likely: float
     """the probability that a game reaches the position"""
+    position: str
+    """as text, see ``ttt_envs.from_text``"""
 
     @property
     def cost(self) -> float:
         """Expected loss per game at this position."""
         return self.loss * self.likely
+
+    def __str__(self) -> str:
+        played = self.choice.played.tolist()
+        best = self.choice.best.tolist()
+        return draw_text(self.position, f"plays {played}, loses {self.loss:.3f}; best: {best}")
+
+
+class Mistakes(list[Mistake]):
+    """Positions in which a policy loses value, the worst first; printed, each is a board.
+
+    Args:
+        mistakes: the positions.
+        note: what the list does not show, printed after it.
+    """
+
+    def __init__(self, mistakes: Iterable[Mistake], note: str) -> None:
+        super().__init__(mistakes)
+        self.note = note
+
+    def __str__(self) -> str:
+        return "\n\n".join(filter(None, [*map(str, self), self.note]))
 
 
 class Difference(NamedTuple):
@@ -177,8 +210,9 @@ def strength(
     exact = Measurement(game, policy, work, cache=isinstance(game, Game))
     responders = exact.exploitation()
     regret = exact.regret() if has_regret(game) else None
+    mean_loss = exact.mean_loss() if has_mean_loss(game) else None
     seats = {str(opponent): exact.outcomes(opponent) for opponent in opponents}
-    return Strength(responders.exploitability, regret, seats, responders.gains)
+    return Strength(responders.exploitability, regret, seats, responders.gains, mean_loss)
 
 
 def measure(
@@ -218,8 +252,9 @@ def training_callback(
 
     Returns:
         A callback of the number of finished games and the learner. It returns ``exploitability``,
-        and ``regret`` where the board can be solved; against an opponent ``exact_win``,
-        ``exact_draw``, ``exact_loss``; and nothing between two measurements.
+        ``regret`` where the board can be solved, ``mean_loss`` where it is small; against an
+        opponent ``exact_win``, ``exact_draw``, ``exact_loss``; and nothing between two
+        measurements.
 
     Raises:
         ValueError: ``every`` is not positive, or the opponent is unknown or not pure.
@@ -272,20 +307,21 @@ def worst_positions(
     count: int = 5,
     *,
     work: Work = DEFAULT_WORK,
-) -> list[Mistake]:
+) -> Mistakes:
     """Return the positions in which a policy loses most value, by loss times the probability of
     reaching them.
 
     Args:
         game: the game, up to 16 cells.
         policy: a spec string or a pure policy.
-        opponent: its opponent, the mean over both seats; None for itself. Against ``random`` it
-            meets every position that any opponent could reach.
+        opponent: its opponent, the mean over both seats; None for itself, which shows few of the
+            mistakes of a deterministic policy. Against ``random`` it meets every position that any
+            opponent could reach.
         count: maximum number of positions. Of symmetric positions, the worst is taken.
         work: see :class:`Work`.
 
     Returns:
-        The worst first; empty if it loses nothing.
+        The worst first, printed as boards; empty if it loses nothing.
 
     Raises:
         ValueError: a board too large to solve; a policy that is unknown, is not pure, or does not
@@ -309,14 +345,19 @@ def worst_positions(
                 losses = _Losses(*visit.boards, loss, weight * visit.mass).take(rows)
                 worst = worst.merge(losses, limit)
     boards = Boards(worst.cells, worst.mover)
-    return [
+    mistakes = [
         Mistake(
             choice_in(own, boards, row, solution=solution),
             float(worst.loss[row]),
             float(worst.likely[row]),
+            to_text(boards.position(row), game),
         )
         for row in _distinct_rows(game, boards, count)
     ]
+    note = "" if mistakes else f"{own} loses nothing"
+    if opponent is None:
+        note += ' in its self-play: opponent="random" comes to all positions'
+    return Mistakes(mistakes, note.strip())
 
 
 class _Losses(NamedTuple):

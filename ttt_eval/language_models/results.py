@@ -75,6 +75,7 @@ class ExactResult(Struct, kw_only=True):
 
     exploitability: float
     regret: float | UnsetType = UNSET
+    mean_loss: float | UnsetType = UNSET
     gains: dict[str, float] | UnsetType = UNSET
     """of a best response, by its seat"""
     results: dict[str, dict[str, float]]

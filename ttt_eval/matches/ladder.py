@@ -183,6 +183,7 @@ class Rung(Struct):
     cost: MoveCost
     exploitability: float | None = None
     regret: float | None = None
+    mean_loss: float | None = None
 
     @property
     def interval(self) -> Interval:
@@ -341,6 +342,7 @@ class LadderResult(GameResult, tag="ladder", kw_only=True):
     exact: bool = False
     exploitability: float | None = None
     regret: float | None = None
+    mean_loss: float | None = None
     worst_positions: list[WorstPosition] = field(default_factory=list)
     ladder: LadderSource
     settings: LadderSettings
@@ -461,9 +463,10 @@ def _add_losses(result: LadderResult, game: Game, policy: Policy) -> None:
     """Add the exact losses of the policy, and the positions with the largest ones against random
     play, which reaches every position.
     """
-    losses = strength(game, policy, ()).measures
-    result.exploitability = losses["exploitability"]
-    result.regret = losses.get("regret")
+    losses = strength(game, policy, ())
+    result.exploitability = losses.exploitability
+    result.regret = losses.regret
+    result.mean_loss = losses.mean_loss
     mistakes = worst_positions(game, policy, ANCHOR, MAX_WORST_POSITIONS)
     result.worst_positions = [_describe_mistake(game, mistake) for mistake in mistakes]
 

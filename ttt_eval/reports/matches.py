@@ -21,6 +21,7 @@ from ttt_eval.reports.page import (
     Tile,
     left_out,
 )
+from ttt_eval.store.metrics import LOSSES
 from ttt_eval.store.statistics import Interval
 
 MAX_POINTS = 200
@@ -221,7 +222,7 @@ def ladder_report(result: LadderResult) -> Report:
 
 
 def _loss_tiles(result: LadderResult) -> list[Tile]:
-    return parts.measure_tiles({"exploitability": result.exploitability, "regret": result.regret})
+    return parts.measure_tiles({name: getattr(result, name) for name in LOSSES})
 
 
 def _ladder_tiles(result: LadderResult) -> list[Tile]:

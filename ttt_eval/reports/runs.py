@@ -498,7 +498,7 @@ def _worst(run: RunResult, game: Game, policy: Policy, solution: Solution | None
     for opponent, key in ((None, "in self-play"), ("random", "against random")):
         mistakes = worst_positions(game, policy, opponent)
         boards = [
-            parts.choice_board(game, *row.choice[:2], row.choice.best.tolist(), *row[1:])
+            parts.choice_board(game, *row.choice[:2], row.choice.best.tolist(), *row[1:3])
             for row in mistakes
         ]
         nothing = Text(f"{page.words(key)}, it loses nothing.")

@@ -16,7 +16,7 @@ from ttt_envs.core.lines import is_torn, iterate_lines
 MAX_LINE_BYTES = 1 << 16
 """Maximum length of a line of measurements in bytes."""
 _Number = Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)] | float  # NumPy computes with them
-YAxis = Literal["exploitability", "regret", "score"]
+YAxis = Literal["exploitability", "regret", "mean_loss", "score"]
 """Measures of which learning curves can be drawn."""
 
 
@@ -50,6 +50,7 @@ METRICS = {
     for metric in (
         Metric("exploitability", "exploitability", "lower", note="0 is perfect, 1 is lost always"),
         Metric("regret", "regret", "lower", (0.0, 2.0), "lost by an average move"),
+        Metric("mean_loss", "mean loss", "lower", (0.0, 2.0), "lost by a move in all positions"),
         Metric("score", "score, draws half"),
         Metric("exact_win", "win"),
         Metric("exact_draw", "draw"),
@@ -67,8 +68,8 @@ METRICS = {
     )
 }
 """Measures by name; a name that is not here is a rate, of which more is better."""
-LOSSES = ("exploitability", "regret")
-"""Exact measures of a policy without an opponent; the second is not known for every game."""
+LOSSES = ("exploitability", "regret", "mean_loss")
+"""Exact measures of a policy without an opponent; the others are not known for every game."""
 LOSS_LABELS = tuple(METRICS[name].label for name in LOSSES)
 COUNTS = ("wins", "draws", "losses")
 """Counts of a run's games since its start, in a line of measurements."""
