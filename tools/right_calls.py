@@ -20,10 +20,6 @@ CONSTANTS = (0.5, 1.0, 1.5, 2.5, 5.0)
 """Exploration constants of right searches."""
 SIMULATIONS = ((50, 500), (30, 300), (100, 1000))
 """Numbers of simulations, which take turns by the seed."""
-MOVE_GAIN = 8.0
-"""Logarithm of the odds of a move over one whose value is smaller by 1, in a right policy head."""
-NOISE = 0.1
-"""Standard deviation of the errors of a right value head."""
 Calls = Iterator[tuple[str, Callable[[], Check]]]
 """Names of calls that differ in search, agent, values, game or options, and the calls."""
 
@@ -68,7 +64,7 @@ def our_gumbel(
     return result.probabilities(), result.values
 
 
-def planted_tree_calls(seed: int) -> Calls:
+def search_calls(seed: int) -> Calls:
     """Yield checks of PUCT, UCT and Gumbel search in plain Python."""
     sizes = SIMULATIONS[seed % len(SIMULATIONS)]
     for rule, evaluator in (("puct", "owned"), ("uct", None), ("gumbel", "owned")):
@@ -83,59 +79,45 @@ def planted_tree_calls(seed: int) -> Calls:
 def our_calls(seed: int) -> Calls:
     """Yield checks of the searches of this project."""
     sizes = SIMULATIONS[seed % len(SIMULATIONS)]
-    searches = {"gumbel_search": (our_gumbel, "owned")}
-    for decisive in (False, True):
-        for evaluator in ("owned", None):
-            name = f"MCTSSearch{', decisive' * decisive}{', rollouts' * (evaluator is None)}"
-            searches[name] = partial(our_mcts, decisive=decisive), evaluator
+    plain = partial(our_mcts, decisive=False)
+    decisive = partial(our_mcts, decisive=True)
+    searches: dict[str, tuple[Any, str | None]] = {
+        "gumbel_search": (our_gumbel, "owned"),
+        "MCTSSearch": (plain, "owned"),
+        "MCTSSearch, rollouts": (plain, None),
+        "MCTSSearch, decisive": (decisive, "owned"),
+        "MCTSSearch, decisive, rollouts": (decisive, None),
+    }
     for name, (search, evaluator) in searches.items():
-        for turns in ("plain", "skip"):
-            call = partial(check_search, search, turns, evaluator, sizes, seed, batch=True)
+        for turns in GAMES[1:]:
+            call = partial(
+                check_search, search, turns, evaluator, sizes, seed, batch=True, limit_s=None
+            )
             yield f"{name}, {turns}, {sizes}", call
 
 
-def agent_calls(seed: int) -> Calls:
-    """Yield checks of best play, of searches as agents, and of near-optimal policy heads."""
+def head_calls(seed: int) -> Calls:
+    """Yield checks of moves and values that are exact, or have small errors, and of policies."""
     rng = np.random.default_rng(seed)
     for turns in GAMES:
         table = make_table(turns)
-        gains = MOVE_GAIN * np.nan_to_num(table.action_values)
-        heads = np.exp(gains + rng.normal(0, 0.5, gains.shape))  # of illegal moves too
-        agents = {
-            "best move": lambda b, t=table: int(np.nanargmax(t.action_values[t.find(b)])),
-            "policy head": lambda b, t=table, h=heads: h[t.find(b)] / h[t.find(b)].sum(),
-        }
+        for sd in (0.0, 0.1):
+            values = table.values + rng.normal(0, sd, table.values.shape)
+            moves = table.action_values + rng.normal(0, sd / 10, table.losses.shape)
+            heads = {
+                check_values: lambda board, t=table, v=values: v[t.find(board)],
+                check_agent: lambda board, t=table, m=moves: np.nanargmax(m[t.find(board)]),
+            }
+            for check, head in heads.items():
+                yield f"{check.__name__}, {turns}, sd {sd}", partial(check, head, turns, seed=seed)
         if turns != "turns":
-            agents |= {spec: spec for spec in ("optimal", "expectiminimax:depth=9")}
-        for name, agent in agents.items():
-            for own_play in (False, True):
-                call = partial(check_agent, agent, turns, own_play=own_play, seed=seed)
-                yield f"{name}, {turns}{', own play' * own_play}", call
-
-
-def value_calls(seed: int) -> Calls:
-    """Yield checks of exact values, and of those with small errors."""
-    rng = np.random.default_rng(seed)
-    for turns in GAMES:
-        table = make_table(turns)
-        noisy = np.clip(0.9 * table.values + rng.normal(0, NOISE, len(table.values)), -1, 1)
-        for name, values in (("exact", table.values), ("noisy", noisy)):
-            call = partial(
-                check_values, lambda b, t=table, v=values: v[t.find(b)], turns, seed=seed
-            )
-            yield f"{name} values, {turns}", call
-        if turns != "turns":
-            call = partial(
-                check_values, lambda b, t=table: t.random_values[t.find(b)], turns, "random",
-                seed=seed,
-            )  # fmt: skip
-            yield f"values of random play, {turns}", call
+            for spec in ("optimal", "expectiminimax:depth=9"):
+                yield f"{spec}, {turns}", partial(check_agent, spec, turns, seed=seed)
 
 
 KINDS: dict[str, Callable[[int], Calls]] = {
-    "search": planted_tree_calls,
+    "search": search_calls,
     "ours": our_calls,
-    "agent": agent_calls,
-    "values": value_calls,
+    "heads": head_calls,
 }
 """Calls for a seed, by what is checked."""
