@@ -70,16 +70,3 @@ class Nothing(PlainEvaluator):
 def find_rows(table, boards):
     own = boards.own_first().astype(int)
     return [table.find(cells) for cells in np.where(own == 2, -1, own)]
-
-
-class PlantedLeaf:
-    """The planted evaluator for our searches."""
-
-    def __init__(self, table, evaluator):
-        self.table = table
-        self.evaluator = evaluator
-
-    def evaluate(self, boards):
-        rows = find_rows(self.table, boards)
-        logits = np.log(self.evaluator.priors[rows] + 1e-12).astype(np.float32)
-        return logits, self.evaluator.values[rows].astype(float)

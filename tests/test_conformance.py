@@ -9,13 +9,11 @@ import numpy as np
 import plain
 import pytest
 import tiny
-from evaluators import PlantedLeaf
 from numpy.testing import assert_allclose, assert_array_equal
 from phantoms import ViewPolicy
+from right_calls import our_gumbel, our_mcts
 
 from baselines.expectiminimax.lines import Heuristic
-from baselines.mcts import gumbel_search
-from baselines.mcts.search import MCTSSearch
 from baselines.opening_book import PlayedMoves, make_book
 from learners import LEARNERS, QLearningConfig
 from learners.config import load_learner
@@ -390,29 +388,6 @@ def test_false_declarations_are_detected():
 # Checks of our searches, policies and values
 
 
-def our_mcts(decisive):
-    def search(game, boards, evaluator, simulations, seed):
-        cells = (boards % 3).astype(np.int8)
-        positions = Boards(cells, np.zeros(len(cells), np.int8))
-        keys = np.arange(len(cells), dtype=np.uint64) + np.uint64(seed)
-        leaf = PlantedLeaf(game, evaluator) if evaluator else None
-        tree = MCTSSearch(game.game, positions, keys, decisive=decisive, leaf=leaf)
-        tree.run(simulations)
-        played = tree.probabilities() if decisive else tree.visits
-        return played, tree.root_values
-
-    return search
-
-
-def our_gumbel(game, boards, evaluator, simulations, seed):
-    cells = (boards % 3).astype(np.int8)
-    positions = Boards(cells, np.zeros(len(cells), np.int8))
-    result = gumbel_search(
-        game.game, positions, PlantedLeaf(game, evaluator), simulations=simulations
-    )
-    return result.probabilities(), result.values
-
-
 @pytest.mark.parametrize(
     ("turns", "board"),
     [("plain", "3x3"), ("skip", "3x3"), pytest.param("plain", "4x4", marks=pytest.mark.more)],
@@ -420,10 +395,12 @@ def our_gumbel(game, boards, evaluator, simulations, seed):
 @pytest.mark.parametrize(
     ("search", "evaluator"),
     [
-        pytest.param(our_mcts(False), None, id="mcts-rollouts"),
-        pytest.param(our_mcts(True), None, id="mcts-decisive-rollouts"),
-        pytest.param(our_mcts(False), "owned", id="mcts", marks=pytest.mark.more),
-        pytest.param(our_mcts(True), "owned", id="mcts-decisive", marks=pytest.mark.more),
+        pytest.param(partial(our_mcts, decisive=False), None, id="mcts-rollouts"),
+        pytest.param(partial(our_mcts, decisive=True), None, id="mcts-decisive-rollouts"),
+        pytest.param(partial(our_mcts, decisive=False), "owned", id="mcts", marks=pytest.mark.more),
+        pytest.param(
+            partial(our_mcts, decisive=True), "owned", id="mcts-decisive", marks=pytest.mark.more
+        ),
         pytest.param(our_gumbel, "owned", id="gumbel", marks=pytest.mark.more),
     ],
 )

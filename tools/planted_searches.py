@@ -100,19 +100,10 @@ class PlantedTreeSearch:
         self, game: Any, board: tuple[int, ...], evaluator: Any, simulations: int, seed: int
     ) -> tuple[np.ndarray, float]:
         """Search as ``check_search`` asks for it."""
-        run = _Run(self, game, evaluator, random.Random(seed))
-        root = PlantedNode(tuple(board), True)
-        if self.error == "tree of another position kept":
-            root = self.kept.setdefault("root", root)
-        if not root.priors:
-            run.expand(root, None)
-        run.first_player = 1 if sum(map(abs, board)) % 2 == 0 else -1
         if self.rule == "gumbel":
-            return run.search_gumbel(root, simulations)
-        for _ in range(simulations):
-            run.simulate(root, None)
-            if self.solver and len(root.proved) == len(root.visits):
-                break
+            run = _Run(self, game, evaluator, random.Random(seed))
+            return run.search_gumbel(self.root(run, board), simulations)
+        root = self.grow(game, board, evaluator, simulations, seed)
         visits = np.zeros(game.num_actions)
         for action, count in root.visits.items():
             visits[action] = count
@@ -124,6 +115,28 @@ class PlantedTreeSearch:
         if self.error == "plays the least visited":
             visits = np.where(visits > 0, visits.max() + 1 - visits, 0)
         return visits, value
+
+    def root(self, run: _Run, board: tuple[int, ...]) -> PlantedNode:
+        """Return the expanded root of a search."""
+        root = PlantedNode(tuple(board), True)
+        if self.error == "tree of another position kept":
+            root = self.kept.setdefault("root", root)
+        if not root.priors:
+            run.expand(root, None)
+        run.first_player = 1 if sum(map(abs, board)) % 2 == 0 else -1
+        return root
+
+    def grow(
+        self, game: Any, board: tuple[int, ...], evaluator: Any, simulations: int, seed: int
+    ) -> PlantedNode:
+        """Return the root of the tree after some simulations of PUCT or UCT."""
+        run = _Run(self, game, evaluator, random.Random(seed))
+        root = self.root(run, board)
+        for _ in range(simulations):
+            run.simulate(root, None)
+            if self.solver and len(root.proved) == len(root.visits):
+                break
+        return root
 
     @staticmethod
     def _solved_value(root: PlantedNode, visits: np.ndarray, value: float) -> float:
@@ -230,7 +243,9 @@ class _Run:
             if not count:
                 return 1e9, self.rng.random()
             return value + settings.c * math.sqrt(math.log(total + 1) / count), self.rng.random()
-        bonus = settings.c * node.priors[action] * math.sqrt(total + 1) / (1 + count)
+        bonus = settings.c * node.priors[action] * math.sqrt(total + 1)
+        if self.error != "bonus without decay":
+            bonus /= 1 + count
         return value + bonus, self.rng.random()
 
     def select(self, node: PlantedNode) -> int:

@@ -5,6 +5,7 @@ import random
 import re
 import sys
 import time
+from functools import cache
 
 import numpy as np
 import pytest
@@ -157,6 +158,9 @@ ROLLOUTS_FOUND_BY = {
     "draws as losses": ("skip", "results", "draws count as losses"),
     "fixed player's view": ("turns", "results", "a fixed player's view"),
     "second turn never searched": ("turns", "steps", "second turns are ignored"),
+    "sign alternates with depth": ("turns", "near the end", "turns are assumed to alternate"),
+    "sign never flipped": ("turns", "results", "results are backed up with the wrong sign"),
+    "only the parent updated": ("turns", "near the end", "not backed up"),
 }
 
 
@@ -186,6 +190,30 @@ def test_alternating_turns_hide_the_sign_that_follows_depth():
     search = PlantedTreeSearch("puct", error="sign alternates with depth")
     check_search(search, "plain").assert_ok()
     assert not check_search(search, "turns").ok
+
+
+def alternating_negamax(game, board, evaluator, simulations, seed):
+    """The best move and the value, if the value of every next position is the other player's."""
+
+    @cache
+    def move_value(board, action):
+        again = game.again[game.index(board), action] == 1
+        next_board, reward, over = game.step(board, action, again)
+        return reward if over else -max(move_values(next_board).values())
+
+    def move_values(board):
+        return {action: move_value(board, action) for action in game.legal_actions(board)}
+
+    values = move_values(board)
+    best = max(values, key=values.get)
+    return best, values[best]
+
+
+def test_a_search_that_takes_turns_to_alternate_is_named():
+    check_search(alternating_negamax, "plain", None).assert_ok()
+    check = check_search(alternating_negamax, "turns", None)
+    assert "near the end" in check.failed
+    assert check.cause == "turns are assumed to alternate: the search is right only where they do"
 
 
 def in_batches(search, reverse=False):

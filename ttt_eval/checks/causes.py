@@ -17,6 +17,8 @@ NO_LEAVES = "leaf values do not reach the root"
 OFF_BY_ONE = "a leaf's parent is evaluated in its place, one ply off"
 OTHER_PLAYER = "leaf values are taken for the other player"
 MAX_CAUSES = 3
+MAX_ALTERNATING_SHARE = 0.25
+"""Maximum loss in a game whose turns alternate that explains moves, as a share of the true one."""
 
 
 def right_sign(depth: int, same: bool) -> int:
@@ -57,13 +59,16 @@ class Facts:
     draw_error: float = nan
     """mean absolute error of values of draws"""
     error_by_parity: tuple[float, float] = nan, nan
-    """mean absolute error of values, for even and odd numbers of stones"""
+    """mean absolute error of values for even and odd numbers of stones, of wins or of losses: the
+    smaller one"""
     late_loss: float = nan
     """mean loss of moves near the end"""
     late_share_by_parity: tuple[float, float] = nan, nan
     """mean loss as a share of that of a random move, for even and odd numbers of stones"""
     late_loss_alone: float = nan
     """of a search in batches, asked for one position at a time"""
+    alternating_share: float = nan
+    """mean loss near the end in a game whose turns alternate, as a share of the true one"""
     told_share: float = 0.0
     """mean loss with true values, as a share of that of random moves"""
     extra_visits: float = nan
@@ -112,25 +117,30 @@ PATTERNS: Mapping[str, Callable[[Facts, set[str]], bool]] = {
         lambda facts, failed: facts.late_loss_alone < facts.late_loss / 2
     ),
     "results of finished games are not backed up": (
-        lambda facts, failed: facts.missing_share > 0.2 and bool(failed & {"rules", "results"})
+        lambda facts, failed: (
+            facts.missing_share > 0.2 and bool(failed & {"rules", "results", "near the end"})
+        )
     ),
     "finished positions are evaluated as if they were not": lambda facts, failed: "ends" in failed,
     NO_LEAVES: lambda facts, failed: facts.sign_pattern == NO_LEAVES,
+    "turns are assumed to alternate: the search is right only where they do": (
+        lambda facts, failed: facts.alternating_share < MAX_ALTERNATING_SHARE
+    ),
     "draws count as wins": lambda facts, failed: facts.errors.get(0, nan) > 0.3,
     "draws count as losses": lambda facts, failed: facts.errors.get(0, nan) < -0.3,
     "draws count as wins or losses": lambda facts, failed: facts.draw_error > 0.3,
     "second turns are never searched": lambda facts, failed: "second turns" in failed,
-    FIXED_VIEW: lambda facts, failed: _one_sided(facts.error_by_parity, 0.6, 0.1),
+    FIXED_VIEW: lambda facts, failed: _one_sided(facts.error_by_parity, 0.4, 0.1),
     "selection has a fixed player's view: right for one player, wrong for the other": (
         lambda facts, failed: (
-            "results" not in failed and _one_sided(facts.late_share_by_parity, 1.05, 0.5)
+            not facts.largest_error > 0.35 and _one_sided(facts.late_share_by_parity, 1.05, 0.5)
         )
     ),
     "wins and losses count as draws": lambda facts, failed: facts.errors.get(1, nan) < -0.7,
-    "rollout results are taken for the other player": lambda facts, failed: "rollouts" in failed,
     "results are backed up with the wrong sign, for the wrong player": (
         lambda facts, failed: facts.largest_error > 0.35
     ),
+    "rollout results are taken for the other player": lambda facts, failed: "rollouts" in failed,
     "results are backed up with another size: a discount, another scale, other turns or chance": (
         lambda facts, failed: "results" in failed
     ),

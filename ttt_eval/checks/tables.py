@@ -129,6 +129,8 @@ class GameTable:
         num_free: int64[N + 1], number of empty cells.
         values: float64[N + 1], optimal values for the player to move; 0 for finished boards.
         action_values: float64[N + 1, A], optimal values of moves, NaN where illegal.
+        alternating: ``action_values`` of two searches that take turns to alternate: in the choice
+            of moves, and in the sign of values.
         losses: float64[N + 1, A], loss of value by a move, NaN where illegal.
         random_losses: float64[N + 1], mean loss of a random move.
         random_values: float64[N + 1], values if both play at random.
@@ -156,6 +158,9 @@ class GameTable:
         self._index = {tuple(board): row for row, board in enumerate(self.boards[:-1].tolist())}
         tables, self.action_values = self.solve(best, best)
         self.values: Float64Array = tables[0]
+        self.alternating = [
+            self.solve(best, worst, swap=1)[1], self.solve(best, best, again_sign=-1)[1],
+        ]  # fmt: skip
         self.random_values = self.solve(mean, mean)[0][0]
         bounds = [self.solve(own, other)[0][0] for own in (best, worst) for other in (best, worst)]
         self.forced = ~self.ended & (np.ptp(bounds, axis=0) < TIE)
@@ -262,10 +267,17 @@ class GameTable:
         odd = np.add(*np.divmod(np.arange(self.game.cells), self.game.columns)) % 2
         return np.asarray(images[(odd[images] == odd).all(axis=1)])
 
-    def solve(self, own: Reduction, other: Reduction) -> tuple[Float64Array, Float64Array]:
+    def solve(
+        self, own: Reduction, other: Reduction, *, swap: int = 0, again_sign: int = 1
+    ) -> tuple[Float64Array, Float64Array]:
         """Return values for the player to move, float64[2, N + 1], where that player moves by
         ``own`` and the other by ``other``, and the other way round; and those of the former's
         moves, float64[N + 1, A].
+
+        Args:
+            own, other: who moves how.
+            swap: 1 if ``own`` and ``other`` alternate at every move, whoever has the turn.
+            again_sign: of the value after a move that gives another turn.
         """
         tables = np.zeros((2, len(self.boards)))
         action_values = np.full(self.legal.shape, np.nan)
@@ -273,9 +285,9 @@ class GameTable:
             rows = np.flatnonzero((self.num_free == num_free) & ~self.ended)
             again = self.again[rows]
             for player, choose in ((1, other), (0, own)):
-                same_next = tables[player][self.next[rows, :, 1]]
-                other_next = tables[1 - player][self.next[rows, :, 0]]
-                expected = again * same_next - (1 - again) * other_next
+                same_next = tables[player ^ swap][self.next[rows, :, 1]]
+                other_next = tables[1 - player ^ swap][self.next[rows, :, 0]]
+                expected = again_sign * again * same_next - (1 - again) * other_next
                 values = np.where(self.over[rows], self.reward[rows], expected)
                 action_values[rows] = np.where(self.legal[rows], values, np.nan)
                 tables[player, rows] = choose(action_values[rows], rows)

@@ -1,0 +1,69 @@
+"""Planted errors are found and right calls are not: subsets of what tools/check_power.py counts."""
+
+import check_power
+import pytest
+from check_power import FAMILIES, HARMLESS, one_sided_bound, rate_cause
+from numpy.testing import assert_allclose
+from planted_loop import PlantedLoop, check_loop
+from right_calls import KINDS
+
+
+def more(*values):
+    return pytest.param(*values, marks=pytest.mark.more)
+
+
+@pytest.mark.parametrize(
+    ("error", "call", "row"),
+    [
+        ("", "", ""),
+        ("draws recorded as losses", "values", "draws"),
+        more("priors ignored", "search", "priors"),
+        more("images of boards, not of policies", "policy", "block"),
+    ],
+)
+def test_the_three_calls_of_a_loop(error, call, row):
+    checks = check_loop(PlantedLoop(error).train())
+    failed = [name for name, check in checks.items() if check.failed]
+    assert failed == [call] * bool(call)
+    assert not call or row in checks[call].failed
+
+
+def test_the_lists_of_errors_are_those_of_the_page():
+    assert [len(errors) for errors, _ in FAMILIES.values()] == [25, 19, 13]
+    named = {error for errors, _ in FAMILIES.values() for error in errors}
+    assert named == check_power.CAUSES.keys()
+    assert named > HARMLESS
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("family", FAMILIES)
+def test_planted_errors_are_found_and_named(family):
+    errors, make_checks = FAMILIES[family]
+    for error in errors[1:10:4]:
+        failed = [check for check in make_checks(error).values() if check.failed]
+        assert failed, error
+        assert rate_cause(error, failed[0]) != "wrong", error
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("kind", KINDS)
+def test_right_calls_pass(kind):
+    calls = list(KINDS[kind](3))
+    for name, call in calls[:: max(1, len(calls) // 10)]:
+        assert call().ok, name
+
+
+@pytest.mark.more
+def test_a_log_of_right_calls_goes_on(monkeypatch, tmp_path, capsys):
+    calls = {kind: lambda seed, make=make: list(make(seed))[:1] for kind, make in KINDS.items()}
+    monkeypatch.setattr(check_power, "KINDS", calls)
+    path = tmp_path / "log.jsonl"
+    for count, lines in (("1", 3), ("2", 6)):
+        check_power.main(["alarms", "--count", count, "--log", str(path)])
+        assert len(path.read_text("utf-8").splitlines()) == lines
+    assert f"| {', '.join(KINDS)} | 6 | 0 | 39.30% |" in capsys.readouterr().out
+
+
+def test_bounds_of_probabilities():
+    assert_allclose(one_sided_bound(0, 1_500), 1 - 0.05 ** (1 / 1_500))  # none of 1,500
+    assert one_sided_bound(1, 1) == 1
