@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_pure
 from ttt_envs.core.checks import Refusal
+from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
-from ttt_envs.game.boards import Boards, play_moves
+from ttt_envs.game.boards import Boards, play_moves, position_keys
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, NOT_OVER
+from ttt_envs.graph.layers import all_positions
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -46,55 +48,31 @@ def parse_game(game: str | Game) -> Game:
     return game
 
 
-class _Plies(NamedTuple):
-    """All positions that are not over, of both players."""
-
-    boards: Boards
-    """[P]"""
-    next: csr_array
-    """float64[P * cells, P + 3]: probability of the next position, or of the first player's loss, a
-    draw, or win"""
-
-
-def _list_plies(game: Game) -> _Plies:
-    """Return the positions in the order of their stones, the first one empty."""
+def _list_moves(game: Game, boards: Boards) -> csr_array:
+    """Return the probability of what follows each move in P positions, float64[P * cells, P + 3]:
+    the next position, or the first player's loss, a draw, or win.
+    """
     from scipy.sparse import csr_array
 
-    powers = 3 ** np.arange(game.cells)
-    layer = Boards.start(game)
-    layers: list[Boards] = []
-    codes: list[Int64Array] = []
-    moves: list[tuple[Int64Array, Int64Array, float]] = []
-    ends: list[tuple[Int64Array, Int64Array]] = []
-    count = 0
-    while len(layer.mover):
-        codes.append(layer.cells @ powers * 2 + layer.mover)
-        rows, actions = np.nonzero(layer.cells == 0)
-        cells, outcomes = play_moves(game, layer, rows, actions)
-        places = (count + rows) * game.cells + actions
-        is_over = outcomes != NOT_OVER
-        results = np.where(outcomes == DRAW, 1, 2 - 2 * outcomes.astype(np.int64))
-        ends.append((places[is_over], results[is_over]))
-        layers.append(layer)
-        count += len(layer.mover)
-        movers = layer.mover[rows]
-        turns = [(1 - movers, 1 - game.skip_chance), (movers, game.skip_chance)]
-        after = [Boards(cells[~is_over], mover[~is_over]) for mover, chance in turns if chance]
-        for boards, (_, chance) in zip(after, turns, strict=False):
-            moves.append((places[~is_over], boards.cells @ powers * 2 + boards.mover, chance))
-        following = Boards(*(np.concatenate(parts) for parts in zip(*after, strict=True)))
-        _, first = np.unique(following.cells @ powers * 2 + following.mover, return_index=True)
-        layer = following.take(first)
-    all_codes = np.concatenate(codes)
-    order = np.argsort(all_codes)
-    targets = [order[np.searchsorted(all_codes[order], code)] for _, code, _ in moves]
-    targets += [count + result for _, result in ends]
-    places = np.concatenate([part[0] for part in (*moves, *ends)])
-    chances = [np.full(len(place), chance) for place, _, chance in moves]
-    chances += [np.ones(len(place)) for place, _ in ends]
-    entries = np.concatenate(chances), (places, np.concatenate(targets))
-    table = csr_array(entries, shape=(count * game.cells, count + NUM_RESULTS))
-    return _Plies(Boards(*(np.concatenate(parts) for parts in zip(*layers, strict=True))), table)
+    rows, actions = np.nonzero(boards.cells == 0)
+    cells, outcomes = play_moves(game, boards, rows, actions)
+    movers = boards.mover[rows]
+    places = rows * game.cells + actions
+    is_over = outcomes != NOT_OVER
+    count = len(boards.mover)
+    results = np.where(outcomes == DRAW, 1, 2 - 2 * outcomes.astype(np.int64))[is_over]
+    parts = [(places[is_over], count + results, 1.0)]
+    keys = position_keys(boards)
+    order = np.argsort(keys)
+    for next_movers, chance in ((1 - movers, 1 - game.skip_chance), (movers, game.skip_chance)):
+        next_boards = Boards(cells[~is_over], next_movers[~is_over])
+        if chance:
+            found = find_sorted(keys[order], position_keys(next_boards))
+            parts.append((places[~is_over], order[found], chance))
+    chances = np.concatenate([np.full(len(place), chance) for place, _, chance in parts])
+    targets = np.concatenate([target for _, target, _ in parts])
+    entries = chances, (np.concatenate([place for place, _, _ in parts]), targets)
+    return csr_array(entries, shape=(count * game.cells, count + NUM_RESULTS))
 
 
 class DecisionProcess:
@@ -140,24 +118,25 @@ class DecisionProcess:
         self.game = game
         self.self_play = tuple(seats) == BOTH
         self.discount = discount
-        plies = _list_plies(game)
-        legal = plies.boards.cells == 0
-        probabilities = _probabilities(policy, plies.boards, game)
-        own = np.isin(plies.boards.mover, seats)
+        boards = all_positions(game)
+        moves = _list_moves(game, boards)
+        legal = boards.cells == 0
+        probabilities = _probabilities(policy, boards, game)
+        own = np.isin(boards.mover, seats)
         count, num_actions = legal.shape
         each = np.repeat(np.arange(count), num_actions)
         choice = csr_array((probabilities.ravel(), (each, np.arange(len(each)))))
         absorbing = np.concatenate([own, np.ones(NUM_RESULTS)])
-        following = vstack([choice @ plies.next, csr_array((NUM_RESULTS, plies.next.shape[1]))])
+        following = vstack([choice @ moves, csr_array((NUM_RESULTS, moves.shape[1]))])
         step = diags_array(1 - absorbing) @ following + diags_array(absorbing)
-        reach = plies.next
-        first = csr_array((np.ones(1), ([0], [0])), shape=(1, plies.next.shape[1]))
+        reach = moves
+        first = csr_array((np.ones(1), ([0], [0])), shape=(1, moves.shape[1]))
         for _ in range(num_actions):
             reach = reach @ step
             first = first @ step
         rows = np.flatnonzero(own)
         pairs = (rows[:, None] * num_actions + np.arange(num_actions)).ravel()
-        self.boards = plies.boards.take(own)
+        self.boards = boards.take(own)
         self.signs = 1.0 - 2.0 * self.boards.mover
         self.legal: BoolArray = legal[own]
         self.policy: Float64Array = probabilities[own]
@@ -221,7 +200,9 @@ class DecisionProcess:
                 now = now + (1 - now.sum()) * self.start
         return total
 
-    def gradient(self, visits: Float64Array, advantages: Float64Array | None = None) -> Float64Array:
+    def gradient(
+        self, visits: Float64Array, advantages: Float64Array | None = None
+    ) -> Float64Array:
         """Return the policy gradient in the logits, float64[S, A].
 
         Args:

@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
-from ttt_eval.checks.decisions import NUM_RESULTS, DecisionProcess
+from ttt_envs.core.jit import BoolArray, Float64Array
+from ttt_eval.checks.decisions import DecisionProcess
+from ttt_eval.checks.estimators import gae
+from ttt_eval.checks.tokens import Sample, TokenCode
 
 BURN_IN = 3
 """Steps before a rollout, so that its first steps are inside episodes."""
@@ -31,56 +33,63 @@ Estimator = Callable[[Arrays], Float64Array]
 """Returns advantages, of the shape of the rewards, from arrays by name."""
 
 
-class Rollout(NamedTuple):
-    """A sampled rollout."""
-
-    states: Int64Array
-    """int64[T, E]: decisions"""
-    actions: Int64Array
-    arrays: dict[str, np.ndarray]
-
-
-def sample_rollout(
-    process: DecisionProcess,
-    shape: tuple[int, int],
-    critic: Float64Array,
-    rng: np.random.Generator,
-) -> Rollout:
-    """Return a rollout of T steps in E environments.
+class RolloutSource:
+    """Sampled rollouts of T steps in E environments.
 
     Args:
         process: the decisions.
         shape: T and E.
         critic: float64[S], values for the mover.
-        rng: of all random numbers.
     """
-    steps, environments = shape
-    number = len(process.start)
-    states = np.zeros((steps + 1, environments), np.int64)
-    actions = np.zeros((steps, environments), np.int64)
-    rewards = np.zeros((steps, environments))
-    dones = np.zeros((steps + 1, environments))
-    now = process.draw_start(environments, rng)
-    for step in range(-BURN_IN, steps):
-        moves = process.draw_actions(now, rng)
-        following = process.draw_next(now, moves, rng)
-        over = following >= number
-        if step >= 0:
-            states[step] = now
-            actions[step] = moves
-            rewards[step, over] = process.results[following[over] - number]
-        dones[max(step + 1, 0)] = over
-        now = np.where(over, process.draw_start(environments, rng), following)
-    states[steps] = now
-    arrays = {
-        "rewards": rewards,
-        "values": critic[states[:-1]],
-        "dones": dones[:-1],
-        "next_value": critic[now],
-        "next_done": dones[-1],
-        "movers": process.signs[states],
-    }
-    return Rollout(states[:-1], actions, arrays)
+
+    def __init__(
+        self, process: DecisionProcess, shape: tuple[int, int], critic: Float64Array
+    ) -> None:
+        self.process = process
+        self.shape = shape
+        self.critic = critic
+        self.code = TokenCode(process.policy, None)
+        self.num_places = self.code.used.size
+        self.weight = shape[0] * shape[1]
+
+    def draw(self, rng: np.random.Generator) -> Sample:
+        """Return a random rollout."""
+        process = self.process
+        steps, environments = self.shape
+        number = len(process.start)
+        states = np.zeros((steps + 1, environments), np.int64)
+        actions = np.zeros(self.shape, np.int64)
+        rewards = np.zeros(self.shape)
+        dones = np.zeros((steps + 1, environments))
+        now = process.draw_start(environments, rng)
+        for step in range(-BURN_IN, steps):
+            moves = process.draw_actions(now, rng)
+            following = process.draw_next(now, moves, rng)
+            over = following >= number
+            if step >= 0:
+                states[step] = now
+                actions[step] = moves
+                rewards[step, over] = process.results[following[over] - number]
+            dones[max(step + 1, 0)] = over
+            now = np.where(over, process.draw_start(environments, rng), following)
+        states[steps] = now
+        arrays = {
+            "rewards": rewards,
+            "values": self.critic[states[:-1]],
+            "dones": dones[:-1],
+            "next_value": self.critic[now],
+            "next_done": dones[-1],
+            "movers": process.signs[states],
+        }
+        exact = process.advantages[states[:-1], actions]
+        right = {**arrays, "values": process.values[states[:-1]], "next_value": process.values[now]}
+        estimates = gae(**right, discount=process.discount)
+        pairs = states[:-1] * process.game.cells + actions
+        return Sample(arrays, pairs, np.stack([exact, estimates]))
+
+    def gradients(self, sums: Float64Array) -> Float64Array:
+        """Return gradients, float64[K, S * A], from sums of advantages, float64[K, S * A]."""
+        return self.code.gradients(sums)
 
 
 class LinearAnswers(NamedTuple):
@@ -138,11 +147,19 @@ def find_linear_answers(
     return LinearAnswers(dones, movers, constant, of_rewards, of_values)
 
 
+class RolloutGradient(NamedTuple):
+    """The exact gradient of rollouts."""
+
+    gradient: Float64Array
+    """float64[S, A], the mean over steps"""
+    steps: int
+
+
 def exact_rollout_gradient(
     estimator: Estimator, process: DecisionProcess, critic: Float64Array
-) -> tuple[Float64Array, int] | None:
-    """Return the exact gradient of rollouts, float64[S, A], the mean over steps, and their number;
-    None if the estimator is not linear in rewards and values, or the game too large.
+) -> RolloutGradient | None:
+    """Return the exact gradient of rollouts; None if the estimator is not linear in rewards and
+    values, or the game too large.
 
     Args:
         estimator: the function.
@@ -155,7 +172,7 @@ def exact_rollout_gradient(
     answers = find_linear_answers(estimator, chains.dones, chains.movers)
     if answers is None:
         return None
-    return chains.gradient(answers, critic) / chains.steps, chains.steps
+    return RolloutGradient(chains.gradient(answers, critic) / chains.steps, chains.steps)
 
 
 class _Chains:
