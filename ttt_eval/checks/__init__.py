@@ -5,6 +5,7 @@ from __future__ import annotations
 from ttt_eval.checks.advantages import GradientCheck, check_advantages
 from ttt_eval.checks.agent import check_agent
 from ttt_eval.checks.check import Check, CheckRow, Evidence
+from ttt_eval.checks.losses import check_loss
 from ttt_eval.checks.search import check_search
 from ttt_eval.checks.values import check_values
 
@@ -15,6 +16,7 @@ __all__ = [
     "GradientCheck",
     "check_advantages",
     "check_agent",
+    "check_loss",
     "check_search",
     "check_values",
 ]

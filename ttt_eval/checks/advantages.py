@@ -34,7 +34,7 @@ from ttt_eval.checks.rollouts import (
     RolloutSource,
     exact_rollout_gradient,
 )
-from ttt_eval.checks.tokens import Sample, TokenCode, Tokens
+from ttt_eval.checks.tokens import Sample
 
 ROLLOUT_NAMES = {"rewards", "values", "dones", "next_value", "next_done", "movers"}
 BATCH_NAMES = {"rewards", "values", "mask", "groups", "roles", "lengths", "states"}
@@ -63,6 +63,7 @@ CAUSES = {
     "own reward": "the sign is wrong",
     "mask": "values behind the mask are used",
     "groups": "groups are mixed up: estimates compare episodes of other groups",
+    "clip": "the clip is on the wrong side, or takes no minimum",
     "weights": "the weight of the policy term is another one than ratio times advantage",
     "gradient": "the expected gradient has another direction",
 }
@@ -209,8 +210,7 @@ def sampled_effect(
     begin = time.process_time()
     sums: dict[int, Float64Array] = {}
     draws = 0
-    effect = None
-    while effect is None or (effect.direction == "undecided" and not is_late):
+    while True:
         for _ in range(max(1, draws)):
             for block in range(NUM_BLOCKS):
                 sample = source.draw(rng)
@@ -225,8 +225,8 @@ def sampled_effect(
         spreads = [np.var(estimate - length * one, axis=0).sum() for one in references]
         exact = references[int(np.argmin(spreads))]
         effect = compare_blocks(estimate, exact, weights, target.ravel(), rng, max_degrees)
-        is_late = time.process_time() - begin > cpu / 2
-    return effect
+        if effect.direction != "undecided" or time.process_time() - begin > cpu / 2:
+            return effect
 
 
 def enumerated_effect(
@@ -277,7 +277,7 @@ def check_advantages(
     batch: int | None = None,
     group: int | None = None,
     critic: Critic = "exact",
-    tokens: Tokens | None = None,
+    tokens: bool = False,
     policy: int | str | Policy = 0,
     max_degrees: float = MAX_DEGREES,
     cpu: float = 60.0,
@@ -302,7 +302,8 @@ def check_advantages(
         group: number of games in a group, by default the batch.
         critic: ``"exact"``; the standard deviation of errors; or a function of ``Boards``. Right or
             wrong is decided with exact values; what another critic does is a remark.
-        tokens: ``"filler"`` or ``"unary"`` for decisions of several tokens, in whole episodes.
+        tokens: whether decisions of whole episodes are several tokens, see
+            :mod:`ttt_eval.checks.tokens`.
         policy: of both players: the seed of a random softmax policy, or a pure policy.
         max_degrees: largest turn of a sampled gradient that counts as none.
         cpu: CPU s of samples.
@@ -341,11 +342,12 @@ def check_advantages(
             target = process.gradient(process.visits(rollout[0], BURN_IN))
             return sampled_effect(estimator, source, target, rng, cpu, max_degrees)
         target = process.gradient(process.visits())
-        if tokens is None and set(names) <= CLASS_NAMES:
+        by_action = np.repeat(values[:, None], process.game.cells, axis=1)
+        if not tokens and set(names) <= CLASS_NAMES:
             classes = ClassSource(process, size)
             found = enumerated_effect(estimator, classes, target, max_degrees)
             return found or sampled_effect(estimator, classes, target, rng, cpu, max_degrees)
-        source = EpisodeSource(process, size, values, TokenCode(process.policy, tokens))
+        source = EpisodeSource(process, size, {"values": by_action}, tokens)
         return sampled_effect(estimator, source, target, rng, cpu, max_degrees)
 
     effect = None

@@ -8,13 +8,14 @@ the reward of the row's last decision. Gradients are those of one game.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_eval.checks.decisions import NUM_RESULTS, DecisionProcess
-from ttt_eval.checks.tokens import Sample, TokenCode
+from ttt_eval.checks.tokens import Sample, spell
 
 MAX_ENUMERATED = 5_000
 """Maximum number of batches that are enumerated."""
@@ -135,17 +136,29 @@ class ClassSource:
 
 
 class EpisodeSource:
-    """Sampled games, for estimators that read values or positions, and for tokens."""
+    """Sampled games, for estimators that read values or positions, and for tokens.
+
+    Args:
+        process: the decisions.
+        size: of a batch.
+        tables: float64[S, A], numbers of decisions by the name of their array.
+        tokens: whether decisions are several tokens.
+    """
 
     def __init__(
-        self, process: DecisionProcess, size: BatchSize, critic: Float64Array, code: TokenCode
+        self,
+        process: DecisionProcess,
+        size: BatchSize,
+        tables: Mapping[str, Float64Array],
+        tokens: bool = False,
     ) -> None:
         self.classes = ClassSource(process, size)
         self.process = process
         self.weight = size.games
-        self.critic = critic
-        self.code = code
-        self.num_places = code.used.size
+        self.tables = tables
+        self.tokens = tokens
+        self.num_places = process.legal.size
+        self.gradients = process.sum_scores
         self._samples: list[Sample] = []
 
     def draw(self, rng: np.random.Generator) -> Sample:
@@ -180,7 +193,8 @@ class EpisodeSource:
         mask = arrays["mask"]
         states = states[:, : mask.shape[1]]
         actions = actions[:, : mask.shape[1]]
-        arrays |= {"values": self.critic[states] * mask, "states": states * mask}
+        arrays["states"] = states * mask
+        arrays |= {name: table[states, actions] * mask for name, table in self.tables.items()}
         means = np.tile(self.classes.means, count * self.weight)
         exact = [
             process.advantages[states, actions],
@@ -188,10 +202,8 @@ class EpisodeSource:
             np.broadcast_to((rewards - means)[:, None], mask.shape),
         ]
         pairs = np.where(mask, states * process.game.cells + actions, -1)
-        whole = self.code.expand(Sample(arrays, pairs, np.stack(exact)))
+        whole = Sample(arrays, pairs, np.stack(exact))
+        if self.tokens:
+            whole = spell(whole, process.game.cells)
         size = len(rewards) // count
         return [whole.rows(slice(start, start + size)) for start in range(0, len(rewards), size)]
-
-    def gradients(self, sums: Float64Array) -> Float64Array:
-        """Return gradients, float64[K, S * A], from sums of advantages, float64[K, places]."""
-        return self.code.gradients(sums)

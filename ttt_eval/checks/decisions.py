@@ -42,7 +42,7 @@ def parse_game(game: str | Game) -> Game:
         numbers = re.fullmatch(r"(\d)x(\d)/(\d)", game)
         if not numbers:
             raise Refusal(f"game {game!r} is unknown: write rows x columns / win length, as 2x3/3")
-        game = Game(*map(int, numbers.groups()), skip_chance=SKIP_CHANCE)
+        game = Game.of_size((int(numbers[1]), int(numbers[2])), int(numbers[3]), SKIP_CHANCE)
     if game.cells > MAX_CELLS or game.gravity:
         raise Refusal(f"{game} is too large for exact gradients: choose 2x3/3 or 3x3/3")
     return game
@@ -212,6 +212,12 @@ class DecisionProcess:
         terms = self.advantages if advantages is None else advantages
         return visits[:, None] * self.policy * (terms - (self.policy * terms).sum(1, keepdims=True))
 
+    def sum_scores(self, sums: Float64Array) -> Float64Array:
+        """Return gradients, float64[K, S * A], from sums of advantages, float64[K, S * A]."""
+        by_state = sums.reshape(len(sums), *self.legal.shape)
+        centre = self.policy * by_state.sum(axis=2, keepdims=True)
+        return np.asarray((by_state - centre).reshape(len(sums), -1))
+
     @cached_property
     def _outcomes(self) -> csr_array:
         """float64[S * A, S + 3]: next decisions, then ends."""
@@ -237,6 +243,32 @@ class DecisionProcess:
         draws = sums[low] + rng.random(len(pairs)) * (sums[high] - sums[low])
         places = np.clip(np.searchsorted(sums, draws, side="right") - 1, low, high - 1)
         return np.asarray(table.indices[places])
+
+    def episodes(self) -> tuple[Int64Array, Float64Array]:
+        """Return all that the learner can do in an episode: pairs state * A + action, int64[N, T],
+        -1 after the last, and the probabilities, float64[N].
+        """
+        states = np.flatnonzero(self.start)
+        chances = self.start[states]
+        paths = np.zeros((len(states), 0), np.int64)
+        parts: list[tuple[Int64Array, Float64Array]] = []
+        while len(states):
+            rows, actions = np.nonzero(self.legal[states])
+            states = states[rows]
+            paths = np.column_stack([paths[rows], states * self.game.cells + actions])
+            chances = chances[rows] * self.policy[states, actions]
+            ending = chances * self.ending[states, actions]
+            parts.append((paths[ending > 0], ending[ending > 0]))
+            following = self.next[paths[:, -1]].tocoo()
+            paths = paths[following.row]
+            states = following.col
+            chances = chances[following.row] * following.data
+        width = paths.shape[1]
+        padded = [
+            np.pad(path, ((0, 0), (0, width - path.shape[1])), constant_values=-1)
+            for path, _ in parts
+        ]
+        return np.concatenate(padded), np.concatenate([chance for _, chance in parts])
 
     def draw_start(self, count: int, rng: np.random.Generator) -> Int64Array:
         """Return random first decisions."""

@@ -17,7 +17,7 @@ import numpy as np
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_eval.checks.decisions import DecisionProcess
 from ttt_eval.checks.estimators import gae
-from ttt_eval.checks.tokens import Sample, TokenCode
+from ttt_eval.checks.tokens import Sample
 
 BURN_IN = 3
 """Steps before a rollout, so that its first steps are inside episodes."""
@@ -48,8 +48,8 @@ class RolloutSource:
         self.process = process
         self.shape = shape
         self.critic = critic
-        self.code = TokenCode(process.policy, None)
-        self.num_places = self.code.used.size
+        self.num_places = process.legal.size
+        self.gradients = process.sum_scores
         self.weight = shape[0] * shape[1]
 
     def draw(self, rng: np.random.Generator) -> Sample:
@@ -86,10 +86,6 @@ class RolloutSource:
         estimates = gae(**right, discount=process.discount)
         pairs = states[:-1] * process.game.cells + actions
         return Sample(arrays, pairs, np.stack([exact, estimates]))
-
-    def gradients(self, sums: Float64Array) -> Float64Array:
-        """Return gradients, float64[K, S * A], from sums of advantages, float64[K, S * A]."""
-        return self.code.gradients(sums)
 
 
 class LinearAnswers(NamedTuple):
