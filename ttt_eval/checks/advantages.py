@@ -57,6 +57,7 @@ CAUSES = {
     "next_done": "next_value is used although next_done says that the episode is over",
     "last row": "the last step has no estimate: the loop ends one step early",
     "cut": "next_value is not used where the rollout is cut: a cut counts as the end of the game",
+    "environments": "environments are mixed up",
     "past": "estimates depend on steps before the decision",
     "movers": "signs do not follow the movers: after a skip the same player moves again",
     "discount": "later values have another discount",

@@ -67,7 +67,8 @@ def probe_rollout(
     }
     if self_play:
         inputs["movers"] = rng.choice([-1.0, 1.0], size=(steps + 1, environments))
-        inputs["movers"][:2] = [[1.0], [-1.0]]
+        inputs["movers"][0] = 1.0
+        inputs["movers"][1] = (-1.0) ** np.arange(environments)
 
     def ask(**changes: Float64Array) -> Float64Array:
         return estimator({**inputs, **changes})
@@ -87,7 +88,11 @@ def probe_rollout(
     first = slice(None), 0
     mixed = ask(**change("rewards", first), **change("values", first))
     if differ(whole[:, 1:], mixed[:, 1:]):
-        table.remark("environments", "estimates move with other environments: nothing was probed")
+        table.add(
+            "environments", not differ(whole[:, 0], mixed[:, 0]),
+            "estimates move with their own environment",
+            "estimates move with other environments: nothing else was probed",
+        )  # fmt: skip
         return table.rows
     ended = change("dones", END, 1.0)
     after = slice(END, None)
@@ -124,8 +129,8 @@ def probe_rollout(
             "movers", bool((found * sign < -EQUAL).any()),
             "the other player's values count negative, and the own ones positive",
         )  # fmt: skip
-    own = of_reward[1].mean()
-    table.add("own reward", own < EQUAL, "above 0", f"an estimate has {own:.4g} times its reward")
+    own = of_reward[1].min()
+    table.add("own reward", bool(own < EQUAL), "above 0", f"an estimate has {own:.4g} times its reward")
     lam = abs(of_reward[0].mean()) / discount if discount else 0.0
     cuts = (rng.random(SHAPE) < 0.4).astype(np.float64)
     inputs |= {"dones": cuts, "next_done": cuts[0]}
@@ -185,9 +190,11 @@ def probe_batch(
         moved[row] = np.abs(change).max(axis=1)
     moved[moved < EQUAL] = 0
     same = inputs["groups"][:, None] == inputs["groups"]
-    others = same & ~np.eye(len(mask), dtype=bool)
-    own = moved[others]
-    within = own.mean() if len(own) else 0.0
+    itself = np.eye(len(mask), dtype=bool)
+    within = moved[same & ~itself].mean() if size.group > 1 else 0.0
+    share = 1 - 1 / same[0].sum()
+    if np.abs(moved[itself] - share).max() < EQUAL:
+        table.remark("own sample", f"the result is in its own baseline: length x{share:.3g}")
     if not same.all():
         outside = moved[~same].mean()
         table.add(
