@@ -399,7 +399,6 @@ ASKED = (
     "games",
     "exact",
     "exploitability",
-    "audit",
     "solve",
     "report",
     "compare",

@@ -64,7 +64,9 @@ def self_play(error: str) -> Function:
     """Return the loop for both players with an error."""
 
     def advantages(rewards, values, dones, next_value, next_done, movers):
-        following, alive = (np.vstack(rows)[1:] for rows in ([values, next_value], [1 - dones, 1 - next_done]))
+        following, alive = (
+            np.vstack(rows)[1:] for rows in ([values, next_value], [1 - dones, 1 - next_done])
+        )
         signs = movers[1:] * movers[:-1]
         if error == "turns alternate":
             signs = -np.ones_like(signs)
@@ -135,16 +137,16 @@ def ppo(error: str) -> Function:
         ratio = (logp - old_logp).exp()
         losses = {
             "old and new exchanged": lambda: -_mean((old_logp - logp).exp() * advantages, mask),
-            "clip on the wrong side": lambda: -_mean(
-                torch.max(ratio * advantages, _clipped(ratio) * advantages), mask
+            "clip on the wrong side": lambda: (
+                -_mean(torch.max(ratio * advantages, _clipped(ratio) * advantages), mask)
             ),
             "clip without minimum": lambda: -_mean(_clipped(ratio) * advantages, mask),
             "old not detached": lambda: -_mean((logp - logp).exp() * advantages, mask),
             "advantage not detached": lambda: -_mean(logp * (advantages - 0.1 * logp), mask),
             "mask left out": lambda: -(logp * advantages).mean(),
-            "mean over a sequence's tokens": lambda: -(
-                (logp * advantages * mask).sum(1) / mask.sum(1).clamp_min(1)
-            ).mean(),
+            "mean over a sequence's tokens": lambda: (
+                -((logp * advantages * mask).sum(1) / mask.sum(1).clamp_min(1)).mean()
+            ),
             "ratio without exponential": lambda: -_mean((logp / old_logp) * advantages, mask),
             "probability for its logarithm": lambda: -_mean(logp.exp() * advantages, mask),
             "sum of the batch's mean advantage": lambda: -_mean(logp * advantages.mean(), mask),

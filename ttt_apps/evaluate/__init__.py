@@ -52,9 +52,9 @@ COMMANDS: Commands = {
         "ttt_apps.evaluate.bench:COMMANDS",
         "Run agents on the benchmark ttt-exact, and score submissions.",
     ),
-    "audit": (
-        "ttt_apps.evaluate.audit:AuditEstimator",
-        "Measure an advantage estimator against exact advantages.",
+    "check-gradient": (
+        "ttt_apps.evaluate.check_gradient:COMMANDS",
+        "Check whether advantages or a loss give the right gradient.",
     ),
     "llm": ("ttt_apps.evaluate.llm:Llm", "Evaluate a language model as a player."),
     "book": ("ttt_apps.evaluate.book:COMMANDS", "Build and show opening books."),

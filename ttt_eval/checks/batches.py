@@ -132,7 +132,8 @@ class ClassSource:
         """Return gradients, float64[K, S * A], from sums of advantages, float64[K, places]."""
         by_turn = sums.reshape(len(sums), *self.lengths.shape, self.num_turns)
         weights = by_turn[:, :, self.row, np.minimum(self.turn, self.num_turns - 1)]
-        return np.einsum("sac,kcs->ksa", self.scores, weights).reshape(len(sums), -1)
+        gradients = np.einsum("sac,kcs->ksa", self.scores, weights)
+        return np.asarray(gradients.reshape(len(sums), -1))
 
 
 class EpisodeSource:

@@ -25,6 +25,7 @@ SKIP_CHANCE = 0.25
 """Probability of another turn in games given by name."""
 SPREAD = 0.7
 """Standard deviation of the logits of a random policy."""
+ROUNDING = 1e-12
 MAX_CELLS = 9
 BOTH = (0, 1)
 """Seats of self-play."""
@@ -152,6 +153,8 @@ class DecisionProcess:
         self.ending = self.ends.sum(axis=1).reshape(self.legal.shape)
         self.values, action_values = self.evaluate(self.gains, discount)
         self.advantages = np.where(self.legal, action_values - self.values[:, None], 0.0)
+        if np.abs(self.gradient(self.visits())).max() < ROUNDING:
+            raise Refusal(f"{policy} has no gradient in {game}: choose 2x3/3, and a softmax policy")
 
     def evaluate(
         self, terms: Float64Array, discount: float = 1.0, policy: Float64Array | None = None
@@ -200,17 +203,9 @@ class DecisionProcess:
                 now = now + (1 - now.sum()) * self.start
         return total
 
-    def gradient(
-        self, visits: Float64Array, advantages: Float64Array | None = None
-    ) -> Float64Array:
-        """Return the policy gradient in the logits, float64[S, A].
-
-        Args:
-            visits: float64[S].
-            advantages: float64[S, A], by default the exact ones.
-        """
-        terms = self.advantages if advantages is None else advantages
-        return visits[:, None] * self.policy * (terms - (self.policy * terms).sum(1, keepdims=True))
+    def gradient(self, visits: Float64Array) -> Float64Array:
+        """Return the exact policy gradient in the logits, float64[S, A], with visits float64[S]."""
+        return np.asarray(visits[:, None] * self.policy * self.advantages)
 
     def sum_scores(self, sums: Float64Array) -> Float64Array:
         """Return gradients, float64[K, S * A], from sums of advantages, float64[K, S * A]."""

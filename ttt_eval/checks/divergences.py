@@ -32,7 +32,7 @@ class PolicyPair(NamedTuple):
     def ascend(self, terms: Float64Array) -> Float64Array:
         """Return the gradient of the expected term of a decision, float64[S, A]."""
         centred = terms - (self.present * terms).sum(axis=1, keepdims=True)
-        return self.process.visits()[:, None] * self.present * centred
+        return np.asarray(self.process.visits()[:, None] * self.present * centred)
 
 
 def log(probabilities: Float64Array) -> Float64Array:
@@ -57,5 +57,5 @@ TARGETS: Mapping[str, Callable[[PolicyPair], Float64Array]] = {
     "reverse kl": _reverse_kl,
     "entropy": lambda pair: -pair.ascend(log(pair.present)),
 }
-"""Directions of descent of a loss: the surrogate E[ratio x advantage]; KL(policy, reference) at each
-position, or as a sum over the rest of the episode; KL(reference, policy); and the entropy."""
+"""Directions of descent of a loss: the surrogate E[ratio x advantage]; KL(policy, reference) at
+each position, or as a sum over the rest of the episode; KL(reference, policy); the entropy."""

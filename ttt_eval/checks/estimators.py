@@ -161,7 +161,7 @@ def opo(rewards: Float64Array, mask: BoolArray, groups: Int64Array) -> Float64Ar
     arXiv:2505.23585).
     """
     totals = rewards.sum(axis=1)
-    return (totals - _mean(totals, groups, mask.sum(axis=1)))[:, None] * mask
+    return np.asarray((totals - _mean(totals, groups, mask.sum(axis=1)))[:, None] * mask)
 
 
 def gpg(rewards: Float64Array, mask: BoolArray, groups: Int64Array) -> Float64Array:
@@ -169,8 +169,8 @@ def gpg(rewards: Float64Array, mask: BoolArray, groups: Int64Array) -> Float64Ar
     et al., 2025, arXiv:2504.02546).
     """
     totals = rewards.sum(axis=1)
-    share = max(np.count_nonzero(totals), 1) / len(totals)
-    return _centred(totals, groups)[:, None] * mask / share
+    share = np.mean(totals != 0)
+    return _centred(totals, groups)[:, None] * mask / (share or 1.0)
 
 
 def pass_at_k(rewards: Float64Array, mask: BoolArray, groups: Int64Array) -> Float64Array:
@@ -181,8 +181,8 @@ def pass_at_k(rewards: Float64Array, mask: BoolArray, groups: Int64Array) -> Flo
     advantages = np.zeros(len(totals))
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
-        *_, second, first = rows[np.argsort(totals[rows], kind="stable")]
-        advantages[first] = totals[first] - totals[second]
+        order = rows[np.argsort(totals[rows], kind="stable")]
+        advantages[order[-1]] = totals[order[-1]] - totals[order[-2]]
     return advantages[:, None] * mask
 
 

@@ -6,6 +6,7 @@ Nothing is sampled from a game, and no number has a tolerance but that of single
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,8 @@ SHAPE = (6, 5)
 END = 3
 """Step of them at which an episode begins."""
 RECOGNISED = "recognised"
+MIN_RECOGNISED = 4
+"""Smallest batch in which estimators differ."""
 
 
 def differ(one: Float64Array, other: Float64Array) -> bool:
@@ -73,7 +76,7 @@ def probe_rollout(
     def ask(**changes: Float64Array) -> Float64Array:
         return estimator({**inputs, **changes})
 
-    def change(name: str, place: object, number: float | None = None) -> dict[str, Float64Array]:
+    def change(name: str, place: Any, number: float | None = None) -> dict[str, Float64Array]:
         """Return an input with other numbers in some places."""
         array = inputs[name].copy()
         noise = rng.normal(size=array.shape)
@@ -130,8 +133,10 @@ def probe_rollout(
             "the other player's values count negative, and the own ones positive",
         )  # fmt: skip
     own = of_reward[1].min()
-    table.add("own reward", bool(own < EQUAL), "above 0", f"an estimate has {own:.4g} times its reward")
-    lam = abs(of_reward[0].mean()) / discount if discount else 0.0
+    table.add(
+        "own reward", bool(own < EQUAL), "above 0", f"an estimate has {own:.4g} times its reward"
+    )
+    lam = np.abs(of_reward[0]).mean() / discount if discount else 0.0
     cuts = (rng.random(SHAPE) < 0.4).astype(np.float64)
     inputs |= {"dones": cuts, "next_done": cuts[0]}
     if not differ(ask(), gae(**inputs, discount=discount, lam=lam)):
@@ -205,7 +210,7 @@ def probe_batch(
     names = [
         name for name, function in ESTIMATORS.items() if not differ(whole, _call(function, inputs))
     ]
-    if names:
+    if names and size.games >= MIN_RECOGNISED:
         table.remark(RECOGNISED, names[0])
     return table.rows
 

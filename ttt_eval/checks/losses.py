@@ -51,7 +51,7 @@ POLICY_LOSSES = {
     "ratio x A": (0.5, 1, 1.5, -0.5, -1, -1.5),
     "PPO clip": (0.5, 1, 0, 0, -1, -1.5),
 }
-"""Weights of the policy term at the ratios, for the advantages 1 and -1, by the name of the loss."""
+"""Weights of the policy term at the ratios, for the advantages 1 and -1, by name."""
 
 Derivative = Callable[[Arrays], dict[str, Float64Array]]
 """Returns the derivatives of a loss in its inputs, times the number of episodes."""
@@ -143,15 +143,14 @@ def weight_rows(derivative: Derivative) -> list[CheckRow]:
     """Return rows about the weights of the policy term."""
     weights = policy_weights(derivative)
     text = ", ".join(f"{weight:.3g}" for weight in weights)
-    _, gain, high_gain, _, loss, high_loss = weights
-    is_even = gain > EQUAL and abs(gain + loss) < EQUAL * gain + EQUAL
+    is_even = weights[1] > EQUAL and abs(weights[1] + weights[4]) < 2 * EQUAL
     rows = [
         CheckRow(
             "weights", f"{text} at ratios 0.5, 1, 1.5 and A = 1, then A = -1",
             "holds" if is_even else "fails", "at ratio 1: c for A = 1, -c for A = -1, and c > 0",
         )
     ]  # fmt: skip
-    is_clipped = abs(weights[0]) < EQUAL or abs(high_loss) < EQUAL
+    is_clipped = min(abs(weights[0]), abs(weights[5])) < EQUAL
     rows.append(
         CheckRow(
             "clip", "stops where it should not" if is_clipped else "right",
@@ -230,7 +229,7 @@ class _Enumeration:
             logs = log(pair.present)
             centre = (pair.present * logs).sum(axis=1, keepdims=True)
             total -= add("entropy").sum(axis=1, keepdims=True) * pair.present * (logs - centre)
-        return total
+        return np.asarray(total)
 
 
 def check_loss(
@@ -259,9 +258,8 @@ def check_loss(
         loss: the function.
         game: as of :func:`ttt_eval.checks.advantages.check_advantages`.
         seat: of the learner.
-        meant: what it is to descend: ``"policy"``, with the present policy as the reference; or, with
-            advantages 0, ``"kl"``, ``"kl of episodes"``, ``"reverse kl"`` or ``"entropy"``, see
-            :data:`ttt_eval.checks.divergences.TARGETS`.
+        meant: what it is to descend: ``"policy"``, with the present policy as the reference; or,
+            with advantages 0, another name of :data:`ttt_eval.checks.divergences.TARGETS`.
         updates: sizes of updates between the old and the present policy; the first decides, and
             later ones fail if they turn the gradient around.
         backend: that differentiates: torch, jax, or numpy by differences.

@@ -205,7 +205,7 @@ class _Chains:
         joint = before[:, None] * self.policy
         ends = done * (joint * self.ending).sum(axis=(0, 1))
         following = self.process.next.T @ joint.reshape(-1, len(done)) * (1 - done)
-        return self._match(step) * (following + self.process.start[:, None] * ends)
+        return np.asarray(self._match(step) * (following + self.process.start[:, None] * ends))
 
     def _ahead(self, step: int, following: Float64Array) -> Float64Array:
         """Return the mean of what follows each move of the step before, float64[S, A, N]."""
