@@ -19,7 +19,6 @@ STUDIES: dict[str, str] = {
     "tree-search": "studies.trees:TreeSearch",
     "tree-net": "studies.imitation:ImitationNets",
     "slides-tables": "studies.slides:NetScores",
-    "estimators": "studies.estimators:Estimators",
     "what-games-say": "studies.noise:NoiseOfGames",
 }
 """Maps a name to "module:class", imported on demand."""

@@ -20,7 +20,6 @@ from ttt_envs.core.random import draw_keys, splitmix64, uniform
 from ttt_envs.envs.game_batch import keys_of_seeds
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.game import rules
-from ttt_eval.audit import AuditSettings, audit
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.openings import draw_openings
 
@@ -255,14 +254,6 @@ def of_learners(group, folder):
 # Samplers
 
 
-def audit_of(estimator, **settings):
-    """Return the signature of the errors of an estimator in sampled episodes."""
-    result = audit(
-        estimator, SKIPS, "table", "random", AuditSettings(episodes=400, seed=6, **settings)
-    )
-    return signature(*result.advantage, *result.gradient, result.cosine)
-
-
 def openings(game, plies):
     """Return the signature of drawn openings."""
     boards = draw_openings(game, plies, draw_keys(np.random.default_rng(5), 64))
@@ -284,10 +275,6 @@ def match(a, b, **settings):
 
 
 SAMPLERS = {
-    "audit of gae": partial(audit_of, "gae:lam=0.9"),
-    "audit of grpo, in groups of 4": partial(audit_of, "grpo", group_size=4),
-    "audit of v-trace, another behaviour": partial(audit_of, "v-trace", behaviour="random"),
-    "audit of n-step, a learned critic": partial(audit_of, "n-step", critic="learned:200"),
     "openings, 3 x 3": partial(openings, SKIPS, 3),
     "openings, 9 x 9": partial(openings, GOMOKU, 10),
     "replay": replay,

@@ -23,7 +23,7 @@ from ttt_eval.exact.dynamic_programming import exploitability
 pytestmark = pytest.mark.more
 
 EXAMPLES, PAGE = ROOT / "examples", ROOT / "docs" / "clients.md"
-MODULES = {"bench_dqn", "bench_ppo", "audit_rollouts"}
+MODULES = {"bench_dqn", "bench_ppo"}
 """Those that are no scripts."""
 TRAININGS = {
     "cleanrl_style_dqn": (60_000, "torch"),

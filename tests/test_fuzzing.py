@@ -397,7 +397,6 @@ ASKED = (
     "games",
     "exact",
     "exploitability",
-    "audit",
     "solve",
     "report",
     "compare",

@@ -13,7 +13,6 @@ from studies import (
     STUDIES,
     alpha_zero,
     compression,
-    estimators,
     imitation,
     learners,
     noise,
@@ -275,29 +274,7 @@ def test_the_search_is_measured_from_a_stored_run():
 
 
 # --------------------------------------------------------------------------------------------------
-# Estimators, and the noise of games
-
-
-@pytest.fixture(scope="module")
-def audits():
-    study = estimators.Estimators()
-    return [(unit, study.measure(unit)) for unit in study.units(True)]
-
-
-def test_verdicts_on_estimators(audits):
-    *claims, _ = estimators.Estimators().analyse(audits).claims  # the last needs groups of three
-    refuted = [
-        "even if the bootstrap is correct",
-        "remove this bias",
-        "less bias than those of GAE",
-    ]
-    for claim in claims:
-        assert claim.holds != any(words in claim.words for words in refuted), claim.words
-    for unit, own in audits:
-        if unit["kind"] == estimators.WHOLE:
-            own["gae:lam=1"]["gradient"]["bias_squared"]["mean"] += 0.1
-    biased = estimators.Estimators().analyse(audits).claims
-    assert [claim.holds for claim in biased[:3]] == [False, False, False]
+# The noise of games
 
 
 def test_intervals_over_tasks_with_seeds_in_common_cover_the_mean():

@@ -198,7 +198,6 @@ def test_output_shows_names_without_markup_and_without_control_characters(
     [
         "exploitability expectiminimax:depth=1,leaf=(RUN)",
         "match random timed:search=(expectiminimax:depth=1,leaf=(RUN)),max-depth=1 --games 2",
-        "audit gae --opponent RUN --episodes 50",
     ],
 )
 def test_a_command_plays_the_game_of_its_run_or_another_with_a_note(command, tiny_run, capsys):

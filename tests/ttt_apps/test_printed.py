@@ -37,7 +37,6 @@ from ttt_envs.core.checks import Refusal
 from ttt_envs.game.boards import coordinate, to_text
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval import exact
-from ttt_eval.audit import Auditor, AuditSettings, make_estimator
 from ttt_eval.benchmark.agents import AGENTS
 from ttt_eval.benchmark.comparison import compare_submissions
 from ttt_eval.benchmark.scores import read_scores, score_submission
@@ -278,35 +277,6 @@ def leader_rows(files):
     [entry] = compare_submissions([scores]).entries
     yield "random", "one", f"{entry.interquartile_mean.mean:.3f}"
     yield f"{len(scores.task_means)} tasks."
-
-
-@case("audit n-step gae --critic=zero --enumerate --size=2 --win-length=2", board=False)
-def audit_rows(files):
-    auditor = Auditor(
-        Game(2, 2, 2), "random", "random", AuditSettings(episodes=None, critic="zero")
-    )
-    for name in ("n-step", "gae"):
-        data = auditor.audit(make_estimator(name)).to_dict()
-        assert data["biased"] != data["biased_advantage"]
-        yield from rows_of_audit(data)
-
-
-def rows_of_audit(data):
-    yield data["name"], *map(number, data["advantage"].values()), number(data["biased_advantage"])
-    yield (
-        data["name"],
-        *map(number, data["gradient"].values()),
-        number(data["cosine"]),
-        number(data["biased"]),
-    )
-
-
-@case("audit n-step --policy=optimal:epsilon=0.5 --behaviour=random --enumerate")
-def off_policy_rows(files):
-    auditor = Auditor(
-        tiny.GAME, "optimal:epsilon=0.5", "random", AuditSettings(episodes=None, behaviour="random")
-    )
-    yield from rows_of_audit(auditor.audit(make_estimator("n-step")).to_dict())
 
 
 @case("check search examples.checks.puct:search --simulations 20 40 --seed=1", board=False)

@@ -56,9 +56,9 @@ COMMANDS: Commands = {
         "ttt_apps.evaluate.check:COMMANDS",
         "Check whether a search, an agent or values are right.",
     ),
-    "audit": (
-        "ttt_apps.evaluate.audit:AuditEstimator",
-        "Measure an advantage estimator against exact advantages.",
+    "check-gradient": (
+        "ttt_apps.evaluate.check_gradient:COMMANDS",
+        "Check whether advantages or a loss give the right gradient.",
     ),
     "llm": ("ttt_apps.evaluate.llm:Llm", "Evaluate a language model as a player."),
     "book": ("ttt_apps.evaluate.book:COMMANDS", "Build and show opening books."),

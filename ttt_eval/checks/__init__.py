@@ -1,10 +1,22 @@
-"""Checks of searches, agents and values against exact values, each with a verdict."""
+"""Checks of searches, agents, values and gradients against exact ones, each with a verdict."""
 
 from __future__ import annotations
 
+from ttt_eval.checks.advantages import GradientCheck, check_advantages
 from ttt_eval.checks.agent import check_agent
 from ttt_eval.checks.check import Check, CheckRow, Evidence
+from ttt_eval.checks.losses import check_loss
 from ttt_eval.checks.search import check_search
 from ttt_eval.checks.values import check_values
 
-__all__ = ["Check", "CheckRow", "Evidence", "check_agent", "check_search", "check_values"]
+__all__ = [
+    "Check",
+    "CheckRow",
+    "Evidence",
+    "GradientCheck",
+    "check_advantages",
+    "check_agent",
+    "check_loss",
+    "check_search",
+    "check_values",
+]

@@ -1,0 +1,101 @@
+"""Right advantages and losses, and sampled intervals, for tests of their checks.
+
+``python tests/gradients.py alarms 0 1000`` prints right functions that are called wrong, ``...
+coverage`` the shares of 200 intervals that hold an exact number.
+"""
+
+import sys
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from examples.checks import losses
+from ttt_eval.checks import check_advantages, check_loss
+from ttt_eval.checks.advantages import enumerated_effect, sampled_effect
+from ttt_eval.checks.batches import BatchSize, ClassSource, EpisodeSource
+from ttt_eval.checks.decisions import DecisionProcess, parse_game
+from ttt_eval.checks.estimators import ESTIMATORS, gae, rloo
+
+SEATS = ((0,), (1,), (0, 1))
+
+
+def normalised(rewards, values, dones, next_value, next_done, movers, *, settings):
+    """Return GAE over its standard deviation in the rollout."""
+    advantages = gae(rewards, values, dones, next_value, next_done, movers, **settings)
+    return advantages / (advantages.std() + 1e-8)
+
+
+def right_call(seed):
+    """Return the check of a right function, without arguments."""
+    rng = np.random.default_rng([seed, 99])
+    seats = SEATS[seed % 3]
+    policy = int(rng.integers(1_000_000))
+    if seed % 10 == 9:
+        loss = losses.POLICY_LOSSES[seed // 10 % len(losses.POLICY_LOSSES)]
+        return partial(check_loss, loss, seat=seats[0], policy=policy)
+    options = {"seats": seats, "policy": policy, "seed": seed, "cpu": 20}
+    if seed % 10 in (7, 8):
+        size = int(rng.choice([2, 4, 8, 32, 64]))
+        function = rloo if len(seats) == 1 else ESTIMATORS["reinforce"]
+        return partial(check_advantages, function, batch=size, **options)
+    settings = {"discount": float(rng.choice([0.9, 0.97, 1.0]))}
+    settings["lam"] = float(rng.choice([0.0, 0.5, 0.95, 1.0]))
+    function = partial(gae, **settings)
+    if seed % 10 == 6:  # not linear, so that it is sampled
+        function = partial(normalised, settings=settings)
+    game = ("2x3/2", "2x3/3")[seed // 3 % 2]
+    rollout = int(rng.choice([6, 10, 16])), 256
+    return partial(
+        check_advantages, function, game, gamma=settings["discount"], rollout=rollout, **options
+    )
+
+
+def print_alarms(first, last):
+    """Print right functions that are called wrong or undecided."""
+    verdicts, cpu = Counter(), []
+    for seed in range(first, last):
+        call, begin = right_call(seed), time.process_time()
+        check = call()
+        cpu.append(time.process_time() - begin)
+        direction = check.effect.direction if check.effect else "none"
+        verdict = "wrong" if check.failed else "undecided" if direction == "undecided" else "right"
+        verdicts[verdict] += 1
+        if verdict != "right":
+            print(seed, call, check.effect, check.failed, flush=True)
+    print(verdicts, f"CPU s: median {np.median(cpu):.2f}, maximum {max(cpu):.2f}")
+
+
+def coverage(function, runs):
+    """Return the shares of sampled intervals of length, degrees and bias that hold the exact
+    number, for an estimator of results in batches of two games.
+    """
+    process = DecisionProcess(parse_game("2x3/3"))
+    target = process.gradient(process.visits())
+    size = BatchSize(2, 2)
+
+    def estimator(arrays):
+        return function(**{name: arrays[name] for name in ("rewards", "mask", "groups")})
+
+    exact = enumerated_effect(estimator, ClassSource(process, size), target, 2.0)
+    held = np.zeros(3)
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, 3])
+        source = EpisodeSource(process, size, {})
+        effect = sampled_effect(estimator, source, target, rng, cpu=0.2, max_degrees=0.0)
+        for place, name in enumerate(("length", "degrees", "bias")):
+            interval = getattr(effect, name)
+            held[place] += interval.low - 1e-9 <= getattr(exact, name).mean <= interval.high + 1e-9
+    return held / runs
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "alarms":
+        print_alarms(*map(int, sys.argv[2:]))
+    else:
+        for name in ("rloo", "grpo", "grpo-centred", "opo"):
+            print(name, coverage(ESTIMATORS[name], 200), flush=True)

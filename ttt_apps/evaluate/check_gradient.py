@@ -1,0 +1,92 @@
+"""``evaluate.py check-gradient advantages|loss NAME``: is it right? A verdict on the gradient."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from ttt_apps.cli import options as cli
+from ttt_envs.agents.specs import load_object
+from ttt_envs.core.checks import Refusal
+from ttt_eval.checks import GradientCheck, check_advantages, check_loss
+from ttt_eval.checks.estimators import ESTIMATORS, gae
+
+COMMANDS = {
+    "advantages": (
+        "ttt_apps.evaluate.check_gradient:CheckAdvantages",
+        "Check an advantage estimator.",
+    ),
+    "loss": ("ttt_apps.evaluate.check_gradient:CheckLoss", "Check the gradient of a loss."),
+}
+
+
+@dataclass(frozen=True)
+class _CheckGradient(cli.JsonOptions):
+    """Options of both checks."""
+
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
+    """module:function; of advantages also a name, such as gae, rloo or grpo"""
+    board: Annotated[str, tyro.conf.arg(name="game", metavar="RxC/K")] = "2x3/3"
+    """rows, columns and win length, up to nine cells; chance gives another turn"""
+    tokens: cli.Flag = False
+    """decisions are several tokens"""
+    cpu: float = 60.0
+    """CPU s of samples"""
+    seed: cli.Natural = 0
+    """seed of all random numbers"""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options that are arguments of the check."""
+        known = {field.name for field in dataclasses.fields(self)} - {"name", "board", "json"}
+        return {name: getattr(self, name) for name in known}
+
+    def print(self, check: GradientCheck) -> None:
+        """Print the result.
+
+        Raises:
+            ValueError: after the output, another verdict than that no error was found.
+        """
+        result = {"name": self.name, "game": self.board, **self.settings(), **check.to_dict()}
+        self.show(result, str(check))
+        if not check.ok:
+            raise Refusal(f"{self.name}: {check.verdict}")
+
+
+@dataclass(frozen=True)
+class CheckAdvantages(_CheckGradient):
+    """Check advantages by what they read and by the gradient they give; wrong ones end with exit
+    code 2.
+    """
+
+    seats: tuple[int, ...] = (0,)
+    """of the learner: 0 moves first, 1 second, 0 1 both"""
+    gamma: float = 0.9
+    """discount of rollouts for each decision"""
+    batch: cli.Positive | None = None
+    """number of games in a batch; default: 8"""
+    group: cli.Positive | None = None
+    """number of games in a group; default: the batch"""
+
+    def run(self) -> None:
+        """Check and print."""
+        function = {**ESTIMATORS, "gae": gae}.get(self.name) or load_object(self.name)
+        self.print(check_advantages(function, self.board, **self.settings()))
+
+
+@dataclass(frozen=True)
+class CheckLoss(_CheckGradient):
+    """Check the expected gradient of a loss; a wrong one ends with exit code 2."""
+
+    meant: Literal["policy", "kl", "kl of episodes", "reverse kl", "entropy"] = "policy"
+    """what it is to descend"""
+    backend: Literal["torch", "jax", "numpy"] = "torch"
+    """what differentiates it"""
+    batch: cli.Positive = 1
+    """number of episodes in a batch"""
+
+    def run(self) -> None:
+        """Check and print."""
+        self.print(check_loss(load_object(self.name), self.board, **self.settings()))
