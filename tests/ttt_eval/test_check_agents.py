@@ -1,5 +1,7 @@
 """Checks of agents and of values: right ones pass, planted errors fail the row that names them."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -161,6 +163,13 @@ def test_an_object_with_values_is_asked_for_batches():
             return np.array([TABLE.values[TABLE.find(cells)] for cells in own.astype(int)])
 
     check_values(Critic()).assert_ok()
+
+
+def test_agents_and_values_that_hang_fail_in_time():
+    for check in (check_agent, check_values):
+        result = check(lambda board: time.sleep(9), limit_s=0.1)
+        assert result.failed == ("time",)
+        assert "does not answer in time" in result.cause
 
 
 def test_wrong_arguments_are_refused():

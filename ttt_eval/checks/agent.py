@@ -109,9 +109,7 @@ class _AgentCheck(Checker):
         """Measure all rows."""
         sections = [self.ask_all, self.check_lessons, self.check_players, self.check_directions]
         sections += [self.check_loss, self.check_exploitability, self.check_strength]
-        rows = self.measure(sections)
-        subject = f"an agent, game {self.table.turns} on {self.table.game}"
-        return Check(subject, rows, self.find_causes({r.name for r in rows if r.status == "fails"}))
+        return self.report("an agent", sections)
 
     def shares(self, rows: Sequence[int]) -> Float64Array:
         """Return the distribution over moves, float64[B, A]; equal shares for broken answers."""
@@ -186,7 +184,7 @@ class _AgentCheck(Checker):
     def check_players(self) -> None:
         """Mean loss with an even and with an odd number of stones."""
         odd = self.is_odd(self.chosen)
-        self.by_player = mean_of(self.losses[~odd]), mean_of(self.losses[odd])
+        self.by_player = self.by_parity(self.chosen, self.losses)
         even_loss, odd_loss = self.by_player
         text = (
             f"mean loss {even_loss:.3f} with an even number of stones, {odd_loss:.3f} with an odd"
@@ -249,12 +247,10 @@ class _AgentCheck(Checker):
                 break
         self.remark("strength", f"plain UCT loses {loss:.3f} after {simulations} simulations")
 
-    def find_causes(self, failed: set[str]) -> tuple[str, ...]:
-        """Return likely causes, the likeliest first."""
-        if not failed or "rules" in failed:
-            return ("answers are illegal moves, errors, or of another form",) if failed else ()
+    def patterns(self, failed: set[str]) -> dict[str, bool]:
+        """Return whether causes explain the failed rows, the likeliest first."""
         low, high = sorted(self.by_player)
-        patterns = {
+        return {
             "a fixed player's view: right for one player, wrong for the other": (
                 "players" in failed and low < self.random_loss / 3
             ),
@@ -269,4 +265,3 @@ class _AgentCheck(Checker):
             ),
             "too little search or training": True,
         }
-        return tuple(cause for cause, fits in patterns.items() if fits)

@@ -12,7 +12,7 @@ from ttt_envs.core.checks import check_choice, check_range
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.game import Game
 from ttt_eval.checks.causes import NO_LEAVES, Group, find_causes, right_sign, sign_cause
-from ttt_eval.checks.check import Check, CheckRow, Evidence
+from ttt_eval.checks.check import Check, CheckRow
 from ttt_eval.checks.session import Checker, Session, finite, mean_of, median_of, open_session
 from ttt_eval.checks.tables import TIE, Turns
 
@@ -56,6 +56,8 @@ MIN_ROLLOUT_SLOPE = 0.2
 """Minimum slope of the root's value in the mean result of random play; 1 is expected."""
 MIN_SOLVED_SHARE = 0.7
 """Share of exact values near the end from which a search solves positions."""
+GROUPS: tuple[Group, ...] = tuple((depth, same) for depth in (1, 2, 3) for same in (False, True))
+"""Groups of positions below a root."""
 NOISE_SHARE = 0.05
 """Share of visits that differ between seeds from which noise is reported."""
 
@@ -173,11 +175,11 @@ class _SearchCheck(Checker):
         self.facts.errors = {sign: mean_of(errors[signs[rows] == sign]) for sign in (1, 0, -1)}
         # a wrong result of a draw can be a win and a loss in turn, with the mean 0
         self.facts.draw_error = mean_of(np.abs(errors[signs[rows] == 0]))
-        odd = self.is_odd(rows)
-        even_error, odd_error = (
-            min(finite([mean_of(np.abs(errors[mask & (signs[rows] == sign)])) for sign in (1, -1)]))
-            for mask in (~odd, odd)
+        of_wins, of_losses = (
+            np.array(self.by_parity(rows, np.where(signs[rows] == sign, np.abs(errors), nan)))
+            for sign in (1, -1)
         )
+        even_error, odd_error = np.fmin(of_wins, of_losses).tolist()
         self.facts.error_by_parity = even_error, odd_error
         names = {1: "wins", 0: "draws", -1: "losses"}
         means = ", ".join(f"{names[sign]} {self.facts.errors[sign]:+.2f}" for sign in names)
@@ -196,17 +198,16 @@ class _SearchCheck(Checker):
         facts = self.facts
         late = self.choose(table.moves_differ & (table.num_free <= LATE_FREE), NUM_POSITIONS)
         first = len(session.missing_visits)
-        answers = self.judge_moves("near the end", late, session.zeros, self.many, MAX_LATE_LOSS, 1)
-        losses = session.moves(late, answers)[1]
+        answers, losses = self.judge_moves(
+            "near the end", late, session.zeros, self.many, MAX_LATE_LOSS, 1
+        )
         facts.missing_share = median_of(session.missing_visits[first:]) / self.many
         facts.late_loss = mean_of(losses)
-        odd = self.is_odd(late)
-        shares = losses / table.random_losses[late]
         # means of simulations that try other moves too are not exact
         certain = (np.abs(table.values[late]) > 1 - TIE) & (table.reward[late].max(axis=1) == 0)
         exact = np.abs(answers.values - table.values[late]) < TIE
         self.is_solver = mean_of(exact[certain]) > MIN_SOLVED_SHARE
-        facts.late_share_by_parity = mean_of(shares[~odd]), mean_of(shares[odd])
+        facts.late_share_by_parity = self.by_parity(late, losses / table.random_losses[late])
         if facts.late_loss > MAX_LATE_LOSS:
             moves = session.moves(late, answers)[0]
             shares = [
@@ -224,8 +225,8 @@ class _SearchCheck(Checker):
         self.judge_moves("without knowledge", rows, session.zeros, self.many, limit, 200)
         if session.owned:
             limit = MAX_TOLD_SHARE * random_loss
-            answers = self.judge_moves("told the truth", rows, table.values, self.few, limit, 300)
-            facts.told_share = mean_of(session.moves(rows, answers)[1]) / random_loss
+            _, losses = self.judge_moves("told the truth", rows, table.values, self.few, limit, 300)
+            facts.told_share = mean_of(losses) / random_loss
 
     def check_rollouts(self) -> None:
         """Values after few rollouts, against the mean result of random play."""
@@ -293,43 +294,46 @@ class _SearchCheck(Checker):
 
     def check_signs(self) -> None:
         """Signs of the response to planted values, by depth and mover."""
-        views: list[dict[Group, int]] = []
-        responses: dict[Group, list[float]] = {}
-        wrong: list[Evidence] = []
-        own: list[float] = []
-        for free in (self.root_free, self.root_free - 1):
-            view: dict[Group, int] = {}
-            roots = self._roots(free)
-            depths = [self.table.depths(root) for root in roots]
-            own += [
-                self._response(root, d == 0, 500, 10)
-                for root, (d, _) in zip(roots, depths, strict=True)
-            ]
-            for group in ((depth, same) for depth in (1, 2, 3) for same in (False, True)):
-                numbers = [
-                    self._response(root, (depth == group[0]) & (same == group[1]), 510)
-                    for root, (depth, same) in zip(roots, depths, strict=True)
+        roots = self._roots(self.root_free) + self._roots(self.root_free - 1)
+        odd = self.is_odd(roots)
+        below = [self.table.depths(root) for root in roots]
+        own = [
+            self._response(root, depth == 0, 500, 10)
+            for root, (depth, _) in zip(roots, below, strict=True)
+        ]
+        weights = np.array(
+            [
+                [
+                    self._response(root, (depths == depth) & (movers == same), 510)
+                    for root, (depths, movers) in zip(roots, below, strict=True)
                 ]
-                responses.setdefault(group, []).extend(numbers)
-                view[group] = int(np.nansum(np.sign(numbers)))
-                worst = int(np.nanargmin([0, *(n * right_sign(*group) for n in numbers)]))
-                if worst:
-                    whose = "the root's mover" if group[1] else "the other player"
-                    note = (
-                        f"a value {group[0]} deep, with {whose} to move, has the weight "
-                        f"{numbers[worst - 1]:+.2f}"
-                    )
-                    wrong.append(self.table.evidence(roots[worst - 1], note))
-            views.append(view)
+                for depth, same in GROUPS
+            ]
+        )
         clear = {
             group: median_of(numbers)
-            for group, numbers in responses.items()
+            for group, numbers in zip(GROUPS, weights, strict=True)
             if median_of(np.abs(numbers)) > MIN_RESPONSE
         }
         views = [
-            {group: int(np.sign(view[group])) for group in clear if abs(view[group]) > 2}
-            for view in views
+            {
+                group: int(np.sign(votes))
+                for group, votes in zip(
+                    GROUPS, np.nansum(np.sign(weights[:, part]), axis=1), strict=True
+                )
+                if group in clear and abs(votes) > 2
+            }
+            for part in (~odd, odd)
         ]
+        badness = -weights * [[right_sign(*group)] for group in GROUPS]
+        worst = badness.argmax(axis=0)
+
+        def note(b: int) -> str:
+            depth, same = GROUPS[worst[b]]
+            whose = "the root's mover" if same else "the other player"
+            weight = weights[worst[b], b]
+            return f"a value {depth} deep, with {whose} to move, has the weight {weight:+.2f}"
+
         facts = self.facts
         facts.own_weight = float(finite(own).min())
         facts.sign_pattern = sign_cause(views[0], views[1], facts)
@@ -348,7 +352,7 @@ class _SearchCheck(Checker):
             f"response by depth and mover: {text}",
             known + bool(facts.sign_pattern),
             0,
-            wrong or [self.table.evidence(roots[0], "values planted below do not reach the root")],
+            self.show(roots, badness.max(axis=0), note),
             rule="+ for the same mover, - for the other",
         )
         if self.table.turns != "plain" and (deep or not self.is_solver):

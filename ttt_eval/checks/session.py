@@ -12,15 +12,21 @@ import numpy as np
 
 from ttt_envs.core.checks import TypeRefusal, check_range
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
+from ttt_envs.core.records import concatenate
 from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import canonical_keys
 from ttt_eval.checks.calls import CallError, CallTimeoutError, GuardedCaller
 from ttt_eval.checks.causes import Facts
-from ttt_eval.checks.check import CheckRow, Evidence, Status, judge
+from ttt_eval.checks.check import Check, CheckRow, Evidence, Status, judge
 from ttt_eval.checks.tables import TIE, GameTable, PlantedEvaluator, Turns, make_table
 
 MAX_ERRORS = 20
 """Number of errors after which a check stops."""
+BROKEN = {
+    "time": "it does not answer in time: it does not see finished games, or waits",
+    "rules": "answers are illegal moves, errors, or of another form",
+}
+"""Causes of broken contracts, by the row."""
 MAX_CLASSES = 1_000
 """Maximum number of symmetry classes that are asked about."""
 MAX_EVIDENCE = 3
@@ -117,10 +123,7 @@ class Session:
             self._ask_part(rows[start : start + size], evaluator, simulations, salt + start)
             for start in range(0, len(rows), max(1, size))
         ]
-        visits = [part.visits for part in parts] or [self.uniform[:0]]
-        return SearchAnswers(
-            np.concatenate(visits), np.concatenate([[], *(p.values for p in parts)])
-        )
+        return concatenate([SearchAnswers(self.uniform[:0], self.zeros[:0]), *parts])
 
     def _ask_part(
         self, rows: Sequence[int], evaluator: PlantedEvaluator, simulations: int, salt: int
@@ -234,6 +237,19 @@ class Checker:
             pass
         return [*self.contract_rows(), *self.rows]
 
+    def report(self, what: str, sections: Sequence[Callable[[], None]]) -> Check:
+        """Measure sections, and return the check with its causes."""
+        rows = self.measure(sections)
+        failed = {row.name for row in rows if row.status == "fails"}
+        causes = [cause for name, cause in BROKEN.items() if name in failed]
+        if failed and not causes:
+            causes = [cause for cause, fits in self.patterns(failed).items() if fits]
+        return Check(f"{what}, game {self.table.turns} on {self.table.game}", rows, causes)
+
+    def patterns(self, failed: set[str]) -> dict[str, bool]:
+        """Return whether causes explain the failed rows, the likeliest first."""
+        raise NotImplementedError
+
     def judge(self, *arguments: Any, **options: Any) -> None:
         """Add a row with a limit, see :func:`ttt_eval.checks.check.judge`."""
         self.rows.append(judge(*arguments, **options))
@@ -261,6 +277,11 @@ class Checker:
         """Return whether positions have an odd number of stones, bool[B]."""
         return np.asarray(np.count_nonzero(self.table.boards[rows], axis=1) % 2 == 1)
 
+    def by_parity(self, rows: Sequence[int], numbers: Float64Array) -> tuple[float, float]:
+        """Return the means of numbers by position, for even and odd numbers of stones."""
+        odd = self.is_odd(rows)
+        return mean_of(numbers[~odd]), mean_of(numbers[odd])
+
     def note(self, b: int) -> str:
         """Describe the answer in one of the ``chosen`` positions."""
         raise NotImplementedError
@@ -284,8 +305,8 @@ class Checker:
         simulations: int,
         limit: float,
         salt: int,
-    ) -> SearchAnswers:
-        """Add a row about moves, and return the answers."""
+    ) -> tuple[SearchAnswers, Float64Array]:
+        """Add a row about moves, and return the answers and the losses, float64[B]."""
         answers = self.session.ask(rows, values, simulations, salt)
         moves, losses = self.session.moves(rows, answers)
         loss = mean_of(losses)
@@ -297,7 +318,7 @@ class Checker:
 
         text = f"mean loss {loss:.3f} after {simulations} simulations; random {random_loss:.3f}"
         self.judge(name, text, loss, limit, self.show(rows, losses, note))
-        return answers
+        return answers, losses
 
     def contract_rows(self) -> list[CheckRow]:
         """Return the rows about errors, steps, time, visits and output, after all calls."""

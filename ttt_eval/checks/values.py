@@ -92,10 +92,8 @@ class _ValueCheck(Checker):
 
     def run(self) -> Check:
         """Measure all rows."""
-        rows = self.measure([self.ask_all, self.check_signs, self.check_late, self.check_errors])
-        failed = {row.name for row in rows if row.status == "fails"}
-        subject = f"values, game {self.table.turns} on {self.table.game}"
-        return Check(subject, rows, self.find_causes(failed))
+        sections = [self.ask_all, self.check_signs, self.check_late, self.check_errors]
+        return self.report("values", sections)
 
     def ask_all(self) -> None:
         """Ask for the values of positions, and of their symmetric images."""
@@ -170,12 +168,10 @@ class _ValueCheck(Checker):
         by_free = [f"{number} {mean_of(self.errors[free == number]):.2f}" for number in set(free)]
         self.remark("by free cells", f"mean absolute error: {', '.join(by_free)}")
 
-    def find_causes(self, failed: set[str]) -> tuple[str, ...]:
-        """Return likely causes, the likeliest first."""
-        if not failed or "rules" in failed:
-            return ("answers are errors, or of another form",) if failed else ()
+    def patterns(self, failed: set[str]) -> dict[str, bool]:
+        """Return whether causes explain the failed rows, the likeliest first."""
         low, high = sorted(self.correlations)
-        patterns = {
+        return {
             "values have the other player's view": high < -0.2,
             "values have a fixed player's view: right for one player, wrong for the other": (
                 low < -0.2 and high > 0.2
@@ -189,4 +185,3 @@ class _ValueCheck(Checker):
             "values change with the symmetric image": "symmetry" in failed,
             "too little training": True,
         }
-        return tuple(cause for cause, fits in patterns.items() if fits)
