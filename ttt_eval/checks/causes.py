@@ -68,7 +68,7 @@ class Facts:
     late_loss_alone: float = nan
     """of a search in batches, asked for one position at a time"""
     alternating_share: float = nan
-    """mean loss near the end in a game whose turns alternate, as a share of the true one"""
+    """loss of moves in a game whose turns alternate, as a share of the true one"""
     told_share: float = 0.0
     """mean loss with true values, as a share of that of random moves"""
     extra_visits: float = nan

@@ -40,7 +40,7 @@ MIN_RESPONSE = 0.004
 
 MAX_RESULT_ERROR = {"plain": 0.05, "turns": 0.05, "skip": 0.10}
 """Maximum mean error of values by the result."""
-MAX_LATE_LOSS = 0.05
+MAX_LATE_LOSS = 0.07
 """Maximum mean loss of moves near the end."""
 MAX_UNTOLD_SHARE = 0.5
 """Maximum mean loss without knowledge, as a share of that of random moves."""
@@ -208,13 +208,7 @@ class _SearchCheck(Checker):
         exact = np.abs(answers.values - table.values[late]) < TIE
         self.is_solver = mean_of(exact[certain]) > MIN_SOLVED_SHARE
         facts.late_share_by_parity = self.by_parity(late, losses / table.random_losses[late])
-        if facts.late_loss > MAX_LATE_LOSS:
-            moves = session.moves(late, answers)[0]
-            shares = [
-                mean_of(np.nanmax(values[late], axis=1) - values[late, moves]) / facts.late_loss
-                for values in table.alternating
-            ]
-            facts.alternating_share = min(shares)
+        moves = session.moves(late, answers)[0]
         if session.batch and facts.late_loss > MAX_LATE_LOSS:
             answers = session.ask(late, session.zeros, self.many, 100, batch=False)
             facts.late_loss_alone = mean_of(session.moves(late, answers)[1])
@@ -222,7 +216,16 @@ class _SearchCheck(Checker):
         rows = self.choose(table.moves_differ & middle, NUM_POSITIONS)
         random_loss = mean_of(table.random_losses[rows])
         limit = MAX_UNTOLD_SHARE * random_loss
-        self.judge_moves("without knowledge", rows, session.zeros, self.many, limit, 200)
+        answers, untold = self.judge_moves(
+            "without knowledge", rows, session.zeros, self.many, limit, 200
+        )
+        moves = np.concatenate([moves, session.moves(rows, answers)[0]])
+        total = np.nansum(losses) + np.nansum(untold)
+        shares = [
+            (np.nanmax(values, axis=1) - values[np.arange(len(moves)), moves]).sum() / total
+            for values in (table.alternating[:, late + rows] if total > TIE else ())
+        ]
+        facts.alternating_share = min(shares, default=nan)
         if session.owned:
             limit = MAX_TOLD_SHARE * random_loss
             _, losses = self.judge_moves("told the truth", rows, table.values, self.few, limit, 300)
