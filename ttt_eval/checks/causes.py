@@ -118,7 +118,9 @@ PATTERNS: Mapping[str, Callable[[Facts, set[str]], bool]] = {
     ),
     "results of finished games are not backed up": (
         lambda facts, failed: (
-            facts.missing_share > 0.2 and bool(failed & {"rules", "results", "near the end"})
+            facts.missing_share > 0.2
+            and bool(failed & {"rules", "results", "near the end"})
+            and "visits" not in failed
         )
     ),
     "finished positions are evaluated as if they were not": lambda facts, failed: "ends" in failed,
