@@ -1,5 +1,6 @@
 """Fixtures of the tests of clients: checkouts, and runs of external code."""
 
+import importlib
 import os
 import re
 import subprocess
@@ -90,6 +91,13 @@ def example(python):
         return ending(python("-W", "ignore", HERE.parents[1] / "examples" / name, *arguments))
 
     return run
+
+
+@pytest.fixture
+def adapter(monkeypatch):
+    """Import one of examples/checks by its name."""
+    monkeypatch.syspath_prepend(HERE.parents[1] / "examples" / "checks")
+    return importlib.import_module
 
 
 @pytest.fixture

@@ -66,6 +66,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "rllib": ("ray[rllib]",),
     "text": ("verifiers>=0.4", "textarena>=0.7", "gem-llm"),
     "pufferlib": ("psutil",),
+    "searches": ("mctx", "mcts", "easyAI"),
 }
 """Packages of each environment, in addition to the wheel, torch and pytest."""
 
@@ -84,6 +85,12 @@ CLIENTS = (
     Client("PufferLib", "test_pufferlib.py", "pufferlib", "pufferlib-core"),
     Client("RLlib", "test_rllib.py", "rllib", "ray"),
     Client("OpenSpiel", "test_open_spiel.py", "newest", "open-spiel"),
+    Client("mctx", "test_mctx.py", "searches", "mctx"),
+    Client("mcts", "test_mcts.py", "searches", "mcts"),
+    Client("easyAI", "test_easyai.py", "searches", "easyai"),
+    Client(
+        "alpha-zero-general", "test_alpha_zero_general.py", "searches", "", ("alpha-zero-general",)
+    ),
     Client("verifiers", "test_verifiers.py", "text", "verifiers"),
     Client("TextArena", "test_textarena.py", "text", "textarena"),
     Client("GEM", "test_gem.py", "text", "gem-llm"),
@@ -93,6 +100,7 @@ CHECKOUTS = {
     "PettingZoo": ("https://github.com/Farama-Foundation/PettingZoo", "pettingzoo", "{}"),
     "Gymnasium": ("https://github.com/Farama-Foundation/Gymnasium", "gymnasium", "v{}"),
     "cleanrl": ("https://github.com/vwxyzjn/cleanrl", "", ""),
+    "alpha-zero-general": ("https://github.com/suragnair/alpha-zero-general", "", ""),
     "tianshou": ("https://github.com/thu-ml/tianshou", "tianshou", "v{}"),
     "rl": ("https://github.com/pytorch/rl", "torchrl", "v{}"),
 }
@@ -110,7 +118,7 @@ class Options:
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME,...")] = ()
     """these clients, whose rows of the page are written"""
     sources: Path | None = None
-    """a folder with checkouts PettingZoo, Gymnasium, cleanrl, tianshou and rl; else they are cloned
+    """a folder with the checkouts of other projects by name; else they are cloned
     """
 
 

@@ -6,6 +6,7 @@ pytest.importorskip("pyspiel")
 
 from ttt_envs import Game, make_policy
 from ttt_envs.open_spiel import load_game, to_boards
+from ttt_eval.checks import check_search
 
 
 def test_its_best_response():
@@ -24,3 +25,17 @@ def test_its_best_response():
     assert exploitability(game, policy) == pytest.approx(
         open_spiel.exploitability(load_game(game), table), abs=1e-9
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "evaluator", "games"),
+    [
+        ("search", "owned", ("plain", "turns", "skip")),
+        ("search", None, ("plain", "turns", "skip")),
+        ("compiled_search", None, ("plain",)),
+    ],
+)
+def test_its_searches_are_right(name, evaluator, games, adapter):
+    """`MCTSBot` in Python with an evaluator and with rollouts, and in C++, is right"""
+    for game in games:
+        check_search(getattr(adapter("open_spiel_search"), name), game, evaluator).assert_ok()

@@ -10,6 +10,7 @@ pytest.importorskip("stable_baselines3")
 pytest.importorskip("sb3_contrib")
 
 import gymnasium
+from sb3_contrib import MaskablePPO
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
@@ -64,7 +65,6 @@ def test_masks(tmp_path):
     """`MaskablePPO` with `MaskableEvalCallback`, masks by `action_masks()` across
     `SubprocVecEnv`
     """
-    from sb3_contrib import MaskablePPO
     from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 
     envs = make_vec_env(
@@ -91,3 +91,12 @@ def test_the_tutorial_of_pettingzoo(checkout, their_tests, tmp_path):
     their_tests(
         tmp_path, "tutorials/SB3/test/test_sb3_action_mask.py", "-k", "tictactoe", path=[tmp_path]
     )
+
+
+@pytest.mark.parametrize("algorithm", [PPO, DQN, MaskablePPO])
+def test_checks_of_models(algorithm, adapter):
+    """`PPO`, `DQN` and `MaskablePPO` as agents and as values in our checks"""
+    model = algorithm("MlpPolicy", make_vec_env(ID, n_envs=4, seed=0), **SETTINGS)
+    for check in adapter("sb3_agents").check_model(model):
+        assert "rules" not in check.failed
+        assert "too little" in check.causes[-1]  # it is not trained

@@ -31,6 +31,7 @@ def contents(folder):
         ("compare RUN", "--out=a.html"),
         ("plot RUN", "--out=a.svg"),
         ("plot RUN", "--csv=a.csv"),
+        ("check agent optimal", "--out=a.html"),
         ("bench score SCORES", "--out=a.json"),
         ("bench report SCORES", "--out=a.html"),
         ("bench report SCORES --out=b.html", "--markdown=a.md"),

@@ -20,6 +20,7 @@ from commands import text_of
 from baselines.exact import solve
 from baselines.exact.folder import Folder
 from baselines.opening_book import read_book
+from examples.checks import puct
 from ttt_apps import evaluate
 from ttt_apps.cli import options as cli
 from ttt_apps.cli.board import parse_position
@@ -29,7 +30,7 @@ from ttt_apps.training import command as train
 from ttt_apps.training import runs
 from ttt_apps.training.metrics import RunLog
 from ttt_apps.training.options import Options, default_folder, parse_options
-from ttt_envs import Boards, Game, Named
+from ttt_envs import Boards, Game, Named, make_policy
 from ttt_envs.agents.policy import Forfeit
 from ttt_envs.agents.specs import load_object
 from ttt_envs.core.checks import Refusal
@@ -40,6 +41,7 @@ from ttt_eval.audit import Auditor, AuditSettings, make_estimator
 from ttt_eval.benchmark.agents import AGENTS
 from ttt_eval.benchmark.scores import read_scores, score_submission
 from ttt_eval.benchmark.tasks import TASKS
+from ttt_eval.checks import check_agent, check_search, check_values
 from ttt_eval.exact.dynamic_programming import exploitation
 from ttt_eval.exact.strength import strength
 from ttt_eval.language_models.asking import Sampling
@@ -61,6 +63,7 @@ from ttt_eval.store.result_store import RESULT
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PLAYERS = ("random", "win-or-block")
 DATABASE = "database"
+GROUPS = ("bench", "book", "check", "database")
 SLOWER = ("ladder win-or-block", "reproduce svd-table1 --out=OUT")
 """Cases that take seconds."""
 
@@ -309,6 +312,27 @@ def off_policy_rows(files):
     yield from rows_of_audit(auditor.audit(make_estimator("n-step")).to_dict())
 
 
+@case("check search examples.checks.puct:search --simulations 20 40 --seed=1", board=False)
+def checked_search_rows(files):
+    yield from rows_of_check(check_search(puct.search, simulations=(20, 40), seed=1))
+
+
+@case("check agent optimal --game=skip", board=False)
+def checked_agent_rows(files):
+    yield from rows_of_check(check_agent("optimal", "skip"))
+
+
+@case("check values optimal --seed=5", board=False)
+def checked_value_rows(files):
+    yield from rows_of_check(check_values(make_policy("optimal", Game()), seed=5))
+
+
+def rows_of_check(check):
+    for row in check.rows:
+        yield row.status, " ".join([row.name, row.measured])
+    yield f"verdict: {check.verdict}"
+
+
 @case("llm --model=any --dry-run --games=10 --price 2 3")
 def usage_rows(files):
     settings = TextGameConfig(tiny.GAME, opponent="optimal")
@@ -382,12 +406,8 @@ def task_rows(files):
 
 
 def test_every_command_has_a_case():
-    leaves = {name for name in COMMANDS if name not in ("bench", "book", "database")}
-    leaves |= {
-        f"{name} {part}"
-        for name in ("bench", "book", "database")
-        for part in load_object(COMMANDS[name][0])
-    }
+    leaves = {name for name in COMMANDS if name not in GROUPS}
+    leaves |= {f"{name} {part}" for name in GROUPS for part in load_object(COMMANDS[name][0])}
     assert not [
         leaf for leaf in leaves if not any(f"{words} ".startswith(f"{leaf} ") for words in CASES)
     ]

@@ -52,6 +52,10 @@ COMMANDS: Commands = {
         "ttt_apps.evaluate.bench:COMMANDS",
         "Run agents on the benchmark ttt-exact, and score submissions.",
     ),
+    "check": (
+        "ttt_apps.evaluate.check:COMMANDS",
+        "Check whether a search, an agent or values are right.",
+    ),
     "audit": (
         "ttt_apps.evaluate.audit:AuditEstimator",
         "Measure an advantage estimator against exact advantages.",

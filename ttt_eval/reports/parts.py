@@ -350,6 +350,16 @@ def spot_board(
     return choice_board(game, position, shares, spot.best or (), spot.loss, likely, title)
 
 
+def noted_board(game: AnyGame, position: str, note: str) -> BoardFigure:
+    """Return a position, as text, with a note below it.
+
+    Raises:
+        ValueError: no position of the game.
+    """
+    cells = from_text(position, game).cells
+    return BoardFigure(game, cells, (f"{position[-1]} to move", note))
+
+
 def differences(game: AnyGame, spots: Sequence[DifferentMoves] | None, a: str, b: str) -> Parts:
     """Return boards on which two players play differently; ``spots`` are None if they are not
     computed.

@@ -1,0 +1,88 @@
+"""``evaluate.py check`` prints what Python computes, and refuses what is not right."""
+
+import json
+
+import pytest
+from commands import error_of
+
+from examples.checks.puct import wrong_search
+from ttt_apps import evaluate
+from ttt_eval.checks import check_agent, check_search, check_values
+
+WRONG = "examples.checks.puct:wrong_search"
+
+
+def first_free(board):
+    return board.index(0)
+
+
+def opposite(board):
+    """Values for the other player."""
+    return -float(sum(board) > 0)
+
+
+def is_own_evaluation(game, board, evaluator, simulations, seed):
+    assert evaluator is None
+    return game.legal_actions(board)[0]
+
+
+def ending_of(capsys, *words):
+    """The output of a command that finds an error, and the last line of its messages."""
+    with pytest.raises(SystemExit) as end:
+        evaluate.main(["check", *words])
+    output = capsys.readouterr()
+    assert end.value.code == 2
+    return output.out, output.err.splitlines()[-1]
+
+
+CASES = {
+    ("search", WRONG, "--game=skip", "--seed=3", "--simulations", "20", "60"): (
+        lambda: check_search(wrong_search, "skip", simulations=(20, 60), seed=3)
+    ),
+    ("search", f"{__name__}:is_own_evaluation", "--evaluator=none"): (
+        lambda: check_search(is_own_evaluation, evaluator=None)
+    ),
+    ("agent", f"{__name__}:first_free", "--own-play", "--board=4x4", "--game=turns"): (
+        lambda: check_agent(first_free, "turns", board="4x4", own_play=True)
+    ),
+    ("values", f"{__name__}:opposite", "--seed=1"): lambda: check_values(opposite, seed=1),
+}
+
+
+@pytest.mark.parametrize("words", CASES, ids=" ".join)
+def test_it_prints_the_check_as_text_and_json(words, capsys):
+    check = CASES[words]()
+    assert not check.ok
+    text, message = ending_of(capsys, *words)
+    assert text == f"{check}\n"
+    assert message == f"error: {words[1]}: {check.verdict}"
+    data = json.loads(ending_of(capsys, *words, "--json")[0])
+    assert data["name"] == words[1]
+    assert data | json.loads(json.dumps(check.to_dict())) == data
+
+
+def test_the_page_has_the_rows_and_the_boards_of_failed_ones(tmp_path, capsys):
+    page = tmp_path / "page.html"
+    ending_of(capsys, "agent", "win-or-block", f"--out={page}")
+    check = check_agent("win-or-block")
+    text = page.read_text()
+    assert f'<p class="verdict">{check.verdict}.' in text.replace("&#39;", "'")
+    assert text.count('role="img"') == sum(len(row.evidence) for row in check.rows) > 2
+    for row in check.rows:
+        assert f'<th scope="row">{row.name}</th> <td>{row.measured}</td>' in text
+        assert (f"<h3>{row.name}</h3>" in text) == bool(row.evidence)
+    assert f"python evaluate.py check agent win-or-block --out {page} --game plain" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("search", "mcts"), "'mcts' is no function"),
+        (("values", "win-or-block"), "NAME=win-or-block has no values"),
+        (("search", WRONG, "--simulations", "5", "50"), "too few"),
+        (("agent", "optimal", "--out=page.txt"), "is no page"),
+    ],
+    ids=str,
+)
+def test_requests_that_cannot_be_checked_are_refused(words, problem, capsys):
+    assert problem in error_of(capsys, evaluate.main, "check", *words)

@@ -1,0 +1,172 @@
+"""``evaluate.py check search|agent|values NAME``: is it right? A verdict against exact values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import tyro
+
+from ttt_apps.cli import options as cli
+from ttt_envs.agents.specs import load_object, make_values, parse_spec
+from ttt_envs.core.checks import Refusal
+from ttt_envs.game.game import Game
+from ttt_eval.checks import Check, check_agent, check_search, check_values
+from ttt_eval.checks.tables import BOARDS, make_table
+from ttt_eval.reports import parts
+from ttt_eval.reports.formats import command
+from ttt_eval.reports.page import BoardRow, Parts, Report, Text, words, write_report
+
+COMMANDS = {
+    "search": ("ttt_apps.evaluate.check:CheckSearch", "Check a tree search."),
+    "agent": ("ttt_apps.evaluate.check:CheckAgent", "Check what an agent plays."),
+    "values": ("ttt_apps.evaluate.check:CheckValues", "Check values of positions."),
+}
+EVALUATORS = {"owned": "owned", "none": None}
+NO_SETTINGS = ("name", "trust", "json", "overwrite", "out")
+"""Options that are no settings of a check, but its subject and its output."""
+
+
+@dataclass(frozen=True)
+class CheckOptions(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions):
+    """Options of all checks."""
+
+    kind: ClassVar[str]
+
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
+    """module:function; of agents and values also a policy by name, such as run:PATH"""
+    game: Literal["plain", "turns", "skip"] = "plain"
+    """plain: turns alternate; turns: a stone on some cells gives another turn; skip: chance gives
+    another turn"""
+    board: Literal["3x3", "4x4", "connect-four"] = "3x3"
+    """the board: 3 x 3, 4 x 4 with four in a row, or Connect Four on 4 x 5, both with eight free
+    cells"""
+    seed: cli.Natural = 0
+    """seed of positions, planted values and calls"""
+    limit_s: float = 60.0
+    """maximum s of a call, after which the check ends"""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE.html")] = None
+    """write a page too"""
+
+    def check(self) -> Check:
+        """Return the result."""
+        raise NotImplementedError
+
+    def run(self) -> None:
+        """Check, print, and write the page.
+
+        Raises:
+            ValueError: an unknown name or an invalid option; or, after the output, another verdict
+                than that no error was found.
+        """
+        if self.out is not None:
+            cli.check_page(self.out)
+        self.check_new_file(self.out)
+        check = self.check()
+        settings = {key: value for key, value in vars(self).items() if key not in NO_SETTINGS}
+        self.show({"name": self.name, **settings, **check.to_dict()}, str(check))
+        if self.out is not None:
+            line = command("evaluate.py", "check", self.kind, self.name, out=self.out, **settings)
+            write_report(self.out, _report(self.name, check, BOARDS[self.board], line))
+            cli.print_status(f"a page to look at: {self.out}")
+        if not check.ok:
+            raise Refusal(f"{self.name}: {check.verdict}")
+
+
+@dataclass(frozen=True)
+class CheckSearch(CheckOptions):
+    """Check a tree search in positions whose values are exact or planted; a wrong one ends with
+    exit code 2.
+
+    The function is called with game, board, evaluator, simulations and seed, and returns visits and
+    the value of the root.
+    """
+
+    kind = "search"
+
+    game: Literal["plain", "turns", "skip"] = "turns"
+    """turns: a stone on some cells gives another turn; plain: turns alternate; skip: chance gives
+    another turn"""
+    evaluator: Literal["owned", "none"] = "owned"
+    """owned: the search evaluates leaves with the evaluator of the check; none: it plays rollouts,
+    or has an evaluation of its own"""
+    simulations: tuple[int, int] = (50, 500)
+    """a small and a large number of simulations"""
+    batch: cli.Flag = False
+    """the search takes a batch of boards"""
+
+    def check(self) -> Check:
+        """Return the result."""
+        return check_search(
+            _load(self.name), self.game, EVALUATORS[self.evaluator],
+            self.simulations, self.seed, board=self.board, batch=self.batch, limit_s=self.limit_s,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CheckAgent(CheckOptions):
+    """Check what an agent plays against exact values; a wrong one ends with exit code 2.
+
+    A function is called with a board, and returns a move, probabilities or visits.
+    """
+
+    kind = "agent"
+
+    own_play: cli.Flag = False
+    """ask only in positions that its own play can reach"""
+
+    def check(self) -> Check:
+        """Return the result."""
+        return check_agent(
+            _load(self.name), self.game, board=self.board, own_play=self.own_play,
+            seed=self.seed, limit_s=self.limit_s,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CheckValues(CheckOptions):
+    """Check values of positions against exact values; wrong ones end with exit code 2.
+
+    A function is called with a board, and returns the value for the player to move.
+    """
+
+    kind = "values"
+
+    policy: str = "optimal"
+    """whose values are right: optimal for best play, or a pure policy"""
+
+    def check(self) -> Check:
+        """Return the result."""
+        values = _load(self.name)
+        if isinstance(values, str):
+            values = make_values("NAME", values, make_table(self.game, self.board).game)
+        return check_values(
+            values, self.game, self.policy, board=self.board, seed=self.seed, limit_s=self.limit_s
+        )
+
+
+def _load(name: str) -> Any:
+    """Return the object that ``module:function`` names; the name itself if it is a policy's.
+
+    Raises:
+        ValueError: there is no such object.
+    """
+    path = parse_spec(name).name
+    named = load_object(path) if ":" in path else name
+    return name if isinstance(named, type) else named
+
+
+def _report(name: str, check: Check, game: Game, line: str) -> Report:
+    """Return the page of a check: its rows, and the positions that failed rows show."""
+    positions = [
+        BoardRow([parts.noted_board(game, *evidence) for evidence in row.evidence], row.name)
+        for row in check.rows
+        if row.evidence
+    ]
+    sections: dict[str, Parts] = {
+        "": [parts.table("check", [row[:4] for row in check.rows], subject=check.subject)],
+        "Positions": positions,
+        "Reproduction": [Text(words("command of the page"), [line])],
+    }
+    return Report(name, check.verdict, [], sections)
