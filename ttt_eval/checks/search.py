@@ -341,7 +341,9 @@ class _SearchCheck(Checker):
         facts.own_weight = float(finite(own).min())
         facts.sign_pattern = sign_cause(views[0], views[1], facts)
         deep = max((depth for depth, _ in clear), default=0) > 1
-        if not deep and not self.is_solver and not facts.sign_pattern:
+        # of most roots a value may be proved, which leaves do not change
+        is_reached = bool((np.abs(weights[2:]) > MIN_RESPONSE).any())
+        if not is_reached and not self.is_solver and not facts.sign_pattern:
             facts.sign_pattern = NO_LEAVES
         text = ", ".join(
             f"{depth} {'same' if same else 'other'} {clear[depth, same]:+.2f}"
@@ -358,7 +360,7 @@ class _SearchCheck(Checker):
             self.show(roots, badness.max(axis=0), note),
             rule="+ for the same mover, - for the other",
         )
-        if self.table.turns != "plain" and (deep or not self.is_solver):
+        if self.table.turns != "plain" and (deep or not (is_reached or self.is_solver)):
             seen = [same != (depth % 2 == 0) for depth, same in clear]
             text = "searched" if any(seen) else "never searched"
             evidence = [self.table.evidence(roots[0], "a move here can give another turn")]
