@@ -260,7 +260,7 @@ def test_expected_losses_are_derivatives_of_their_expectation():
     import torch
 
     from ttt_eval.checks.calls import GuardedCaller
-    from ttt_eval.checks.losses import _Enumeration, _tables, differentiate
+    from ttt_eval.checks.losses import EpisodeLosses, differentiate, loss_tables
 
     def loss(logp, old_logp, advantages, mask):
         ratio = ((logp - old_logp) * mask).sum(1).exp()  # of the sequence
@@ -269,11 +269,11 @@ def test_expected_losses_are_derivatives_of_their_expectation():
     process = DecisionProcess(parse_game("2x3/2"), (0,), 0)
     present = DecisionProcess(parse_game("2x3/2"), (0,), 1).policy
     pair = PolicyPair(process, present, present)
-    tables = _tables(pair, process.advantages)
+    tables = loss_tables(pair, process.advantages)
     derivative = differentiate(
         loss, ["logp", "old_logp", "advantages", "mask"], "torch", GuardedCaller(None)
     )
-    found = _Enumeration(process, False).expected(derivative, pair, tables)
+    found = EpisodeLosses(process, False).expected(derivative, pair, tables)
     logits = logits_of(torch, present).requires_grad_()
     places, chances = process.episodes()
     mask = torch.as_tensor(places >= 0)

@@ -183,7 +183,7 @@ def mask_row(derivative: Derivative, rng: np.random.Generator) -> CheckRow:
     )
 
 
-class _Enumeration:
+class EpisodeLosses:
     """All episodes of a process, for losses."""
 
     def __init__(self, process: DecisionProcess, tokens: bool) -> None:
@@ -284,7 +284,7 @@ def check_loss(
     rng = np.random.default_rng([seed, 9])
     step, difference = rng.normal(0, SPREAD, (2, *process.legal.shape))
     step, difference = rng.normal(0, SPREAD, (2, *process.legal.shape))
-    enumeration = _Enumeration(process, tokens)
+    enumeration = EpisodeLosses(process, tokens)
     effect = None
     rows: list[CheckRow] = []
     with GuardedCaller(limit_s) as caller:
@@ -297,7 +297,7 @@ def check_loss(
                 present = _move(process.policy, size * step)
                 reference = present if meant == POLICY else _move(process.policy, difference)
                 pair = PolicyPair(process, present, reference)
-                tables = _tables(pair, process.advantages * (meant == POLICY))
+                tables = loss_tables(pair, process.advantages * (meant == POLICY))
                 if batch > 1:
                     source = EpisodeSource(process, BatchSize(batch, batch), tables, tokens)
                     effect = sampled_effect(
@@ -327,7 +327,7 @@ def _move(policy: Float64Array, logits: Float64Array) -> Float64Array:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _tables(pair: PolicyPair, advantages: Float64Array) -> dict[str, Float64Array]:
+def loss_tables(pair: PolicyPair, advantages: Float64Array) -> dict[str, Float64Array]:
     """Return the numbers of decisions that a loss is given, float64[S, A] each."""
     entropy = -(pair.present * log(pair.present)).sum(axis=1, keepdims=True)
     return {
