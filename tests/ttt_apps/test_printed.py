@@ -39,6 +39,7 @@ from ttt_eval import exact
 from ttt_eval.benchmark.agents import AGENTS
 from ttt_eval.benchmark.scores import read_scores, score_submission
 from ttt_eval.benchmark.tasks import TASKS
+from ttt_eval.checks import check_advantages, gae
 from ttt_eval.exact.dynamic_programming import exploitation
 from ttt_eval.exact.strength import strength
 from ttt_eval.language_models.asking import Sampling
@@ -276,6 +277,12 @@ def leader_rows(files):
     [scores] = read_scores(BENCHMARKS / "scores" / "random.json")
     means = list(scores.task_means.values())
     yield f"{len(means)} tasks"
+
+
+@case("check-gradient advantages gae --game=2x3/2", board=False)
+def gradient_rows(files):
+    for row in check_advantages(gae, "2x3/2").rows:
+        yield row.status, row.name, row.measured
 
 
 @case("llm --model=any --dry-run --games=10 --price 2 3")
