@@ -112,15 +112,13 @@ def _by_differences(loss: Callable[..., Any], inputs: Sequence[str]) -> Callable
     def derivative(arrays: dict[str, Float64Array]) -> list[Any]:
         parts = []
         for name in inputs:
-            part = np.zeros(arrays[name].shape)
-            for place in np.ndindex(part.shape):
-                values = []
-                for step in (STEP, -STEP):
-                    changed = arrays[name].copy()
-                    changed[place] += step
-                    values.append(float(loss(**{**arrays, name: changed})))
-                part[place] = (values[0] - values[1]) / (2 * STEP)
-            parts.append(part)
+            part = np.zeros(arrays[name].size)
+            for place in range(part.size):
+                step = (np.arange(part.size) == place).reshape(arrays[name].shape) * STEP
+                high = loss(**{**arrays, name: arrays[name] + step})
+                low = loss(**{**arrays, name: arrays[name] - step})
+                part[place] = (high - low) / (2 * STEP)
+            parts.append(part.reshape(arrays[name].shape))
         return parts
 
     return derivative
@@ -128,15 +126,11 @@ def _by_differences(loss: Callable[..., Any], inputs: Sequence[str]) -> Callable
 
 def policy_weights(derivative: Derivative) -> list[float]:
     """Return the weights of the policy term at the ratios, for the advantages 1 and -1."""
-    weights = []
-    for advantage in (1.0, -1.0):
-        for ratio in RATIOS:
-            arrays = {name: np.full((1, 1), -2.0) for name in LOSS_NAMES}
-            arrays["logp"] = np.log(ratio) + arrays["old_logp"]
-            arrays["ref_logp"] = arrays["logp"]
-            arrays |= {"advantages": np.full((1, 1), advantage), "mask": np.ones((1, 1))}
-            weights.append(-float(derivative(arrays)["logp"][0, 0]))
-    return weights
+    old = np.full((6, 1), -2.0)
+    logp = old + np.log([RATIOS + RATIOS]).T
+    arrays = {"logp": logp, "old_logp": old, "ref_logp": logp, "entropy": old}
+    arrays |= {"advantages": np.repeat([[1.0], [-1.0]], 3, axis=0), "mask": np.ones((6, 1))}
+    return [*map(float, -derivative(arrays)["logp"][:, 0])]
 
 
 def weight_rows(derivative: Derivative) -> list[CheckRow]:
