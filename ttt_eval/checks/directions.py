@@ -129,9 +129,9 @@ def compare_blocks(
     size = float(np.linalg.norm(target))
     unit = target / size
     difference = estimate - exact
-    along = 1 + difference @ unit / size
-    length = float(along.mean())
-    width = STANDARD_ERRORS * float(along.std()) / math.sqrt(len(along) - 1)
+    lengths = 1 + difference @ unit / size
+    length = float(lengths.mean())
+    width = STANDARD_ERRORS * float(lengths.std()) / math.sqrt(len(lengths) - 1)
     turns = estimate - length * exact
     turns = turns - np.outer(turns @ unit, unit)
     bias = _square(difference, rng)
@@ -140,14 +140,15 @@ def compare_blocks(
     def measure(square: float) -> float:
         return math.sqrt(max(square, 0.0)) / size
 
-    low, mean, high = sorted(
-        math.degrees(math.atan2(measure(turn.mean + step * STANDARD_ERRORS * turn.error), length))
-        for step in (-1, 0, 1)
-    )
     found = turn.probability <= ALPHA
-    if not found:
-        low, high = (0.0, high) if length > 0 else (low, 180.0)
-    degrees = Interval(mean, low, high)
+    spread = STANDARD_ERRORS * turn.error
+    corners = [
+        math.degrees(math.atan2(across, along))
+        for across in (measure(turn.mean - spread) * found, measure(turn.mean + spread))
+        for along in (length - width, length + width)
+    ]
+    mean = math.degrees(math.atan2(measure(turn.mean), length))
+    degrees = Interval(mean, min(corners), max(corners))
     width_of_bias = STANDARD_ERRORS * bias.error
     biases = Interval(*(measure(bias.mean + step * width_of_bias) for step in (0, -1, 1)))
     is_equal = np.abs(difference).max() < 1e-9 * np.abs(exact).max()
@@ -162,5 +163,5 @@ def compare_blocks(
         direction = "length only"
     elif found and degrees.low > max_degrees:
         direction = "turned"
-    lengths = Interval(length, length - width, length + width)
-    return Effect(direction, lengths, degrees, biases, exact=False)
+    interval = Interval(length, length - width, length + width)
+    return Effect(direction, interval, degrees, biases, exact=False)
