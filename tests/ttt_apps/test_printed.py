@@ -41,7 +41,7 @@ from ttt_eval.benchmark.agents import AGENTS
 from ttt_eval.benchmark.comparison import compare_submissions
 from ttt_eval.benchmark.scores import read_scores, score_submission
 from ttt_eval.benchmark.tasks import TASKS
-from ttt_eval.checks import check_agent, check_search, check_values
+from ttt_eval.checks import check_advantages, check_agent, check_search, check_values, gae
 from ttt_eval.exact.dynamic_programming import exploitation
 from ttt_eval.exact.strength import strength
 from ttt_eval.language_models.asking import Sampling
@@ -298,6 +298,12 @@ def rows_of_check(check):
     for row in check.rows:
         yield row.status, " ".join([row.name, row.measured])
     yield f"verdict: {check.verdict}"
+
+
+@case("check-gradient advantages gae --game=2x3/2", board=False)
+def gradient_rows(files):
+    for row in check_advantages(gae, "2x3/2").rows:
+        yield row.status, row.name, row.measured
 
 
 @case("llm --model=any --dry-run --games=10")

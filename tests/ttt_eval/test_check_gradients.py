@@ -2,6 +2,7 @@
 errors, broken functions, and the functions of other libraries.
 """
 
+import importlib
 import itertools
 import json
 
@@ -12,6 +13,7 @@ from commands import error_of, json_of
 from numpy.testing import assert_allclose
 
 from examples.checks import advantages as adapters
+from examples.checks import losses
 from examples.checks.wrong_gradients import WRONG
 from ttt_apps import evaluate
 from ttt_envs import Game
@@ -260,7 +262,7 @@ def test_expected_losses_are_derivatives_of_their_expectation():
     import torch
 
     from ttt_eval.checks.calls import GuardedCaller
-    from ttt_eval.checks.losses import _Enumeration, _tables, differentiate
+    from ttt_eval.checks.losses import EpisodeLosses, differentiate, loss_tables
 
     def loss(logp, old_logp, advantages, mask):
         ratio = ((logp - old_logp) * mask).sum(1).exp()  # of the sequence
@@ -269,11 +271,11 @@ def test_expected_losses_are_derivatives_of_their_expectation():
     process = DecisionProcess(parse_game("2x3/2"), (0,), 0)
     present = DecisionProcess(parse_game("2x3/2"), (0,), 1).policy
     pair = PolicyPair(process, present, present)
-    tables = _tables(pair, process.advantages)
+    tables = loss_tables(pair, process.advantages)
     derivative = differentiate(
         loss, ["logp", "old_logp", "advantages", "mask"], "torch", GuardedCaller(None)
     )
-    found = _Enumeration(process, False).expected(derivative, pair, tables)
+    found = EpisodeLosses(process, False).expected(derivative, pair, tables)
     logits = logits_of(torch, present).requires_grad_()
     places, chances = process.episodes()
     mask = torch.as_tensor(places >= 0)
@@ -288,24 +290,46 @@ def test_expected_losses_are_derivatives_of_their_expectation():
     assert_allclose(found, logits.grad.numpy(), atol=1e-12)
 
 
+def clipped(library):
+    def loss(logp, old_logp, advantages, mask):
+        ratio = library.exp(logp - old_logp)
+        terms = library.minimum(ratio, library.clip(ratio, 0.8, 1.2)) * abs(advantages)
+        return -(terms * mask).sum() / len(mask)
+
+    return loss
+
+
 @pytest.mark.needs("torch")
-def test_backends_agree():
+@pytest.mark.parametrize(
+    ("module", "backend"),
+    [("numpy", "numpy"), pytest.param("jax.numpy", "jax", marks=pytest.mark.needs("jax"))],
+)
+def test_backends_agree(module, backend):
     import torch
 
-    def clipped(library):
-        def loss(logp, old_logp, advantages, mask):
-            ratio = library.exp(logp - old_logp)
-            terms = library.minimum(ratio, library.clip(ratio, 0.8, 1.2)) * abs(advantages)
-            return -(terms * mask).sum() / len(mask)
-
-        return loss
-
+    other = clipped(importlib.import_module(module))
     effects = [
-        check_loss(clipped(library), "2x3/2", backend=name, updates=(0.1,)).effect
-        for library, name in ((torch, "torch"), (np, "numpy"))
+        check_loss(loss, "2x3/2", backend=name, updates=(0.1,)).effect
+        for loss, name in ((clipped(torch), "torch"), (other, backend))
     ]
-    assert_allclose(effects[0].length, effects[1].length, rtol=1e-6)
+    assert_allclose(effects[0].length, effects[1].length, rtol=1e-5)
     assert_allclose(effects[0].degrees, effects[1].degrees, rtol=1e-4)
+
+
+@pytest.mark.needs("torch")
+def test_a_mean_over_the_tokens_of_a_sequence_is_that_of_enumeration():
+    process = DecisionProcess(TINY, (0,), 3)
+    expected = np.zeros(process.legal.shape)
+    for chance, path, _ in games(process):
+        number = sum(1 + action for _, action in path)
+        for state, action in path:
+            weight = chance * process.advantages[state, action] / number
+            expected[state] -= weight * process.policy[state]
+            expected[state, action] += weight
+    exact = compare_exactly(expected, process.gradient(process.visits()))
+    check = check_loss(losses.sequence_mean, TINY, tokens=True, policy=3)
+    assert_allclose(check.effect.length, exact.length, atol=1e-12)
+    assert_allclose(check.effect.degrees, exact.degrees, atol=1e-9)
 
 
 # -- verdicts

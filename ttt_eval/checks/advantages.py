@@ -218,14 +218,13 @@ def sampled_effect(
                 part = sum_by_place(sample, estimator(sample.arrays), source.num_places)
                 sums[block] = sums.get(block, 0.0) + part
         draws = max(1, 2 * draws)
-        weights = np.full(NUM_BLOCKS, float(draws * source.weight))
-        parts = np.stack([*sums.values()], axis=1) / weights[0]
+        parts = np.stack([*sums.values()], axis=1) / (draws * source.weight)
         estimate, *references = map(source.gradients, parts)
         size = target.ravel() / (target**2).sum()
         length = float(estimate.mean(axis=0) @ size)
         spreads = [np.var(estimate - length * one, axis=0).sum() for one in references]
         exact = references[int(np.argmin(spreads))]
-        effect = compare_blocks(estimate, exact, weights, target.ravel(), rng, max_degrees)
+        effect = compare_blocks(estimate, exact, target.ravel(), rng, max_degrees)
         if effect.direction != "undecided" or time.process_time() - begin > cpu / 2:
             return effect
 

@@ -89,14 +89,10 @@ class RolloutSource:
 
 
 class LinearAnswers(NamedTuple):
-    """The answers of a function that is linear in rewards and values, for all N patterns of ends
-    and movers.
+    """The answers of a function that is linear in rewards and values, for N patterns of ends and
+    movers.
     """
 
-    dones: Float64Array
-    """float64[T + 1, N]"""
-    movers: Float64Array
-    """float64[T + 1, N]"""
     constant: Float64Array
     """float64[T, N]"""
     of_rewards: Float64Array
@@ -140,7 +136,7 @@ def find_linear_answers(
     past = np.abs(of_rewards[early]).max() + np.abs(of_values[:, :-1][early]).max()
     if past > LINEAR or np.abs(answer(inputs) - expected).max() > LINEAR:
         return None
-    return LinearAnswers(dones, movers, constant, of_rewards, of_values)
+    return LinearAnswers(constant, of_rewards, of_values)
 
 
 class RolloutGradient(NamedTuple):
