@@ -1,6 +1,6 @@
 """Advantages of other libraries, unchanged, as ``ttt_eval.checks.check_advantages`` takes them.
 
-    python evaluate.py check-gradient advantages examples.checks.advantages:sb3_rollout_buffer
+    python evaluate.py check advantages examples.checks.advantages:sb3_rollout_buffer
 
 The file is examples/checks/advantages.py.
 """

@@ -300,7 +300,7 @@ def rows_of_check(check):
     yield f"verdict: {check.verdict}"
 
 
-@case("check-gradient advantages gae --game=2x3/2", board=False)
+@case("check advantages gae --game=2x3/2", board=False)
 def gradient_rows(files):
     for row in check_advantages(gae, "2x3/2").rows:
         yield row.status, row.name, row.measured

@@ -427,12 +427,12 @@ def test_cleanrl_and_functions_with_the_arguments_of_verl_and_trl():
 
 
 def test_the_command_prints_the_verdict(capsys):
-    data = json_of(capsys, "check-gradient", "advantages", "gae", "--game", "2x3/2")
+    data = json_of(capsys, "check", "advantages", "gae", "--game", "2x3/2")
     assert data["ok"]
     assert data["effect"]["direction"] == "unbiased"
-    words = "check-gradient", "advantages", "per-turn", "--batch", "2"
+    words = "check", "advantages", "per-turn", "--batch", "2"
     assert "another direction" in error_of(capsys, evaluate.main, *words)
-    words = "check-gradient", "loss", "examples.checks.losses:k2", "--meant=x"
+    words = "check", "loss", "examples.checks.losses:k2", "--meant=x"
     assert "invalid choice" in error_of(capsys, evaluate.main, *words)
 
 
