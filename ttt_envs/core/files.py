@@ -30,6 +30,15 @@ MAX_FILE_BYTES = 1 << 30
 # Writing
 
 
+@contextmanager
+def name_file(path: Path) -> Iterator[None]:
+    """Let the errors of the system name this file, whatever they name themselves."""
+    try:
+        yield
+    except OSError as problem:
+        raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
+
+
 def write_atomically(path: Path, write: Callable[[Any], object]) -> None:
     """Write a file atomically: ``write(file)`` fills a temporary file, which then replaces
     ``path``.
@@ -48,15 +57,14 @@ def write_atomically(path: Path, write: Callable[[Any], object]) -> None:
     target = Path(os.path.abspath(path))
     temporary = target.with_name(f"{target.name}{secrets.token_hex(4)}.tmp")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # a file from tempfile would be readable by its owner only
-        with temporary.open("x+b") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except OSError as problem:
-        raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
+        with name_file(path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # a file from tempfile would be readable by its owner only
+            with temporary.open("x+b") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
     finally:
         with suppress(OSError):  # it has become the file
             temporary.unlink()
@@ -176,10 +184,8 @@ class _NamedFile(FileIO):
         self.path = path
 
     def write(self, data: Any) -> int:
-        try:
+        with name_file(self.path):
             return super().write(data)
-        except OSError as problem:
-            raise OSError(problem.errno, problem.strerror or str(problem), str(self.path)) from None
 
 
 def open_to_write(path: Path) -> BufferedRandom:
