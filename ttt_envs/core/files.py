@@ -6,6 +6,7 @@ that blocks, or JSON nested a million times. All of these are rejected with a on
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
@@ -279,6 +280,11 @@ def parse_json(text: bytes | str, max_length: int = MAX_FILE_BYTES) -> Any:
         raise Refusal("it is nested too deeply") from None
     except ValueError as problem:
         raise Refusal(f"it is not JSON: {problem}") from None
+
+
+def hash_json(data: object, *, sort_keys: bool = False) -> str:
+    """Return the SHA-256 of JSON-ready data, as JSON with its keys in their order or sorted."""
+    return hashlib.sha256(json.dumps(data, sort_keys=sort_keys).encode()).hexdigest()
 
 
 def read_table(module: str) -> dict[str, Any]:
