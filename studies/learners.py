@@ -116,7 +116,9 @@ class DuelStudy(Study):
         pairs = {}
         for name, pair in DATA["pairs"][self.name].items():
             players = {role: DATA["learners"][pair[role]] for role in ("challenger", "benchmark")}
-            pairs[name] = {**pair, **players}
+            challenger = players["challenger"]
+            settings = challenger["settings"] | pair.get("changes", {})
+            pairs[name] = {**pair, **players, "challenger": {**challenger, "settings": settings}}
         return pairs
 
     def units(self, quick: bool) -> list[Unit]:
@@ -238,9 +240,8 @@ def _learning_curves(results: Results) -> dict[str, LearningCurve]:
     return {name: LearningCurve(name, runs) for name, runs in group(results, "name").items()}
 
 
-RATES = (0.0001, 0.001, 0.01, 0.1)
-"""Learning rates; the report's text names only the best, 0.001 of Adam."""
 BEST = "adam 0.001"
+"""The only pair of optimizer and learning rate that the report's text names."""
 
 
 class Optimizer(DuelStudy):
@@ -248,21 +249,6 @@ class Optimizer(DuelStudy):
 
     name = "learners-optimizer"
     marks = (10_000,)
-
-    def pairs(self) -> dict[str, dict[str, Any]]:
-        """Return the Q-net with each optimizer and rate."""
-        net = DATA["learners"]["net"]
-        pairs = {}
-        for optimizer in ("sgd", "adam"):
-            for rate in RATES:
-                settings = {**net["settings"], "optimizer": optimizer, "learning_rate": rate}
-                challenger = {**net, "settings": settings}
-                pairs[f"{optimizer} {rate:g}"] = {
-                    "challenger": challenger,
-                    "benchmark": DATA["learners"]["program"],
-                    "seeds": 3,
-                }
-        return pairs
 
     def analyse(self, results: Results) -> StudyReport:
         """Report results by optimizer and rate, and whether the report's best is ours."""
