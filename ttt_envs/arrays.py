@@ -33,24 +33,22 @@ from ttt_envs.game.actions import num_actions
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import line_sign
-from ttt_envs.graph.layers import LINE, Traversal, query_policy
+from ttt_envs.graph.layers import LINE, Traversal, query_policy, to_keys
 
 RESULTS = np.array([1.0, 0.0, -1.0])
 """How a decision process ends, for the learner: final states in this order."""
 ToyTable = dict[int, dict[int, list[tuple[float, int, float, bool]]]]
 """``P`` of Gymnasium's toy-text environments: ``P[state][action]`` lists (probability, next state,
 reward, whether the game is over)"""
-NO_KEY = np.uint64((1 << 64) - 1)
-"""stands for a move that ends the game, in place of the key of a position"""
 
 
 class GameArrays(NamedTuple):
     """All S positions of a game that are not over, and row S, *over*, with A actions.
 
     An action that ends the game leads to the row *over*, and every action of that row to row 0, the
-    empty board: with one gather finished games begin again. An illegal action ends the game and
-    loses, as in the environments. ``numpy.savez(path, **arrays._asdict())`` writes a file, and
-    ``GameArrays(**numpy.load(path))`` reads it.
+    empty board or an opening: with one gather finished games begin again. An illegal action
+    ends the game and loses, as in the environments. ``numpy.savez(path, **arrays._asdict())``
+    writes a file, and ``GameArrays(**numpy.load(path))`` reads it.
     """
 
     observations: Int8Array
@@ -90,14 +88,19 @@ class GameArrays(NamedTuple):
         return np.asarray(by_row.sum(1))
 
 
-def game_arrays(game: Game, work: Work = DEFAULT_WORK) -> GameArrays:
+def game_arrays(
+    game: Game, work: Work = DEFAULT_WORK, openings: Boards | None = None
+) -> GameArrays:
     """Return a game with visible stones as arrays, by any rules.
 
     Args:
         game: the game.
         work: maximum memory, and progress.
+        openings: unfinished positions with equally many stones, with which games begin; by default
+            the empty board. The first rows are theirs, one for each distinct one.
 
     Raises:
+        ValueError: openings have unequally many stones.
         TypeError: a phantom game, in which a player does not see the position.
         MemoryError: a board of too many cells, or one whose arrays will not fit into memory,
             estimated from its first layers.
@@ -110,10 +113,12 @@ def game_arrays(game: Game, work: Work = DEFAULT_WORK) -> GameArrays:
         (None, None),
         complete=(True, True),
         merge=False,
+        openings=openings,
         work=work,
         row_bytes=4 * game.cells + 40 * width,
     )
     index = KeyIndex(1)
+    index.rows(to_keys((openings or Boards.start(game)).own_first())[:, None])
     parts: list[tuple[NDArray[Any], ...]] = []
     for layer, next_layer, nodes in traversal.walk():
         places, cells = nodes.places
@@ -248,15 +253,15 @@ def to_matrix(arrays: GameArrays, moves: Float64Array, sign: int, turn: int) -> 
     from scipy import sparse
 
     row, action = np.nonzero(moves)
-    column = arrays.next[row, action, turn].astype(np.int64)
+    column = arrays.next[row, action, turn]
     is_end = column == arrays.over
-    column[is_end] += 4 - sign * arrays.rewards[row, action][is_end].astype(np.int64)
-    chances = np.array([1 - arrays.skip_chance, arrays.skip_chance])
+    column[is_end] += 4 - sign * arrays.rewards[row, action][is_end]
+    chances = [1 - arrays.skip_chance, arrays.skip_chance]
     weights = moves[row, action] * np.where(is_end, turn == 0, chances[turn])
     ends = np.arange(arrays.over, arrays.over + 6)
     row = np.append(row, ends)
     column = np.append(column, np.tile(ends[3:], 2))
-    weights = np.append(weights, np.full(6, float(turn == 0)))
+    weights = np.append(weights, np.full(6, turn == 0))
     matrix = sparse.csr_array((weights, (row, column)), (len(moves) + 6,) * 2)
     matrix.eliminate_zeros()
     return matrix

@@ -13,8 +13,10 @@ from ttt_envs import Game, PhantomGame, make_policy
 from ttt_envs.arrays import GameArrays, against, game_arrays
 from ttt_envs.core.work import Work
 from ttt_envs.game import reference
+from ttt_envs.game.boards import Boards, from_text
 from ttt_envs.game.game import VARIANTS
 from ttt_eval.exact import best_response, outcome
+from ttt_eval.matches.openings import draw_openings
 
 VALUES_OF_VARIANTS = (
     {"gravity": True},
@@ -43,13 +45,12 @@ BOARDS = [
 SKIPS = Game(skip_chance=0.25)
 
 
-def enumerate_game(game):
+def enumerate_game(game, starts):
     """Every position that games reach, as (own, other) sets of cells, with its moves: action ->
     (result of the mover, None while the game goes on; the next positions by turn).
     """
-    start = (frozenset(), frozenset())
     moves = {}
-    waiting = [start]
+    waiting = list(starts)
     while waiting:
         own_first = waiting.pop()
         if own_first in moves:
@@ -74,12 +75,16 @@ def position_of(arrays, row):
     return frozenset(np.flatnonzero(own).tolist()), frozenset(np.flatnonzero(other).tolist())
 
 
-def assert_equals_reference(game):
+def assert_equals_reference(game, openings=None):
     """Every row is a position of the game, with the moves that the rules in plain Python have."""
-    arrays = game_arrays(game)
-    moves = enumerate_game(game)
+    arrays = game_arrays(game, openings=openings)
+    starts = [
+        tuple(frozenset(np.flatnonzero(cells == stone).tolist()) for stone in (1, 2))
+        for cells in (openings or Boards.start(game)).own_first()
+    ]
+    moves = enumerate_game(game, starts)
     positions = [position_of(arrays, row) for row in range(arrays.over)]
-    assert positions[0] == (frozenset(), frozenset())
+    assert positions[: len(starts)] == starts
     assert len(positions) == len(moves)
     assert set(positions) == set(moves)
     for row, position in enumerate(positions):
@@ -102,6 +107,23 @@ def test_all_rules_have_the_positions_and_moves_of_plain_python(board, skip_chan
     assert set().union(*RULES) == set(VARIANTS)
     for rules in RULES:
         assert_equals_reference(Game(*board, skip_chance, **rules))
+
+
+@pytest.mark.parametrize(
+    "game", [Game(3, 4, 3), Game(3, 4, 3, 0.25), Game(4, 4, 3, 0.25, gravity=True)], ids=str
+)
+@pytest.mark.parametrize("plies", [5, 6])
+def test_openings_have_the_positions_and_moves_of_plain_python(game, plies):
+    openings = draw_openings(game, plies, np.arange(6, dtype=np.uint64))
+    _, first = np.unique(openings.own_first(), axis=0, return_index=True)
+    assert len(first) > 1
+    assert_equals_reference(game, openings.take(first))
+
+
+def test_openings_with_unequally_many_stones_are_refused():
+    openings = Boards.from_positions([from_text("o../.../... x"), from_text("o../x../... o")])
+    with pytest.raises(ValueError, match="equally many stones"):
+        game_arrays(Game(), openings=openings)
 
 
 def test_the_common_game_has_its_known_size():

@@ -184,4 +184,4 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="too many"):
         check_agent(best_move, board=Game(7, 7, 4))
     with pytest.raises(ValueError, match="choose longer lines"):
-        check_agent(best_move, board=Game(6, 6, 3))
+        check_agent(best_move, board=Game(5, 5, 2))

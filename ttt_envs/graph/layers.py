@@ -188,6 +188,8 @@ class Traversal:
         roles: whether stones belong to the responder, player_0 here, and to a colour-blind policy,
             player_1 here.
         starts: possible first movers; with ``roles`` both, to serve both seats at once.
+        openings: unfinished positions with equally many stones in a game with visible ones, in
+            the place of the empty board and ``starts``. Symmetry classes are not merged.
         masked: whether a probability of an illegal move is refused; else games end by it.
         work: its positions per query of a policy, memory and progress, see :class:`Work`; no result
             depends on it.
@@ -213,6 +215,7 @@ class Traversal:
         merge: bool | None = None,
         roles: bool = False,
         starts: tuple[int, ...] = (0,),
+        openings: Boards | None = None,
         masked: bool = True,
         work: Work = DEFAULT_WORK,
         passes: int = 1,
@@ -226,11 +229,14 @@ class Traversal:
         self.players = players
         self.complete = complete
         self.starts = starts
+        self.openings = openings
         self.roles = roles
         self.skip = game.skip_chance
         if merge is None:
-            merge = isinstance(game, Game) and all(
-                player.symmetric for player in players if player is not None
+            merge = (
+                openings is None
+                and isinstance(game, Game)
+                and all(player.symmetric for player in players if player is not None)
             )
         self.merge = merge
         self.rules = edge_rules(game, merge, masked)
@@ -255,14 +261,19 @@ class Traversal:
             keep: whether to keep the layers and their nodes, the edges up to ``KEPT_BYTES``.
 
         Raises:
-            ValueError: a policy that does not play by the rules.
+            ValueError: a policy that does not play by the rules; openings with unequally many
+                stones.
             MemoryError: the layers will not fit into memory.
         """
         num_bytes = 0
-        sizes: list[int] = []
-        layer = Layer(0)
-        layer.rows(np.zeros((1, 1), np.uint64))  # the empty board
-        layer.reach[0, list(self.starts)] = ON_POLICY
+        cells, movers = self.openings or Boards.start(self.game)
+        stones = np.count_nonzero(cells, axis=1)
+        if np.ptp(stones):
+            raise Refusal("openings must have equally many stones")
+        layer = Layer(int(stones[0]))
+        numbers = layer.rows(to_keys(cells)[:, None])
+        layer.reach[numbers, movers if self.openings else self.starts] = ON_POLICY
+        sizes = [1] * layer.depth
         while layer.index.size:
             sizes.append(layer.index.size)
             self.monitor.check_memory(sizes, keep=keep)

@@ -98,7 +98,7 @@ def check_search(
             None for rollouts or an evaluation of its own.
         simulations: a small and a large number of simulations.
         seed: of positions, planted values and the search.
-        board: ``"3x3"``, ``"4x4"``, ``"connect-four"`` (4 x 5), or a game of at most 36 cells, see
+        board: ``"3x3"``, ``"4x4"``, ``"connect-four"`` (4 x 5), or a game of at most 31 cells, see
             :class:`~ttt_eval.checks.tables.GameTable`.
         batch: whether the search takes int8[B, cells] boards, and returns visits [B, A] and values
             [B].
@@ -126,9 +126,9 @@ class _SearchCheck(Checker):
         super().__init__(session)
         self.few = few
         self.many = many
-        size, num_actions = session.uniform.shape
+        size = len(session.zeros)
         self.generic_values = self.rng.uniform(-GENERIC, GENERIC, size)
-        self.generic_priors = self.rng.dirichlet(np.full(num_actions, 5.0), size)
+        self.generic_priors = self.rng.dirichlet(np.full(self.table.num_actions, 5.0), size)
         self.is_repeatable = True
         self.is_solver = False
         self.root_free = min(ROOT_FREE, int(self.table.num_free.max()))

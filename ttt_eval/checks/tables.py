@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
-from ttt_envs.core.checks import Refusal, check_choice, check_range
+from ttt_envs.arrays import GameArrays, game_arrays
+from ttt_envs.core.checks import Refusal, check_choice, check_range, name_place
+from ttt_envs.core.hash_index import distinct_rows, extend_rows
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
-from ttt_envs.game.boards import Boards, to_text
+from ttt_envs.game.actions import num_actions
+from ttt_envs.game.boards import Boards, keys, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import check_variants
 from ttt_envs.game.symmetry import symmetries
+from ttt_envs.graph.estimate import MAX_CELLS
 from ttt_eval.checks.check import Evidence
+from ttt_eval.matches.openings import draw_openings
 
 Turns = Literal["plain", "turns", "skip"]
 SKIP_CHANCE = 0.25
@@ -30,13 +35,10 @@ MAX_WHOLE = 9
 """Maximum number of cells of games that begin with the empty board; others begin with random
 positions.
 """
-MAX_CELLS = 36
 FREE_CELLS = 8
 """Number of free cells of the first positions on larger boards."""
-NUM_STARTS = 8
-"""Number of first positions on larger boards."""
-MAX_TRIES = 5_000
-"""Maximum number of random positions that are tried as first ones."""
+FIRST_KEYS = np.arange(8, dtype=np.uint64)
+"""Keys of the random first positions on larger boards."""
 TIE = 1e-9
 """Values within this distance are equal."""
 
@@ -72,29 +74,6 @@ def mean_by(shares: Float64Array) -> Reduction:
     return lambda values, rows: np.asarray((shares[rows] * np.nan_to_num(values)).sum(axis=1))
 
 
-class _Moves(NamedTuple):
-    """All legal moves of some boards; one row for each move."""
-
-    row: Int64Array
-    """int64[M], of the board"""
-    action: Int64Array
-    same: Int8Array
-    """int8[M, cells]: the next board, the mover's stones 1, the other's 2"""
-    other: Int8Array
-    """int8[M, cells]: the same board as the other player sees it"""
-    won: BoolArray
-    over: BoolArray
-    again: Float64Array
-    """float64[M]: probability of another turn"""
-
-    @property
-    def has_turn(self) -> tuple[BoolArray, BoolArray]:
-        """bool[M] each: whether the other player, and the mover, can have the next turn; both
-        views of finished boards are positions.
-        """
-        return self.over | (self.again < 1), self.over | (self.again > 0)
-
-
 class GameTable:
     """A game as arrays over all its N positions, as the player to move sees them.
 
@@ -106,10 +85,9 @@ class GameTable:
         turns: who moves after a move that does not end the game: ``"plain"``, the other player;
             ``"turns"``, the mover again if row + column of the stone is odd; ``"skip"``, the mover
             again with probability 1/4. With gravity, the row is that where the stone lands.
-        board: a name in :data:`BOARDS`, or a game of at most :data:`MAX_CELLS` cells, of whose
-            other rules only gravity may be set; its skip chance is ignored. Up to
-            :data:`MAX_WHOLE` cells all positions are there, else those after eight random ones with
-            eight free cells.
+        board: a name in :data:`BOARDS`, or a game of at most 31 cells, of whose other rules only
+            gravity may be set; its skip chance is ignored. Up to :data:`MAX_WHOLE` cells all
+            positions are there, else those after eight random ones with eight free cells.
 
     Raises:
         ValueError: an unknown or unsuitable argument.
@@ -148,13 +126,20 @@ class GameTable:
         check_variants("a check", board, ["gravity"])
         check_range("board", board.cells, 1, MAX_CELLS, problem="cells are too many for a check")
         self.turns = turns
-        chance = SKIP_CHANCE if turns == "skip" else 0.0
-        self.game = replace(board, skip_chance=chance)
-        self.num_actions = self.game.columns if self.game.gravity else self.game.cells
+        plain = replace(board, skip_chance=0.0)
+        skip = replace(board, skip_chance=SKIP_CHANCE)
+        self.game = skip if turns == "skip" else plain
+        self.num_actions = num_actions(board)
         self.illegal_steps: list[Evidence] = []
-        self._lines = np.array([line.cells for line in self.game.lines])
-        self._powers = 3 ** np.arange(self.game.cells)
-        self._list_positions()
+        self._chances = np.full(board.cells, self.game.skip_chance)
+        if turns == "turns":
+            self._chances += np.add(*np.divmod(np.arange(board.cells), board.columns)) % 2
+        openings = None
+        if board.cells > MAX_WHOLE:
+            hint = f"choose longer lines: a check begins with {FREE_CELLS} free cells of {board}"
+            with name_place(hint):
+                openings = draw_openings(plain, board.cells - FREE_CELLS, FIRST_KEYS)
+        self._list_positions(game_arrays(plain if turns == "plain" else skip, openings=openings))
         self._index = {tuple(board): row for row, board in enumerate(self.boards[:-1].tolist())}
         tables, self.action_values = self.solve(best, best)
         self.values: Float64Array = tables[0]
@@ -172,100 +157,54 @@ class GameTable:
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)
 
-    def landing_cells(self, cells: Int8Array) -> Int64Array:
-        """Return the cell of each action's stone, int64[B, A], -1 where there is no room."""
-        columns = self.game.columns
-        if not self.game.gravity:
-            return np.where(cells == 0, np.arange(self.num_actions), -1)
-        free = (cells == 0).reshape(len(cells), -1, columns).sum(axis=1)
-        return np.where(free > 0, (free - 1) * columns + np.arange(columns), -1)
+    def landing_cells(self, boards: Int8Array) -> Int64Array:
+        """Return the cell of each action's stone, int64[B, A], negative where there is no room."""
+        free = (boards == 0).reshape(len(boards), -1, self.num_actions).sum(axis=1)
+        return np.asarray((free - 1) * self.num_actions + np.arange(self.num_actions))
 
-    def _has_line(self, cells: Int8Array, stone: int) -> BoolArray:
-        return np.asarray((cells[:, self._lines] == stone).all(axis=2).any(axis=1))
-
-    def _start_boards(self) -> Int8Array:
-        """Return the first positions, all with as many stones: the empty board, or random ones."""
-        size = self.game.cells
-        if size <= MAX_WHOLE:
-            return np.zeros((1, size), np.int8)
-        rng = np.random.default_rng(0)
-        starts: list[Int8Array] = []
-        for _ in range(MAX_TRIES):
-            cells = np.zeros((1, size), np.int8)
-            for stone in range(size - FREE_CELLS):
-                places = self.landing_cells(cells)[0]
-                cells[0, rng.choice(places[places >= 0])] = 1 + stone % 2
-            if not self._is_over(cells)[0]:
-                starts.append(cells[0])
-            if len(starts) == NUM_STARTS:
-                return np.stack(starts)
-        raise Refusal(
-            f"{self.game} has no random position with {FREE_CELLS} free cells: choose longer lines"
-        )
-
-    def _is_over(self, cells: Int8Array) -> BoolArray:
-        full = (cells > 0).all(axis=1)
-        return np.asarray(self._has_line(cells, 1) | self._has_line(cells, 2) | full)
-
-    def _moves(self, cells: Int8Array) -> _Moves:
-        """Return the moves in some positions, own stones 1, others 2."""
-        places = np.where(self._is_over(cells)[:, None], -1, self.landing_cells(cells))
-        row, action = np.nonzero(places >= 0)
-        cell = places[row, action]
-        same = cells[row]
-        same[np.arange(len(row)), cell] = 1
-        won = self._has_line(same, 1)
-        again = np.full(len(row), self.game.skip_chance)
-        if self.turns == "turns":
-            again += np.add(*np.divmod(cell, self.game.columns)) % 2
-        return _Moves(row, action, same, -same % 3, won, won | (same > 0).all(axis=1), again)
-
-    def _list_positions(self) -> None:
+    def _list_positions(self, arrays: GameArrays) -> None:
         """List the positions by their number of stones, and fill the arrays of the rules."""
-        layer = self._start_boards()
-        layers = []
-        while len(layer):
-            _, first = np.unique(layer @ self._powers, return_index=True)
-            layer = layer[first]
-            layers.append(layer)
-            moves = self._moves(layer)
-            has_other, has_same = moves.has_turn
-            layer = np.concatenate([moves.other[has_other], moves.same[has_same]])
-        cells = np.concatenate(layers)
-        moves = self._moves(cells)
-        nowhere = len(cells)
-        keys = cells @ self._powers
-        order = np.argsort(keys)
-        next_rows = np.full((len(moves.row), 2), nowhere)
-        for turn, boards in enumerate((moves.other, moves.same)):
-            possible = moves.has_turn[turn]
-            places = np.searchsorted(keys, boards[possible] @ self._powers, sorter=order)
-            next_rows[possible, turn] = order[places]
-        shape = (nowhere + 1, self.num_actions)
-        self.boards = np.concatenate([np.where(cells == 2, -1, cells), cells[:1] * 0])
-        self.next = np.full((*shape, 2), nowhere)
-        self.reward = np.zeros(shape)
-        self.over = np.ones(shape, np.bool_)
-        self.again = np.zeros(shape)
-        self.legal = np.zeros(shape, np.bool_)
-        index = moves.row, moves.action
-        self.next[index] = next_rows
-        self.reward[index] = moves.won
-        self.over[index] = moves.over
-        self.again[index] = moves.again
-        self.legal[index] = True
+        parts: list[Any] = [part[:-1] for part in arrays[:4]]
+        observations, legal, next_rows, rewards = parts
+        own, other = np.split(observations, 2, axis=1)
+        boards: Int8Array = own - other
+        places = self.landing_cells(boards)
+        again = np.where(legal, self._chances[places], 0)
+        ends = legal & (next_rows[..., 0] == arrays.over)
+        last = boards[np.nonzero(ends)[0]]
+        last[np.arange(len(last)), places[ends]] = 1
+        boards = np.concatenate([boards, -last, last, 0 * boards[:1]])
+        size = len(boards)
+        nowhere = size - 1
+        table = np.full((size, self.num_actions, 2), nowhere)
+        unfinished = table[: arrays.over]
+        is_possible = np.stack([again < 1, again > 0], axis=2) & legal[..., None]
+        unfinished[is_possible] = next_rows[is_possible]
+        unfinished[ends] = arrays.over + np.arange(2 * len(last)).reshape(2, -1).T
+        stones = np.count_nonzero(boards, axis=1)
+        reached = stones == stones[0]
+        for _ in range(MAX_WHOLE + 1):  # at last to the last row
+            reached[table[reached]] = True
+        stones[-1] = self.game.cells + 1
+        words = np.stack([stones.astype(np.uint64), keys(boards % 3)], axis=1)
+        first, number = distinct_rows(words[reached])
+        rows = np.flatnonzero(reached)[first]
+        numbers = np.zeros(size, np.int64)
+        numbers[reached] = number
+        self.boards = boards[rows]
+        self.num_free = self.game.cells - stones[rows]
+        self.next = numbers[table[rows]]
+        self.over = np.min(table, axis=2)[rows] >= arrays.over
+        self.reward = extend_rows(np.maximum(0.0, rewards), size)[rows]
+        self.again = extend_rows(again, size)[rows]
+        self.legal: BoolArray = extend_rows(legal, size)[rows]
         self.ended = np.asarray(~self.legal.any(axis=1))
-        self.num_free = (self.boards == 0).sum(axis=1)
-        self.num_free[-1] = -1
 
     @property
     def symmetries(self) -> Int64Array:
         """int64[S, cells]: symmetries of the board that keep the rules, the identity first."""
         images = symmetries(self.game)
-        if self.turns != "turns":
-            return images
-        odd = np.add(*np.divmod(np.arange(self.game.cells), self.game.columns)) % 2
-        return np.asarray(images[(odd[images] == odd).all(axis=1)])
+        return np.asarray(images[(self._chances[images] == self._chances).all(axis=1)])
 
     def solve(
         self, own: Reduction, other: Reduction, *, swap: int = 0, again_sign: int = 1
@@ -361,17 +300,15 @@ class GameTable:
 
     def text(self, row: int) -> str:
         """Return a position as text, the player to move as o."""
-        cells = np.where(self.boards[row] < 0, 2, self.boards[row]).astype(np.int8)
-        return to_text(Position(cells, 0), self.game)
+        return to_text(Position(self.boards[row] % 3, 0), self.game)
 
     def to_boards(self, rows: Any) -> Boards:
         """Return rows as a batch of positions; an odd number of stones is the second player's
         turn.
         """
-        cells = self.boards[rows] % 3
-        odd = np.count_nonzero(cells, axis=1) % 2
-        cells = np.where(odd[:, None] == 1, -cells % 3, cells)
-        return Boards(cells.astype(np.int8), odd.astype(np.int8))
+        boards = self.boards[rows]
+        odd = np.count_nonzero(boards, axis=1).astype(np.int8) % 2
+        return Boards((1 - 2 * odd[:, None]) * boards % 3, odd)
 
     def evidence(self, row: int, note: str) -> Evidence:
         """Return a position with a note."""
