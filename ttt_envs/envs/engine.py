@@ -67,12 +67,13 @@ class KernelGames(HasArrayViews):
         game = visible(max(config.games, key=lambda game: game.skip_chance))
         hides = isinstance(config.game, PhantomGame)
         in_bits = game.cells <= MAX_CELLS_IN_BITS and not hides
+        self._plays_alone = not isinstance(config, EnvConfig)
         self._layout = output_layout(
             count,
             game.cells,
             num_actions(game),
             observes=observes,
-            plays_alone=not isinstance(config, EnvConfig),
+            plays_alone=self._plays_alone,
         )
         self._blocks = np.zeros(-(-count // kernels.LANES), kernels.BLOCK)
         for name in kernels.RULES:
@@ -132,7 +133,7 @@ class KernelGames(HasArrayViews):
         self._arguments = (self._memory, permutations, self._lines, boards)
         is_seen_as_it_is = len(permutations) == 1 and not isinstance(self.config.game, PhantomGame)
         # whether `step_one` has a shorter way
-        self._is_quick_in_cells = is_seen_as_it_is and boards is not None
+        self._is_quick_in_cells = is_seen_as_it_is and boards is not None and self._plays_alone
         self._is_quick_in_bits = is_seen_as_it_is and boards is None and self._lines is None
 
     def __getstate__(self) -> dict[str, object]:

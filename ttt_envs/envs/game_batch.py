@@ -200,6 +200,10 @@ class GameBatch(Protocol):
 
         Rewards and flags need not be written.
 
+        Args:
+            action: the move.
+            out: has the observation of the position before the move.
+
         Returns:
             The result as one number, see :func:`unpack_result`.
         """

@@ -577,6 +577,7 @@ def move_cells(g: Block, n: int, s: Settings, boards: Int8Array) -> None:
             cell = cell_of(boards[b], g.mover[b], g.cell[b], s)
             g.illegal[b] = int64(cell < 0)
             if cell >= 0:
+                g.cell[b] = cell
                 put_cell(g, b, cell, boards[b], s)
     count_illegal(g, n, s)
 
@@ -636,6 +637,20 @@ def write_mask(g: Block, b: int, stones: Int8Array, s: Settings, mask: Int8Array
     is_over = int8(g.outcome[b] != NOT_OVER)
     for cell in range(s.num_actions):  # with gravity, columns are cells of the first row
         mask[cell] = is_over | int8(stones[cell] == 0)
+
+
+@inlined
+def write_stone(g: Block, s: Settings, stones: Int8Array, out: Outputs) -> None:
+    """Write the last stone of the only game, which goes on, into the observation before it."""
+    size = len(stones)
+    cell = g.cell[0]
+    player = int64(stones[cell]) - 1
+    views = out.views.view(np.int8)
+    out.planes.view(np.int8)[player * size + cell] = 1
+    views[2 * (player * size + cell)] = 1
+    views[2 * ((1 - player) * size + cell) + 1] = 1
+    action = cell % s.num_actions
+    out.mask.view(np.int8)[action] = stones[action] == 0
 
 
 @inlined
@@ -845,10 +860,13 @@ def _move_one(
     if boards is None:
         read_bits(g, 1, s)
         write_bits(g, 1, s, out)
+        write_views(1, s, out)
+    elif g.outcome[0] == NOT_OVER:
+        write_stone(g, s, boards[0, 0], out)
     else:
         write_planes(g, 0, boards[0, 0], s, out.planes.view(np.int8))
         write_mask(g, 0, boards[0, 0], s, out.mask.view(np.int8))
-    write_views(1, s, out)
+        write_views(1, s, out)
     return pack_result(g.mover[0], g.outcome[0])
 
 
@@ -870,7 +888,9 @@ def step_one(memory: Int64Array, outputs: UInt64Array, action: int) -> int:
 def step_one_in_cells(
     memory: Int64Array, boards: Int8Array, outputs: UInt64Array, action: int
 ) -> int:
-    """Do :func:`step_one` with stones cell by cell."""
+    """Do :func:`step_one` with stones cell by cell, where the caller plays alone; a game that goes
+    on writes one stone.
+    """
     return _move_one(memory, boards, outputs, action)
 
 
