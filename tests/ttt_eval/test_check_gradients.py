@@ -20,7 +20,7 @@ from ttt_envs import Game
 from ttt_eval.checks import check_advantages, check_loss
 from ttt_eval.checks.advantages import enumerated_effect, sampled_effect
 from ttt_eval.checks.batches import BatchSize, ClassSource, EpisodeSource
-from ttt_eval.checks.decisions import DecisionProcess, parse_game
+from ttt_eval.checks.decisions import DecisionModel, parse_game
 from ttt_eval.checks.directions import compare_exactly
 from ttt_eval.checks.divergences import TARGETS, PolicyPair
 from ttt_eval.checks.estimators import ESTIMATORS, gae, rloo
@@ -45,7 +45,7 @@ def by_name(function, *names):
 @pytest.mark.parametrize("seats", SEATS)
 def test_the_exact_gradient_is_that_of_the_library(seats):
     game = parse_game("2x3/2")
-    process = DecisionProcess(game, seats, "random")
+    process = DecisionModel(game, seats, "random")
     opponent = None if len(seats) == 2 else "random"
     exact = evaluate_policy(game, "random", opponent, seat=seats[0] if opponent else None)
     rows = exact.find(process.boards)
@@ -56,7 +56,7 @@ def test_the_exact_gradient_is_that_of_the_library(seats):
 
 
 def test_the_squared_gradient_of_random_play_is_the_known_one():
-    process = DecisionProcess(parse_game("2x3/2"), (0,), "random")
+    process = DecisionModel(parse_game("2x3/2"), (0,), "random")
     assert (process.gradient(process.visits()) ** 2).sum() == pytest.approx(
         0.006596532186, abs=1e-12
     )
@@ -97,7 +97,7 @@ def test_rollout_gradients_are_those_of_enumeration(seats, monkeypatch):
     monkeypatch.setattr("ttt_eval.checks.rollouts.BURN_IN", 1)
     monkeypatch.setitem(globals(), "BURN_IN", 1)
     monkeypatch.setattr("ttt_eval.checks.rollouts.EXACT_STEPS", {1: 2, 2: 2})
-    process = DecisionProcess(TINY, seats, 3, discount=0.9, shift=float(len(seats) == 1))
+    process = DecisionModel(TINY, seats, 3, discount=0.9, shift=float(len(seats) == 1))
     critic = process.values + np.random.default_rng(0).normal(size=len(process.values))
     expected = np.zeros(process.legal.shape)
     for chance, path, end in rollouts(process, 2):
@@ -193,7 +193,7 @@ def from_arrays(function):
 @pytest.mark.parametrize("seats", SEATS)
 @pytest.mark.parametrize("name", ["grpo", "rloo", "opo", "per-turn", "turn-level", "rae"])
 def test_batches_by_classes_are_those_of_enumeration(name, seats):
-    process = DecisionProcess(TINY, seats, 3)
+    process = DecisionModel(TINY, seats, 3)
     estimator = from_arrays(ESTIMATORS[name])
     expected = enumerated_gradient(process, estimator)
     target = process.gradient(process.visits())
@@ -206,7 +206,7 @@ def test_batches_by_classes_are_those_of_enumeration(name, seats):
 
 @pytest.mark.parametrize("name", ["gigpo", "return-minus-value"])
 def test_estimators_of_positions_and_values_are_sampled_around_enumeration(name):
-    process = DecisionProcess(TINY, (0,), 3)
+    process = DecisionModel(TINY, (0,), 3)
     estimator = from_arrays(ESTIMATORS[name])
     target = process.gradient(process.visits())
     exact = compare_exactly(enumerated_gradient(process, estimator), target)
@@ -231,8 +231,8 @@ def logits_of(torch, policy):
 def test_directions_are_derivatives_of_expectations(kind):
     import torch
 
-    process = DecisionProcess(parse_game("2x3/2"), (0,), 0)
-    reference = DecisionProcess(parse_game("2x3/2"), (0,), 1).policy
+    process = DecisionModel(parse_game("2x3/2"), (0,), 0)
+    reference = DecisionModel(parse_game("2x3/2"), (0,), 1).policy
     pair = PolicyPair(process, process.policy, reference)
     logits = logits_of(torch, process.policy).requires_grad_()
     logp = torch.log_softmax(logits, 1)
@@ -268,8 +268,8 @@ def test_expected_losses_are_derivatives_of_their_expectation():
         ratio = ((logp - old_logp) * mask).sum(1).exp()  # of the sequence
         return -(ratio * (advantages * mask).sum(1) / mask.sum(1)).mean()
 
-    process = DecisionProcess(parse_game("2x3/2"), (0,), 0)
-    present = DecisionProcess(parse_game("2x3/2"), (0,), 1).policy
+    process = DecisionModel(parse_game("2x3/2"), (0,), 0)
+    present = DecisionModel(parse_game("2x3/2"), (0,), 1).policy
     pair = PolicyPair(process, present, present)
     tables = loss_tables(pair, process.advantages)
     derivative = differentiate(
@@ -318,7 +318,7 @@ def test_backends_agree(module, backend):
 
 @pytest.mark.needs("torch")
 def test_a_mean_over_the_tokens_of_a_sequence_is_that_of_enumeration():
-    process = DecisionProcess(TINY, (0,), 3)
+    process = DecisionModel(TINY, (0,), 3)
     expected = np.zeros(process.legal.shape)
     for chance, path, _ in games(process):
         number = sum(1 + action for _, action in path)

@@ -28,7 +28,7 @@ from ttt_eval.checks.advantages import (
 from ttt_eval.checks.batches import BatchSize, EpisodeSource
 from ttt_eval.checks.calls import GuardedCaller
 from ttt_eval.checks.check import CheckRow, Status
-from ttt_eval.checks.decisions import DecisionProcess, parse_game
+from ttt_eval.checks.decisions import DecisionModel, parse_game
 from ttt_eval.checks.directions import compare_exactly
 from ttt_eval.checks.divergences import POLICY, TARGETS, PolicyPair, log
 from ttt_eval.checks.input_probes import EQUAL, RECOGNISED
@@ -180,7 +180,7 @@ def mask_row(derivative: Derivative, rng: np.random.Generator) -> CheckRow:
 class EpisodeLosses:
     """All episodes of a process, for losses."""
 
-    def __init__(self, process: DecisionProcess, tokens: bool) -> None:
+    def __init__(self, process: DecisionModel, tokens: bool) -> None:
         self.process = process
         self.tokens = tokens
         self.places, self.chances = process.episodes()
@@ -274,7 +274,7 @@ def check_loss(
     if batch > 1 and (meant != POLICY or updates[0] != 0):
         raise Refusal("batches are judged before an update and as a policy loss: choose batch=1")
     names = asked_names(loss, LOSS_NAMES)
-    process = DecisionProcess(parse_game(game), (seat,), policy)
+    process = DecisionModel(parse_game(game), (seat,), policy)
     rng = np.random.default_rng([seed, 9])
     step, difference = rng.normal(0, SPREAD, (2, *process.legal.shape))
     step, difference = rng.normal(0, SPREAD, (2, *process.legal.shape))

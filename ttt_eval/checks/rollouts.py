@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.core.jit import BoolArray, Float64Array
-from ttt_eval.checks.decisions import DecisionProcess
+from ttt_eval.checks.decisions import DecisionModel
 from ttt_eval.checks.estimators import gae
 from ttt_eval.checks.tokens import Sample
 
@@ -43,7 +43,7 @@ class RolloutSource:
     """
 
     def __init__(
-        self, process: DecisionProcess, shape: tuple[int, int], critic: Float64Array
+        self, process: DecisionModel, shape: tuple[int, int], critic: Float64Array
     ) -> None:
         self.process = process
         self.shape = shape
@@ -148,7 +148,7 @@ class RolloutGradient(NamedTuple):
 
 
 def exact_rollout_gradient(
-    estimator: Estimator, process: DecisionProcess, critic: Float64Array
+    estimator: Estimator, process: DecisionModel, critic: Float64Array
 ) -> RolloutGradient | None:
     """Return the exact gradient of rollouts; None if the estimator is not linear in rewards and
     values, or the game too large.
@@ -170,7 +170,7 @@ def exact_rollout_gradient(
 class _Chains:
     """The chains of decisions with each of the N patterns of ends and movers that can occur."""
 
-    def __init__(self, process: DecisionProcess) -> None:
+    def __init__(self, process: DecisionModel) -> None:
         self.process = process
         bits = 2 if process.self_play else 1
         self.steps = EXACT_STEPS[bits]
