@@ -86,8 +86,9 @@ class GameArrays(NamedTuple):
         if not policy.pure:
             raise Refusal(f"{policy} is not pure: its moves are no function of the position")
         shares = query_policy(policy, self.boards(seat))
-        by_row = shares.reshape(self.over, -1, self.legal.shape[1])  # with gravity, a row each
-        return np.asarray(by_row.sum(1))
+        by_row = shares.reshape(self.over, -1, self.legal.shape[1])
+        by_action: Float64Array = by_row.sum(1)  # with gravity, over the rows of a column
+        return by_action
 
 
 def game_arrays(
@@ -117,7 +118,7 @@ def game_arrays(
         merge=False,
         openings=openings,
         work=work,
-        row_bytes=4 * game.cells + 40 * width,
+        row_bytes=64 * width,
     )
     index = KeyIndex(1)
     index.rows(to_keys((openings or Boards.start(game)).own_first())[:, None])
@@ -128,7 +129,8 @@ def game_arrays(
         goes_on = nodes.child >= 0
         next_keys = next_layer.index.keys[nodes.child[goes_on]]
         next_rows = np.full((len(goes_on), 2), -1, np.int32)
-        movers = (1 - nodes.mover, nodes.mover if game.skip_chance else 1 - nodes.mover)
+        other = 1 - nodes.mover
+        movers = (other, nodes.mover if game.skip_chance else other)
         for turn, mover in enumerate(movers):
             next_rows[goes_on, turn] = index.rows(own_first_keys(next_keys, mover))
         wins = (nodes.child == LINE) * np.int8(line_sign(game.parameters))
@@ -260,7 +262,7 @@ def to_matrix(arrays: GameArrays, moves: Float64Array, sign: int, turn: int) -> 
     column[is_end] += 4 - sign * arrays.rewards[row, action][is_end]
     chances = [1 - arrays.skip_chance, arrays.skip_chance]
     weights = moves[row, action] * np.where(is_end, turn == 0, chances[turn])
-    ends = np.arange(arrays.over, arrays.over + 6)
+    ends = arrays.over + np.arange(6)
     row = np.append(row, ends)
     column = np.append(column, np.tile(ends[3:], 2))
     weights = np.append(weights, np.full(6, turn == 0))
