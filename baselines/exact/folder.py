@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, convert
+from msgspec.structs import asdict
 
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.files import (
     delete_temporary_files,
     hash_json,
@@ -168,6 +170,15 @@ class Folder:
         write_json(self.path / MANIFEST, self._manifest)
 
 
+class _Manifest(Struct):
+    """What is read of a manifest."""
+
+    format: int
+    game: dict[str, object]
+    stones: int
+    layers: dict[str, object]
+
+
 def _load_manifest(path: Path) -> dict[str, Any] | None:
     """Return the data of a folder's manifest; None if there is none.
 
@@ -180,11 +191,7 @@ def _load_manifest(path: Path) -> dict[str, Any] | None:
         return None
     except OSError as problem:
         raise Refusal(f"{path} cannot be read: {problem.strerror}: choose another folder") from None
-    types = {"format": int, "game": dict, "stones": int, "layers": dict}
-    if not isinstance(data, dict) or not all(
-        type(data.get(name)) is kind for name, kind in types.items()
+    with name_place(
+        f"{path / MANIFEST} is no manifest of a table in layers, choose another folder"
     ):
-        raise Refusal(
-            f"{path / MANIFEST} is no manifest of a table in layers: choose another folder"
-        )
-    return data
+        return {**data, **asdict(convert(data, _Manifest))}

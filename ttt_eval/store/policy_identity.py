@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -53,8 +53,7 @@ def _hash_files(states: tuple[tuple[Path, int, int, int], ...]) -> str:
     for file, size, *_ in states:
         digest.update(f"{file.name} {size}\n".encode())
         with file.open("rb") as content:
-            for part in iter(partial(content.read, 1 << 20), b""):
-                digest.update(part)
+            hashlib.file_digest(content, lambda: digest)
     return digest.hexdigest()
 
 
