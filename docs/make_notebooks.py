@@ -16,7 +16,6 @@ from typing import Any
 import jupytext
 import nbformat
 from nbclient import NotebookClient
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = {"tour": "examples/tour.py", "first_hour": "docs/tutorial.md"}
@@ -39,16 +38,13 @@ def make_notebook(name: str) -> Any:
         text = LEFT_OUT.sub("", rewrite_links(text))
         # jupytext begins a cell after two empty lines
         text = OUTPUTS_AND_SECTIONS.sub("\n\n\n", text).rstrip()
-    cells = []
-    for cell in jupytext.reads(text, path.suffix).cells:
-        new_cell = new_markdown_cell if cell.cell_type == "markdown" else new_code_cell
-        cells.append(new_cell(COMMAND.sub(r"!ttt-\1\2 --quiet", cell.source)))
-    for number, cell in enumerate(cells):
-        cell["id"] = f"cell-{number}"
+    notebook = jupytext.reads(text, path.suffix)
+    for number, cell in enumerate(notebook.cells):
+        source = COMMAND.sub(r"!ttt-\1\2 --quiet", cell.source)
+        cell.update(id=f"cell-{number}", metadata={}, source=source)
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return new_notebook(
-        cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}}
-    )
+    notebook.metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return notebook
 
 
 def rewrite_links(text: str) -> str:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import copy
 import math
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 from msgspec import Meta
@@ -52,6 +51,7 @@ from ttt_envs.agents.specs import TRUST, Named, load_object, trusted
 from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.jit import Float32Array, Float64Array
 from ttt_envs.core.packages import avoid_triton_crash, hide_native_log, install_command
+from ttt_envs.core.random import GlobalState
 from ttt_envs.envs.config import SELF, SeatChoice, Symmetry, game_keywords
 from ttt_envs.game.actions import num_actions
 from ttt_envs.game.boards import Boards
@@ -63,38 +63,6 @@ Tensor: TypeAlias = Any
 
 # --------------------------------------------------------------------------------------------------
 # Packages, and their global state
-
-
-class GlobalState(NamedTuple):
-    """The states of the three random generators of the process, and the number of torch's
-    threads.
-    """
-
-    python: tuple[object, ...]
-    numpy: Any
-    torch: Tensor
-    num_threads: int
-
-    @classmethod
-    def current(cls) -> GlobalState:
-        """Return the present state."""
-        import torch
-
-        return cls(
-            python=random.getstate(),
-            numpy=np.random.get_state(),  # noqa: NPY002  # Stable-Baselines3 draws from it
-            torch=torch.get_rng_state(),
-            num_threads=torch.get_num_threads(),
-        )
-
-    def restore(self) -> None:
-        """Make it the present state."""
-        import torch
-
-        random.setstate(self.python)
-        np.random.set_state(self.numpy)  # noqa: NPY002
-        torch.set_rng_state(self.torch)
-        torch.set_num_threads(self.num_threads)
 
 
 class RandomState:
@@ -110,7 +78,7 @@ class RandomState:
         self._own: GlobalState | None = None
 
     def __enter__(self) -> None:
-        import torch
+        import torch  # whose state it has from here on
 
         self._others = GlobalState.current()
         if self._own is not None:

@@ -181,8 +181,6 @@ class TrainingStudy(Study):
     first row of their board if the exact rank test says so at 5%, else undecided.
     """
 
-    left_out = "all seeds but one, most games, and all boards but 3 x 3 with a skip chance of .25"
-
     def trainings(self) -> list[Unit]:
         """Return the trainings without their seeds, on each board those first with which the others
         are compared.
@@ -295,8 +293,6 @@ class Learning(TrainingStudy):
     on the seeds trained.
     """
 
-    title = "AlphaZero with chance nodes: learning curves"
-
     def trainings(self) -> list[Unit]:
         """Return the trainings of three learners on all boards."""
         trainings: list[Unit] = []
@@ -364,8 +360,6 @@ class Ablation(TrainingStudy):
     """Each part of alpha-zero is removed, or set otherwise, with all else as by default, five
     seeds. A claim is that runs with the part are sooner on every board.
     """
-
-    title = "AlphaZero with chance nodes, without its parts"
 
     def trainings(self) -> list[Unit]:
         """Return the trainings of all variants; on 4 x 4, where they take longest, of the default

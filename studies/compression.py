@@ -40,9 +40,6 @@ class Decompositions(Study):
     compressed by five methods. All results are exact.
     """
 
-    title = "Five decompositions of four tables at equal stored numbers"
-    left_out = "all tables but that of random play"
-
     def units(self, quick: bool) -> list[Unit]:
         """Return a unit for each table and method."""
         tables = list(TABLES)[: 1 if quick else None]

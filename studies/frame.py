@@ -149,13 +149,23 @@ class StudyReport:
         return [["claim of the source", "verdict", "evidence"], *lines]
 
 
+def read_data(source: str) -> dict[str, Any]:
+    """Return the published numbers, claims and settings of a source, ``studies/SOURCE.toml``."""
+    return read_table(str(Path(__file__).with_name(source)))
+
+
+WORDS = read_data("words")
+"""Attributes of studies that are words for readers, by the name of their class."""
+
+
 class Study:
     """A published table or figure, and its reproduction.
 
     The docstrings of a study and of its bases describe the original, the reproduction, and their
     differences.
 
-    The quick form does fewer units, and decides no claim.
+    The quick form does fewer units, and decides no claim. Words for readers, such as the title,
+    are in ``studies/words.toml``.
 
     Attributes:
         title: the subject.
@@ -171,6 +181,11 @@ class Study:
     alone: bool = False
     version: int = 1
 
+    def __init_subclass__(cls) -> None:
+        """Give a class its :data:`WORDS`."""
+        for name, words in WORDS.get(cls.__name__, {}).items():
+            setattr(cls, name, words)
+
     def units(self, quick: bool) -> list[Unit]:
         """Return the units of work, JSON-ready, all different; those of the quick form if
         ``quick``.
@@ -184,11 +199,6 @@ class Study:
     def analyse(self, results: Results) -> StudyReport:
         """Return the report of all units."""
         raise NotImplementedError
-
-
-def read_data(source: str) -> dict[str, Any]:
-    """Return the published numbers, claims and settings of a source, ``studies/SOURCE.toml``."""
-    return read_table(str(Path(__file__).with_name(source)))
 
 
 def group(results: Results, *names: str) -> dict[Any, list[Any]]:

@@ -29,7 +29,6 @@ from studies.trees import (
     FIRST,
     GAMES,
     SECOND,
-    SOURCE,
     board_name,
     format_counts,
     mean_result,
@@ -40,7 +39,7 @@ from studies.trees import (
 )
 from studies.verdicts import holds_for_all, is_above, is_sample, is_within
 from ttt_envs.game.game import Game
-from ttt_eval.exact.dynamic_programming import outcome
+from ttt_eval.exact.measurement import Measurement
 from ttt_eval.store.result_store import Unit
 from ttt_eval.store.statistics import Interval, interval_from_seeds
 
@@ -145,12 +144,6 @@ class ImitationNets(Study):
     picture has the lead of all networks.
     """
 
-    title = "Networks trained by imitation of the tree, against the tree"
-    source = f"{SOURCE}, part three"
-    left_out = (
-        "all boards but 3 x 3, three of four nets, and all but 10 of 500 games in either seat"
-    )
-
     def units(self, quick: bool) -> list[Unit]:
         """Return every net with every seed, seed by seed."""
         num_seeds = 2 if quick else SEEDS
@@ -176,9 +169,9 @@ class ImitationNets(Study):
         )
         training.run()
         net = training.learner
-        exact = None
+        exact: Sequence[Sequence[float]] | None = None
         if game.cells <= MAX_EXACT_CELLS:
-            exact = [list(outcome(game, net, tree)), list(outcome(game, tree, net).reversed())]
+            exact = Measurement(game, net).outcomes(tree)
         return {**play_match(game, net, tree, unit["pairs"], seed), "exact": exact}
 
     def analyse(self, results: Results) -> StudyReport:

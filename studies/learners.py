@@ -39,11 +39,6 @@ from ttt_eval.store.cost import COST_KEYS, cpu_seconds
 from ttt_eval.store.result_store import Unit
 from ttt_eval.store.statistics import Interval, interval_from_seeds
 
-SOURCE = (
-    "Vassiliades (2017), Implementation of Tic-Tac-Toe Agents using Reinforcement Learning "
-    "techniques "
-    "(https://github.com/dimivas/tictactoe)"
-)
 MARKS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000, 50_000)
 """Numbers of training games after which the learners are measured."""
 DATA = read_data("learners")
@@ -108,7 +103,6 @@ class DuelStudy(Study):
     alike.
     """
 
-    left_out = "all runs but two of a pair, and all games of training but 200"
     name: str
     """of the figure"""
     question: str
@@ -122,7 +116,9 @@ class DuelStudy(Study):
         pairs = {}
         for name, pair in DATA["pairs"][self.name].items():
             players = {role: DATA["learners"][pair[role]] for role in ("challenger", "benchmark")}
-            pairs[name] = {**pair, **players}
+            challenger = players["challenger"]
+            settings = challenger["settings"] | pair.get("changes", {})
+            pairs[name] = {**pair, **players, "challenger": {**challenger, "settings": settings}}
         return pairs
 
     def units(self, quick: bool) -> list[Unit]:
@@ -244,34 +240,15 @@ def _learning_curves(results: Results) -> dict[str, LearningCurve]:
     return {name: LearningCurve(name, runs) for name, runs in group(results, "name").items()}
 
 
-RATES = (0.0001, 0.001, 0.01, 0.1)
-"""Learning rates; the report's text names only the best, 0.001 of Adam."""
 BEST = "adam 0.001"
+"""The only pair of optimizer and learning rate that the report's text names."""
 
 
 class Optimizer(DuelStudy):
     """The Q-net learns with two optimizers and four learning rates."""
 
-    title = "Optimizer and learning rate of the Q-net, against Q-learning"
-    source = f"{SOURCE}, figures 7 and 8"
     name = "learners-optimizer"
-    question = "Which optimizer and learning rate are best for the Q-net?"
     marks = (10_000,)
-
-    def pairs(self) -> dict[str, dict[str, Any]]:
-        """Return the Q-net with each optimizer and rate."""
-        net = DATA["learners"]["net"]
-        pairs = {}
-        for optimizer in ("sgd", "adam"):
-            for rate in RATES:
-                settings = {**net["settings"], "optimizer": optimizer, "learning_rate": rate}
-                challenger = {**net, "settings": settings}
-                pairs[f"{optimizer} {rate:g}"] = {
-                    "challenger": challenger,
-                    "benchmark": DATA["learners"]["program"],
-                    "seeds": 3,
-                }
-        return pairs
 
     def analyse(self, results: Results) -> StudyReport:
         """Report results by optimizer and rate, and whether the report's best is ours."""
@@ -308,19 +285,13 @@ class Optimizer(DuelStudy):
 class AgainstNaive(DuelStudy):
     """Q-learning is that of the report's program, and that of the formula in its text."""
 
-    title = "Learners against the naive learner"
-    source = f"{SOURCE}, figures 12 and 13"
     name = "learners-naive"
-    question = "Do learners outperform the naive learner that learns beside them?"
 
 
 class QLearningAgainstNet(DuelStudy):
     """Q-learning is that of the report's program."""
 
-    title = "Q-learning against the Q-net"
-    source = f"{SOURCE}, figure 14"
     name = "learners-qnet"
-    question = "Which of Q-learning and the Q-net learns faster?"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -349,9 +320,6 @@ class CostOfLearners(Study):
     time, too. Training runs games side by side by default.
     """
 
-    title = "What learners cost against random"
-    source = f"{SOURCE}, figures 9 to 11"
-    left_out = "19 of 20 games, and all repeats but one: no intervals"
     alone = True
 
     def units(self, quick: bool) -> list[Unit]:

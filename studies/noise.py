@@ -17,7 +17,7 @@ from studies.verdicts import is_within
 from ttt_envs.core.jit import Float64Array
 from ttt_eval.benchmark import score_policies
 from ttt_eval.benchmark.submission import open_submission
-from ttt_eval.exact.dynamic_programming import outcome
+from ttt_eval.exact.measurement import Measurement
 from ttt_eval.store.result_store import Unit
 from ttt_eval.store.statistics import Interval, interval_from_seeds
 
@@ -46,9 +46,6 @@ class NoiseOfGames(Study):
     count half. Intervals are 95%, by Student's t over the means of tasks, because seeds of one task
     have the task in common.
     """
-
-    title = "What games say, beside exact scores"
-    left_out = "all but three agents, and all but the last checkpoint"
 
     def units(self, quick: bool) -> list[Unit]:
         """Return a unit for each submission, with a hash of its file."""
@@ -88,10 +85,8 @@ class NoiseOfGames(Study):
                     }
                     row["score"] = score_policies(run.task, [policy], steps).score
                     for opponent in OPPONENTS:
-                        row[opponent] = [
-                            outcome(game, policy, opponent).win,
-                            outcome(game, opponent, policy).loss,
-                        ]
+                        outcomes = Measurement(game, policy).outcomes(opponent)
+                        row[opponent] = [result.win for result in outcomes]
                     rows.append(row)
         return rows
 

@@ -8,30 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from studies.frame import Claim, Panel, ResultRow, Results, Series, Study, StudyFigure, StudyReport
+from studies.frame import (
+    Claim,
+    Panel,
+    ResultRow,
+    Results,
+    Series,
+    Study,
+    StudyFigure,
+    StudyReport,
+    read_data,
+)
 from ttt_eval.matches.elo import pair_probabilities, probability_within
 from ttt_eval.store.result_store import Unit
 
 MASTER_RATES = (0.3918, 0.3161)
 """Rates of wins and draws of the first player in 63,548 games of Chinese chess, slide 54."""
-SIGMAS = {10: 3.67, 20: 5.19, 30: 6.36, 40: 7.34, 50: 8.21}
-"""Standard deviations in the tables, by pairs of games."""
-PUBLISHED = {
-    10: "108 315 502 658 779 866 924 960 981 991 997 999" + 9 * " 1000",
-    20: "076 227 369 499 613 710 789 851 899 933 958 974 985 991 995 997 999 999 1000 1000 1000",
-    30: "063 186 305 417 520 612 693 761 819 865 902 930 951 967 978 986 991 994 997 998 999",
-    40: "054 162 266 366 460 546 624 693 753 804 847 883 912 934 952 966 976 983 989 992 995",
-    50: "049 145 239 330 416 497 571 639 699 753 799 839 872 900 923 941 956 967 976 983 988",
-}
-"""By pairs of games: 1000 Pr(|X[n]| <= s) for s from 0 to 20, slides 55 to 57."""
+ROWS: dict[int, dict[str, Any]] = {row["pairs"]: row for row in read_data("slides")["rows"]}
+"""Rows of the tables, by pairs of games: standard deviations, and probabilities in thousandths."""
 SCORES = range(21)
 SLIDES = {55: SCORES[:7], 56: SCORES[7:14], 57: SCORES[14:]}
 """Scores on each slide."""
-
-
-def published_row(pairs: int) -> list[int]:
-    """Return the row of the tables, in thousandths."""
-    return [int(number) for number in PUBLISHED[pairs].split()]
 
 
 class NetScores(Study):
@@ -42,12 +39,9 @@ class NetScores(Study):
     see evaluate.py match --sprt, which counts pairs.
     """
 
-    title = "Distribution of the net score of equal players"
-    source = "Hsu (2020), Theory of Computer Games, concluding remarks, slides 50 to 58"
-
     def units(self, quick: bool) -> list[Unit]:
         """Return a unit for each row of the tables."""
-        return [{"pairs": pairs} for pairs in PUBLISHED]
+        return [{"pairs": pairs} for pairs in ROWS]
 
     def measure(self, unit: Unit) -> dict[str, object]:
         """Compute the distribution of equal players' absolute net score at 0, 1, ... 20, and its
@@ -75,7 +69,7 @@ class NetScores(Study):
         for slide, scores in SLIDES.items():
             for pairs, result in exact.items():
                 chances = [round(result["within"][score], 3) for score in scores]
-                published = [published_row(pairs)[score] / 1000 for score in scores]
+                published = [ROWS[pairs]["within"][score] / 1000 for score in scores]
                 for score, number, chance in zip(scores, published, chances, strict=True):
                     if number != chance:
                         name = f"{pairs} pairs, s = {score}, {number}, exactly"
@@ -87,12 +81,12 @@ class NetScores(Study):
                 )
         for pairs, result in exact.items():
             label = f"standard deviation, {pairs} pairs"
-            agrees = abs(SIGMAS[pairs] - result["deviation"]) <= 0.01
-            rows.append(ResultRow(label, SIGMAS[pairs], None, result["deviation"], agrees))
+            agrees = abs(ROWS[pairs]["sigma"] - result["deviation"]) <= 0.01
+            rows.append(ResultRow(label, ROWS[pairs]["sigma"], None, result["deviation"], agrees))
         series = [Series("95%", (0, 20), (0.95, 0.95), "--", "#8C8C8C")]
         for (pairs, result), marker in zip(exact.items(), "osD^v", strict=True):
             series.append(Series("", SCORES, result["within"], "-"))
-            shares = [number / 1000 for number in published_row(pairs)]
+            shares = [number / 1000 for number in ROWS[pairs]["within"]]
             series.append(Series(f"{pairs} pairs", SCORES, shares, marker, 1))
         figure = StudyFigure(
             "How likely is a net score of at most s between equal players?",

@@ -27,15 +27,11 @@ from studies.frame import (
     read_data,
 )
 from ttt_envs.game.game import Game
-from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
+from ttt_eval.exact.dynamic_programming import OutcomeProbabilities
+from ttt_eval.exact.measurement import Measurement
 from ttt_eval.reports.plots import RESULTS
 from ttt_eval.store.result_store import Unit
 
-SOURCE = (
-    "Fujita and Watanabe (2022), Information Compression and Performance Evaluation of "
-    "Tic-Tac-Toe's Evaluation "
-    "Function Using Singular Value Decomposition (https://arxiv.org/abs/2207.02449)"
-)
 DATA = read_data("svd")
 TERMINALS: tuple[Terminal, ...] = ("equation", "as_published")
 WEIGHT = 10.0
@@ -72,13 +68,9 @@ def compressed_table(method: Method, terminal: Terminal, rank: int) -> Compresse
     return decomposition(Game(), method, terminal=terminal).at(rank)
 
 
-def match(a: Evaluation, b: Evaluation) -> list[list[float]]:
+def match(a: Evaluation, b: Evaluation) -> Sequence[OutcomeProbabilities]:
     """Play two tables: exact results float[2, 3], of a moving first and second."""
-    player_a = Softmax(a, WEIGHT)
-    player_b = Softmax(b, WEIGHT)
-    first = outcome(Game(), player_a, player_b)
-    second = outcome(Game(), player_b, player_a).reversed()
-    return [list(first), list(second)]
+    return Measurement(Game(), Softmax(a, WEIGHT)).outcomes(Softmax(b, WEIGHT))
 
 
 def mean(result: Mapping[str, Any]) -> OutcomeProbabilities:
@@ -111,8 +103,6 @@ class PaperStudy(Study):
 class Figure4(PaperStudy):
     """The paper shows the figure without its numbers, so there are no published numbers here."""
 
-    title = "The whole table against its SVD"
-    source = f"{SOURCE}, figure 4"
     left_out = f"{82 - len(SHOWN)} of the 82 ranks"
 
     def units(self, quick: bool) -> list[Unit]:
@@ -218,9 +208,6 @@ def _claims_on_ranks(terminal: str, curve: Mapping[int, Any]) -> list[Claim]:
 class Figure5(PaperStudy):
     """The paper shows the figure without its numbers, so there are no published numbers here."""
 
-    title = "SVD against HOSVD at the same compression ratio"
-    source = f"{SOURCE}, figure 5"
-
     def units(self, quick: bool) -> list[Unit]:
         """Return a unit for each convention, version and column of Table 1."""
         return [
@@ -298,9 +285,6 @@ def _deviations(rates: OutcomeProbabilities) -> float:
 
 class Table1(PaperStudy):
     """The results of these columns are those of figure 5."""
-
-    title = "Compression ratios and ranks"
-    source = f"{SOURCE}, Table 1"
 
     def units(self, quick: bool) -> list[Unit]:
         """Return a unit for each column."""

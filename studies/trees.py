@@ -31,16 +31,13 @@ from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import outcome
+from ttt_eval.exact.measurement import Measurement
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.score import Score
 from ttt_eval.reports.plots import RESULTS
 from ttt_eval.store.result_store import Unit
 from ttt_eval.store.statistics import Interval, difference, interval_from_pairs, median, wilson
 
-SOURCE = (
-    "Song, Li, Liu and Cheng, CIS 667 Project Final Report (Syracuse University; "
-    "https://github.com/JiaxinSong/tictactoe)"
-)
 DATA = read_data("trees")
 SKIP = 0.25
 DEPTH = 3
@@ -201,6 +198,17 @@ def has_draw_gap(draws: Sequence[Interval]) -> bool | None:
     return True if has_gap else None
 
 
+def first_move_verdict(scores: Mapping[str, Score], what: str) -> Verdict:
+    """Return whether the first move is an advantage on every board, given the scores by board."""
+    advantages = {name: first_move_advantage(score) for name, score in scores.items()}
+    return Verdict(is_above(advantages.values()), {what: advantages})
+
+
+def draws_verdict(draws: Mapping[str, Interval]) -> Verdict:
+    """Return the verdict of :func:`has_draw_gap` on the rates of draws by board."""
+    return Verdict(has_draw_gap(list(draws.values())), draws)
+
+
 def format_counts(counts: Sequence[int]) -> str:
     """Format win / draw / loss in games."""
     return " / ".join(f"{count:,}" for count in counts)
@@ -224,10 +232,6 @@ class RandomPlay(Study):
     which each player moves first once. Exact results are computed by dynamic programming; they
     agree if all three rates lie in our intervals of 99%.
     """
-
-    title = "Random against random on five boards"
-    source = f"{SOURCE}, milestone 2, first table"
-    left_out = "99 of 100 games of ours, and the exact result of 4 x 4 (3)"
 
     def units(self, quick: bool) -> list[Unit]:
         """Return our games on each board, and the exact results."""
@@ -264,14 +268,10 @@ class RandomPlay(Study):
                 agrees = all(interval.low <= share <= interval.high for share, interval in pairs)
                 rows.append(ResultRow(label, None, rates, exact[size], agrees))
         own_scores = {board.name: scores[size] for size, board in BOARDS_BY_SIZE.items()}
-        advantages = {name: first_move_advantage(score) for name, score in own_scores.items()}
         draws = {name: rates_of_first_mover(score)[1] for name, score in own_scores.items()}
         verdicts = {
-            "first move": Verdict(
-                is_above(advantages.values()),
-                {"the first player's wins less losses": advantages},
-            ),
-            "draws": Verdict(has_draw_gap(list(draws.values())), draws),
+            "first move": first_move_verdict(own_scores, "the first player's wins less losses"),
+            "draws": draws_verdict(draws),
         }
         claims = make_claims(DATA["claims"], verdicts)
         figure = StudyFigure(
@@ -420,8 +420,6 @@ class TreeSearch(Study):
     for its turns; ours show all games together.
     """
 
-    title = "A tree search against random on five boards"
-    source = f"{SOURCE}, milestone 2, second table and figures"
     left_out = f"all games but 10 of {GAMES_PER_SEAT:,} in a seat"
 
     def units(self, quick: bool) -> list[Unit]:
@@ -448,10 +446,7 @@ class TreeSearch(Study):
         """
         if "exact" in unit:
             game = square(*unit["exact"])
-            return [
-                [list(outcome(game, b, a).reversed()), list(outcome(game, a, b))]
-                for a, b in EXACT_PAIRINGS
-            ]
+            return [Measurement(game, a).outcomes(b)[::-1] for a, b in EXACT_PAIRINGS]
         board = BOARDS[unit["board"]]
         if not unit["games"]:
             return {pruning: first_move_nodes(board, pruning) for pruning in SEARCHES}
@@ -488,15 +483,16 @@ class TreeSearch(Study):
 def _search_claims(boards: Sequence[BoardResult]) -> list[Claim]:
     """Return verdicts on the report's sentences."""
     seven, eight, nine, ten, thirteen = boards  # in the report's order, by size
+    scores = {result.board.name: result.trees[""] for result in boards}
     verdicts = {
-        "first move": _first_move(boards),
+        "first move": first_move_verdict(scores, "wins less losses of the first player"),
         "nodes": _nodes(boards),
         "all won": _all_won(seven),
         "turns": _turns(seven),
         "close on 9 x 9": _is_similar(nine, seven),
         "close on 13 x 13": _is_similar(thirteen, seven),
         "very good": _very_good(boards),
-        "draws": _draws(boards),
+        "draws": draws_verdict({result.board.name: result.rates[1] for result in boards}),
         "more turns": _more_turns(eight, boards),
         "draws and wins": _draws_and_wins(eight),
         "losses": _losses(ten),
@@ -504,12 +500,6 @@ def _search_claims(boards: Sequence[BoardResult]) -> list[Claim]:
         "wonderful": _wonderful(boards),
     }
     return make_claims(DATA["claims"], verdicts)
-
-
-def _first_move(boards: Sequence[BoardResult]) -> Verdict:
-    advantages = {result.board.name: first_move_advantage(result.trees[""]) for result in boards}
-    holds = is_above(advantages.values())
-    return Verdict(holds, {"wins less losses of the first player": advantages})
 
 
 def _nodes(boards: Sequence[BoardResult]) -> Verdict:
@@ -554,11 +544,6 @@ def _very_good(boards: Sequence[BoardResult]) -> Verdict:
     wins = [result.rates[0] for result in boards if not result.board.is_close]
     numbers = {**_win_rates(boards), "read as: above": VERY_GOOD}
     return Verdict(is_above(wins, VERY_GOOD), numbers)
-
-
-def _draws(boards: Sequence[BoardResult]) -> Verdict:
-    draws = {result.board.name: result.rates[1] for result in boards}
-    return Verdict(has_draw_gap(list(draws.values())), draws)
 
 
 def _more_turns(longest: BoardResult, boards: Sequence[BoardResult]) -> Verdict:

@@ -12,6 +12,9 @@ import numpy as np
 
 from ttt_eval.store.statistics import Interval
 
+RISING = (False, None, True)
+"""Verdicts, from a failure to what holds."""
+
 
 def is_smaller(sample: Sequence[float], other: Sequence[float], level: float = 0.05) -> bool | None:
     """Test whether the values of some runs are smaller than those of others: exact two-sided rank
@@ -61,18 +64,12 @@ def is_within(value: Interval, low: float, high: float) -> bool | None:
 
 def holds_for_all(verdicts: Iterable[bool | None]) -> bool | None:
     """Return whether all verdicts hold; None if none fails and one is open."""
-    verdicts = set(verdicts)
-    if False in verdicts:
-        return False
-    return None if None in verdicts else True
+    return min(verdicts, key=RISING.index, default=True)
 
 
 def holds_for_any(verdicts: Iterable[bool | None]) -> bool | None:
     """Return whether any verdict holds; None if none does and one is open."""
-    verdicts = set(verdicts)
-    if True in verdicts:
-        return True
-    return None if None in verdicts else False
+    return max(verdicts, key=RISING.index, default=False)
 
 
 def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: float = 0.05) -> bool:

@@ -18,7 +18,7 @@ from examples.checks import losses
 from ttt_eval.checks import check_advantages, check_loss
 from ttt_eval.checks.advantages import enumerated_effect, sampled_effect
 from ttt_eval.checks.batches import BatchSize, ClassSource, EpisodeSource
-from ttt_eval.checks.decisions import DecisionProcess, parse_game
+from ttt_eval.checks.decisions import DecisionModel, parse_game
 from ttt_eval.checks.estimators import ESTIMATORS, gae, rloo
 
 SEATS = ((0,), (1,), (0, 1))
@@ -74,7 +74,7 @@ def coverage(function, runs):
     """Return the shares of sampled intervals of length, degrees and bias that hold the exact
     number, for an estimator of results in batches of two games.
     """
-    process = DecisionProcess(parse_game("2x3/3"))
+    process = DecisionModel(parse_game("2x3/3"))
     target = process.gradient(process.visits())
     size = BatchSize(2, 2)
 

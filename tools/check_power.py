@@ -80,8 +80,7 @@ def check_games(rule: str, evaluator: str | None, error: str) -> dict[str, Check
 
 def print_errors(errors: Sequence[str], make_checks: Callable[[str], Mapping[str, Check]]) -> None:
     """Print a table of planted errors: the failed rows by call, and the rating of the cause."""
-    found = []
-    named = []
+    ratings = []
     for error in errors:
         checks = make_checks(error)
         if error == errors[0]:
@@ -91,16 +90,11 @@ def print_errors(errors: Sequence[str], make_checks: Callable[[str], Mapping[str
         # a user reads the first verdict; alternating turns hide errors of second turns
         failed = [check for call, check in checks.items() if check.failed and call != "plain"]
         rating = rate_cause(error, failed[0]) if failed else "-"
-        if failed and error not in HARMLESS:
-            found.append(error)
-            named += [error] if rating != "wrong" else []
+        ratings += [rating] if error not in HARMLESS else []
         cells = [", ".join(check.failed) or "-" for check in checks.values()]
         print(f"| {error} | {' | '.join(cells)} | {rating} |", flush=True)
-    harmful = len(set(errors) - HARMLESS)
-    print(
-        f"\n{len(found)} of {harmful} harmful errors found, the cause right or broadly right in "
-        f"{len(named)}"
-    )
+    counts = ", ".join(f"{ratings.count(name)} {name}" for name in ("right", "broad", "wrong", "-"))
+    print(f"\nthe first cause of the {len(ratings)} errors that do harm: {counts}")
 
 
 def one_sided_bound(count: int, total: int) -> float:

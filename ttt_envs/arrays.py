@@ -35,6 +35,8 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import line_sign
 from ttt_envs.graph.layers import LINE, Traversal, query_policy, to_keys
 
+__all__ = ["DecisionProcess", "GameArrays", "against", "game_arrays"]
+
 RESULTS = np.array([1.0, 0.0, -1.0])
 """How a decision process ends, for the learner: final states in this order."""
 ToyTable = dict[int, dict[int, list[tuple[float, int, float, bool]]]]

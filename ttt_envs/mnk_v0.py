@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import repeat
 from typing import Any, ClassVar
 
@@ -80,21 +80,6 @@ def _infos_of(outcome: int, mover: int) -> dict[str, Info]:
 
 _INFOS = {number: (_infos_of(number, 0), _infos_of(number, 1)) for number in OUTCOMES}
 """infos of each agent, by outcome, then by mover"""
-
-
-def _plane_copiers(planes: Int8Array) -> dict[str, Callable[[], Any]]:
-    """Return by agent a function that copies the planes int8[2, rows, columns], own stones first,
-    as int8[rows, columns, 2].
-    """
-    cells = np.arange(planes.size).reshape(planes.shape)
-    orders = {PLAYERS[0]: slice(None), PLAYERS[1]: slice(None, None, -1)}
-    if planes.size < 64:
-        return {agent: planes[order].transpose(1, 2, 0).copy for agent, order in orders.items()}
-    # twice as fast as a copy of the transposed planes
-    return {
-        agent: partial(planes.ravel().take, np.ascontiguousarray(cells[order].transpose(1, 2, 0)))
-        for agent, order in orders.items()
-    }
 
 
 class _AfterReset:
@@ -189,9 +174,8 @@ class raw_env(HasArrayViews, AECEnv[str, Any, Any]):  # PettingZoo looks for thi
 
     def _make_array_views(self) -> None:
         """Create the views of the engine's output."""
-        self._copy_planes = _plane_copiers(
-            self._out["planes"].reshape(2, self.game.rows, self.game.columns)
-        )
+        views = self._out["views"].reshape(2, self.game.rows, self.game.columns, 2)
+        self._copy_planes = {agent: view.copy for agent, view in zip(PLAYERS, views, strict=True)}
         self._mask = self._out["mask"][0]
         self._out_mover = self._out["mover"]
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct, convert
+from msgspec.structs import asdict
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_moves
@@ -39,6 +41,21 @@ LEVELS = (0.5, 0.75)
 """Mean probability of a mistake by the policies that grade a puzzle at which level 2 and level 3
 begin.
 """
+
+
+class _StoredPuzzle(Struct):
+    """A puzzle as in files, without what follows from the rest; docs/files.md documents the
+    keys.
+    """
+
+    game: dict[str, object]
+    position: str
+    values: list[float | None]
+    replies: tuple[tuple[int, ...], ...]
+    tempting: tuple[int, ...]
+    why: str
+    loss: float
+    wrong: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -101,26 +118,16 @@ class Puzzle:
         Raises:
             ValueError, TypeError, KeyError: not such data.
         """
-        # None is NaN
-        game = Game.from_dict(data["game"])
-        values = np.array(data["values"], np.float64)
-        tempting, *replies = (
-            tuple(map(int, cells)) for cells in [data["tempting"], *data["replies"]]
-        )
-        position = from_text(data["position"], game)
-        wrong = {name: float(p) for name, p in data["wrong"].items()}
-        if not len(values) == len(replies) == game.cells:
+        stored = convert(data, _StoredPuzzle)
+        game = Game.from_dict(stored.game)
+        if not len(stored.values) == len(stored.replies) == game.cells:
             raise Refusal(f"a puzzle of {game} has no value or no replies for some of its cells")
-        return cls(
-            game,
-            position,
-            values,
-            tuple(replies),
-            tempting,
-            str(data["why"]),
-            float(data["loss"]),
-            wrong,
-        )
+        values: dict[str, Any] = asdict(stored) | {
+            "game": game,
+            "position": from_text(stored.position, game),
+            "values": np.array(stored.values, np.float64),  # None is NaN
+        }
+        return cls(**values)
 
 
 # --------------------------------------------------------------------------------------------------

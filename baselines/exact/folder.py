@@ -5,7 +5,6 @@ files.
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import numpy as np
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import (
     delete_temporary_files,
+    hash_json,
     locked,
     open_to_read,
     read_json,
@@ -113,7 +113,6 @@ class Folder:
         """
         files = [self.file(n) for n in self.layers]
         hashes = [self._hashes.get(file.name) for file in files]
-        content = json.dumps([self.game.to_dict(), FORMAT, hashes])
         size = sum(max(0, file.stat().st_size - HEADER_BYTES) for file in files if file.exists())
         return {
             "game": self.game.to_dict(),
@@ -121,7 +120,7 @@ class Folder:
             "entries": size // self.dtype.itemsize,
             "bytes": size,
             "complete": not self.missing(),
-            "sha256": hashlib.sha256(content.encode()).hexdigest(),
+            "sha256": hash_json([self.game.to_dict(), FORMAT, hashes]),
         }
 
     @contextmanager

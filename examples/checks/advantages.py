@@ -1,6 +1,6 @@
 """Advantages of other libraries, unchanged, as ``ttt_eval.checks.check_advantages`` takes them.
 
-    python evaluate.py check-gradient advantages examples.checks.advantages:sb3_rollout_buffer
+    python evaluate.py check advantages examples.checks.advantages:cleanrl_ppo
 
 The file is examples/checks/advantages.py.
 """
@@ -8,23 +8,6 @@ The file is examples/checks/advantages.py.
 from __future__ import annotations
 
 import numpy as np
-
-
-def sb3_rollout_buffer(rewards, values, dones, next_value, next_done):
-    """Return those of Stable-Baselines3's ``RolloutBuffer``, in single precision."""
-    import torch
-    import torch._dynamo  # noqa: F401  # before a library that imports TensorFlow: docs/install.md
-    from gymnasium import spaces
-    from stable_baselines3.common.buffers import RolloutBuffer
-
-    places = spaces.Box(0, 1, (1,)), spaces.Discrete(2)
-    steps, environments = rewards.shape
-    buffer = RolloutBuffer(steps, *places, "cpu", 0.95, 0.9, environments)
-    nothing = np.zeros((environments, 1), np.float32)
-    for reward, value, done in zip(rewards, values, dones, strict=True):
-        buffer.add(nothing, nothing, reward, done, torch.as_tensor(value), torch.zeros(len(done)))
-    buffer.compute_returns_and_advantage(torch.as_tensor(next_value), next_done)
-    return buffer.advantages
 
 
 def cleanrl_ppo(rewards, values, dones, next_value, next_done, gamma=0.9, gae_lambda=0.95):

@@ -8,8 +8,6 @@ The file is examples/checks/losses.py.
 
 from __future__ import annotations
 
-import torch
-
 
 def mean(terms, mask):
     """Return the mean over episodes of the sums over decisions."""
@@ -29,7 +27,7 @@ def weighted(logp, old_logp, advantages, mask):
 def ppo_clip(logp, old_logp, advantages, mask):
     """Return the clipped surrogate (Schulman et al., 2017, equation 7)."""
     ratio = (logp - old_logp).exp()
-    return -mean(torch.min(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages), mask)
+    return -mean((ratio * advantages).minimum(ratio.clamp(0.8, 1.2) * advantages), mask)
 
 
 def cispo(logp, old_logp, advantages, mask):

@@ -66,6 +66,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "rllib": ("ray[rllib]",),
     "text": ("textarena>=0.7", "gem-llm"),
     "pufferlib": ("psutil",),
+    "jax": ("jax", "optax", "pymdptoolbox"),
     "searches": ("mctx", "mcts", "easyAI"),
 }
 """Packages of each environment, in addition to the wheel, torch and pytest."""
@@ -85,6 +86,7 @@ CLIENTS = (
     Client("PufferLib", "test_pufferlib.py", "pufferlib", "pufferlib-core"),
     Client("RLlib", "test_rllib.py", "rllib", "ray"),
     Client("OpenSpiel", "test_open_spiel.py", "newest", "open-spiel"),
+    Client("JAX", "test_arrays.py", "jax", "jax"),
     Client("mctx", "test_mctx.py", "searches", "mctx"),
     Client("mcts", "test_mcts.py", "searches", "mcts"),
     Client("easyAI", "test_easyai.py", "searches", "easyai"),

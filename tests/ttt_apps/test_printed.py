@@ -20,7 +20,7 @@ from commands import text_of
 from baselines.exact import solve
 from baselines.exact.folder import Folder
 from baselines.opening_book import read_book
-from examples.checks import puct
+from examples.checks import losses, puct
 from ttt_apps import evaluate
 from ttt_apps.cli import options as cli
 from ttt_apps.cli.board import parse_position
@@ -41,7 +41,14 @@ from ttt_eval.benchmark.agents import AGENTS
 from ttt_eval.benchmark.comparison import compare_submissions
 from ttt_eval.benchmark.scores import read_scores, score_submission
 from ttt_eval.benchmark.tasks import TASKS
-from ttt_eval.checks import check_agent, check_search, check_values
+from ttt_eval.checks import (
+    check_advantages,
+    check_agent,
+    check_loss,
+    check_search,
+    check_values,
+    gae,
+)
 from ttt_eval.exact.dynamic_programming import exploitation
 from ttt_eval.exact.strength import strength
 from ttt_eval.language_models.asking import Sampling
@@ -298,6 +305,16 @@ def rows_of_check(check):
     for row in check.rows:
         yield row.status, " ".join([row.name, row.measured])
     yield f"verdict: {check.verdict}"
+
+
+@case("check advantages gae --game=2x3/2", board=False)
+def advantage_rows(files):
+    yield from rows_of_check(check_advantages(gae, "2x3/2"))
+
+
+@case("check loss examples.checks.losses:policy_gradient --game=2x3/2", board=False)
+def loss_rows(files):
+    yield from rows_of_check(check_loss(losses.policy_gradient, "2x3/2"))
 
 
 @case("llm --model=any --dry-run --games=10")

@@ -40,7 +40,11 @@ class PlainGames:
         self.columns["is_over"][:], self.columns["episode"][:] = 1, -1
         self.columns["outcome"][:] = NOT_OVER
         self.layout = output_layout(
-            count, self.game.cells, num_actions(self.game), observes=observes
+            count,
+            self.game.cells,
+            num_actions(self.game),
+            observes=observes,
+            plays_alone=self.players is None,
         )
 
     def output(self):
@@ -192,3 +196,6 @@ class PlainGames:
             planes[1] = ((c["cells"][row] == 2 - player) & is_seen)[permutation]
             legal = legal_actions(self.game, views.cells[row][permutation])
             mask[:] = legal | (c["outcome"][row] != NOT_OVER)
+        if not self.players:
+            out["views"][:, 0] = out["planes"].swapaxes(1, 2)
+            out["views"][:, 1] = out["planes"][:, ::-1].swapaxes(1, 2)

@@ -55,7 +55,7 @@ def test_environments_over_an_engine_play_the_games_of_the_reference(kind):
 
 def all_arrays(games, out):
     """What two engines must agree on: outputs, columns and copies."""
-    names = ("planes", "mask", "info", "rewards", "flags")
+    names = ("planes", "mask", "info", "rewards", "flags", "views")
     columns = {name: games.column(name) for name in (*STATE, *RANDOM, "begins", "illegal")}
     return [out[name] for name in names], columns, clone_games(games, include_rng=True)
 

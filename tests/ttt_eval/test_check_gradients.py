@@ -2,6 +2,7 @@
 errors, broken functions, and the functions of other libraries.
 """
 
+import importlib
 import itertools
 import json
 
@@ -12,13 +13,14 @@ from commands import error_of, json_of
 from numpy.testing import assert_allclose
 
 from examples.checks import advantages as adapters
+from examples.checks import losses
 from examples.checks.wrong_gradients import WRONG
 from ttt_apps import evaluate
 from ttt_envs import Game
 from ttt_eval.checks import check_advantages, check_loss
 from ttt_eval.checks.advantages import enumerated_effect, sampled_effect
 from ttt_eval.checks.batches import BatchSize, ClassSource, EpisodeSource
-from ttt_eval.checks.decisions import DecisionProcess, parse_game
+from ttt_eval.checks.decisions import DecisionModel, parse_game
 from ttt_eval.checks.directions import compare_exactly
 from ttt_eval.checks.divergences import TARGETS, PolicyPair
 from ttt_eval.checks.estimators import ESTIMATORS, gae, rloo
@@ -43,7 +45,7 @@ def by_name(function, *names):
 @pytest.mark.parametrize("seats", SEATS)
 def test_the_exact_gradient_is_that_of_the_library(seats):
     game = parse_game("2x3/2")
-    process = DecisionProcess(game, seats, "random")
+    process = DecisionModel(game, seats, "random")
     opponent = None if len(seats) == 2 else "random"
     exact = evaluate_policy(game, "random", opponent, seat=seats[0] if opponent else None)
     rows = exact.find(process.boards)
@@ -54,7 +56,7 @@ def test_the_exact_gradient_is_that_of_the_library(seats):
 
 
 def test_the_squared_gradient_of_random_play_is_the_known_one():
-    process = DecisionProcess(parse_game("2x3/2"), (0,), "random")
+    process = DecisionModel(parse_game("2x3/2"), (0,), "random")
     assert (process.gradient(process.visits()) ** 2).sum() == pytest.approx(
         0.006596532186, abs=1e-12
     )
@@ -95,7 +97,7 @@ def test_rollout_gradients_are_those_of_enumeration(seats, monkeypatch):
     monkeypatch.setattr("ttt_eval.checks.rollouts.BURN_IN", 1)
     monkeypatch.setitem(globals(), "BURN_IN", 1)
     monkeypatch.setattr("ttt_eval.checks.rollouts.EXACT_STEPS", {1: 2, 2: 2})
-    process = DecisionProcess(TINY, seats, 3, discount=0.9, shift=float(len(seats) == 1))
+    process = DecisionModel(TINY, seats, 3, discount=0.9, shift=float(len(seats) == 1))
     critic = process.values + np.random.default_rng(0).normal(size=len(process.values))
     expected = np.zeros(process.legal.shape)
     for chance, path, end in rollouts(process, 2):
@@ -191,7 +193,7 @@ def from_arrays(function):
 @pytest.mark.parametrize("seats", SEATS)
 @pytest.mark.parametrize("name", ["grpo", "rloo", "opo", "per-turn", "turn-level", "rae"])
 def test_batches_by_classes_are_those_of_enumeration(name, seats):
-    process = DecisionProcess(TINY, seats, 3)
+    process = DecisionModel(TINY, seats, 3)
     estimator = from_arrays(ESTIMATORS[name])
     expected = enumerated_gradient(process, estimator)
     target = process.gradient(process.visits())
@@ -204,7 +206,7 @@ def test_batches_by_classes_are_those_of_enumeration(name, seats):
 
 @pytest.mark.parametrize("name", ["gigpo", "return-minus-value"])
 def test_estimators_of_positions_and_values_are_sampled_around_enumeration(name):
-    process = DecisionProcess(TINY, (0,), 3)
+    process = DecisionModel(TINY, (0,), 3)
     estimator = from_arrays(ESTIMATORS[name])
     target = process.gradient(process.visits())
     exact = compare_exactly(enumerated_gradient(process, estimator), target)
@@ -229,8 +231,8 @@ def logits_of(torch, policy):
 def test_directions_are_derivatives_of_expectations(kind):
     import torch
 
-    process = DecisionProcess(parse_game("2x3/2"), (0,), 0)
-    reference = DecisionProcess(parse_game("2x3/2"), (0,), 1).policy
+    process = DecisionModel(parse_game("2x3/2"), (0,), 0)
+    reference = DecisionModel(parse_game("2x3/2"), (0,), 1).policy
     pair = PolicyPair(process, process.policy, reference)
     logits = logits_of(torch, process.policy).requires_grad_()
     logp = torch.log_softmax(logits, 1)
@@ -260,20 +262,20 @@ def test_expected_losses_are_derivatives_of_their_expectation():
     import torch
 
     from ttt_eval.checks.calls import GuardedCaller
-    from ttt_eval.checks.losses import _Enumeration, _tables, differentiate
+    from ttt_eval.checks.losses import EpisodeLosses, differentiate, loss_tables
 
     def loss(logp, old_logp, advantages, mask):
         ratio = ((logp - old_logp) * mask).sum(1).exp()  # of the sequence
         return -(ratio * (advantages * mask).sum(1) / mask.sum(1)).mean()
 
-    process = DecisionProcess(parse_game("2x3/2"), (0,), 0)
-    present = DecisionProcess(parse_game("2x3/2"), (0,), 1).policy
+    process = DecisionModel(parse_game("2x3/2"), (0,), 0)
+    present = DecisionModel(parse_game("2x3/2"), (0,), 1).policy
     pair = PolicyPair(process, present, present)
-    tables = _tables(pair, process.advantages)
+    tables = loss_tables(pair, process.advantages)
     derivative = differentiate(
         loss, ["logp", "old_logp", "advantages", "mask"], "torch", GuardedCaller(None)
     )
-    found = _Enumeration(process, False).expected(derivative, pair, tables)
+    found = EpisodeLosses(process, False).expected(derivative, pair, tables)
     logits = logits_of(torch, present).requires_grad_()
     places, chances = process.episodes()
     mask = torch.as_tensor(places >= 0)
@@ -288,24 +290,46 @@ def test_expected_losses_are_derivatives_of_their_expectation():
     assert_allclose(found, logits.grad.numpy(), atol=1e-12)
 
 
+def clipped(library):
+    def loss(logp, old_logp, advantages, mask):
+        ratio = library.exp(logp - old_logp)
+        terms = library.minimum(ratio, library.clip(ratio, 0.8, 1.2)) * abs(advantages)
+        return -(terms * mask).sum() / len(mask)
+
+    return loss
+
+
 @pytest.mark.needs("torch")
-def test_backends_agree():
+@pytest.mark.parametrize(
+    ("module", "backend"),
+    [("numpy", "numpy"), pytest.param("jax.numpy", "jax", marks=pytest.mark.needs("jax"))],
+)
+def test_backends_agree(module, backend):
     import torch
 
-    def clipped(library):
-        def loss(logp, old_logp, advantages, mask):
-            ratio = library.exp(logp - old_logp)
-            terms = library.minimum(ratio, library.clip(ratio, 0.8, 1.2)) * abs(advantages)
-            return -(terms * mask).sum() / len(mask)
-
-        return loss
-
+    other = clipped(importlib.import_module(module))
     effects = [
-        check_loss(clipped(library), "2x3/2", backend=name, updates=(0.1,)).effect
-        for library, name in ((torch, "torch"), (np, "numpy"))
+        check_loss(loss, "2x3/2", backend=name, updates=(0.1,)).effect
+        for loss, name in ((clipped(torch), "torch"), (other, backend))
     ]
-    assert_allclose(effects[0].length, effects[1].length, rtol=1e-6)
+    assert_allclose(effects[0].length, effects[1].length, rtol=1e-5)
     assert_allclose(effects[0].degrees, effects[1].degrees, rtol=1e-4)
+
+
+@pytest.mark.needs("torch")
+def test_a_mean_over_the_tokens_of_a_sequence_is_that_of_enumeration():
+    process = DecisionModel(TINY, (0,), 3)
+    expected = np.zeros(process.legal.shape)
+    for chance, path, _ in games(process):
+        number = sum(1 + action for _, action in path)
+        for state, action in path:
+            weight = chance * process.advantages[state, action] / number
+            expected[state] -= weight * process.policy[state]
+            expected[state, action] += weight
+    exact = compare_exactly(expected, process.gradient(process.visits()))
+    check = check_loss(losses.sequence_mean, TINY, tokens=True, policy=3)
+    assert_allclose(check.effect.length, exact.length, atol=1e-12)
+    assert_allclose(check.effect.degrees, exact.degrees, atol=1e-9)
 
 
 # -- verdicts
@@ -375,7 +399,9 @@ def test_sampled_intervals_hold_exact_numbers(name):
 
 @pytest.mark.needs("stable_baselines3")
 def test_stable_baselines3_is_right():
-    check = check_advantages(adapters.sb3_rollout_buffer)
+    from examples.checks.sb3_buffer import sb3_rollout_buffer
+
+    check = check_advantages(sb3_rollout_buffer, limit_s=None)
     assert check.ok
     assert check.recognised == "GAE(0.9, 0.95)"
 
@@ -403,12 +429,12 @@ def test_cleanrl_and_functions_with_the_arguments_of_verl_and_trl():
 
 
 def test_the_command_prints_the_verdict(capsys):
-    data = json_of(capsys, "check-gradient", "advantages", "gae", "--game", "2x3/2")
+    data = json_of(capsys, "check", "advantages", "gae", "--game", "2x3/2")
     assert data["ok"]
     assert data["effect"]["direction"] == "unbiased"
-    words = "check-gradient", "advantages", "per-turn", "--batch", "2"
+    words = "check", "advantages", "per-turn", "--batch", "2"
     assert "another direction" in error_of(capsys, evaluate.main, *words)
-    words = "check-gradient", "loss", "examples.checks.losses:k2", "--meant=x"
+    words = "check", "loss", "examples.checks.losses:k2", "--meant=x"
     assert "invalid choice" in error_of(capsys, evaluate.main, *words)
 
 

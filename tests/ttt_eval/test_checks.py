@@ -159,7 +159,7 @@ ROLLOUTS_FOUND_BY = {
     "draws as losses": ("skip", "results", "draws count as losses"),
     "fixed player's view": ("turns", "results", "a fixed player's view"),
     "second turn never searched": ("turns", "steps", "second turns are ignored"),
-    "sign alternates with depth": ("turns", "near the end", "turns are assumed to alternate"),
+    "sign alternates with depth": ("turns", "results", "turns are assumed to alternate"),
     "sign never flipped": ("turns", "results", "results are backed up with the wrong sign"),
     "only the parent updated": ("turns", "near the end", "not backed up"),
 }
@@ -213,7 +213,7 @@ def alternating_negamax(game, board, evaluator, simulations, seed):
 def test_a_search_that_takes_turns_to_alternate_is_named():
     check_search(alternating_negamax, "plain", None).assert_ok()
     check = check_search(alternating_negamax, "turns", None)
-    assert "near the end" in check.failed
+    assert "results" in check.failed
     assert check.cause == "turns are assumed to alternate: the search is right only where they do"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from studies.slides import MASTER_RATES, PUBLISHED, published_row
+from studies.slides import MASTER_RATES, ROWS
 from ttt_eval.matches.elo import (
     elo,
     elo_from_score,
@@ -28,9 +28,9 @@ from_pentanomial = Score.from_pentanomial
 
 def test_net_score_probabilities_are_those_published():
     chances = pair_probabilities(*MASTER_RATES)
-    for pairs in PUBLISHED:
+    for pairs, row in ROWS.items():
         results = [round(1000 * probability_within(chances, pairs, score)) for score in range(21)]
-        assert results == published_row(pairs)  # they round to three digits
+        assert results == row["within"]  # they round to three digits
     deviation = math.sqrt(chances @ np.arange(-2, 3) ** 2)
     assert deviation == pytest.approx(
         1.16, abs=0.005

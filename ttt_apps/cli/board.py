@@ -13,7 +13,7 @@ from ttt_envs.agents.policy import best_moves
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.boards import COLUMNS, STONES, Boards, coordinate, from_text, play_moves
+from ttt_envs.game.boards import STONES, Boards, board_lines, coordinate, from_text, play_moves
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import (
     ILLEGAL,
@@ -121,20 +121,12 @@ def board_text(
         last: cells to mark as ``[x]``.
         line: cells of a line that has won, marked as ``*x*``.
     """
-    label = len(str(game.rows))
-    names = "".join(f"{column:^3}" for column in COLUMNS[: game.columns])
-    text = Text(f"{'':{label}} {names.rstrip()}")
-    for row, stones in enumerate(cells.reshape(game.rows, game.columns)):
-        text.append(f"\n{row + 1:>{label}} ")
-        for cell, stone in enumerate(stones, row * game.columns):
-            style = _STYLES[stone]
-            marks = "  "
-            if cell in line or cell in last:
-                style += _MARKED
-                marks = "**" if cell in line else "[]"
-            text.append(marks[0]).append(STONES[stone], style).append(marks[1])
-        text.rstrip()
-    return text
+    head, *rows = board_lines(game, cells, last, line, " ")
+    text = Text("\n".join(["", *rows]))
+    for stone, style in zip(STONES, _STYLES, strict=True):
+        text.highlight_words([stone], style)
+    text.highlight_regex(rf"(?<=[\[*])[{STONES}]", _MARKED)
+    return Text(head) + text
 
 
 def values_text(

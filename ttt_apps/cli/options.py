@@ -32,7 +32,7 @@ from learners import OtherGameWarning
 from ttt_apps.cli.help import NO_DEFAULT, REGISTRY, describe, installed_names
 from ttt_apps.cli.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
-from ttt_envs.core.checks import Refusal, check_range, quote, truncate
+from ttt_envs.core.checks import Refusal, check_range, escape_unprintable, quote, truncate
 from ttt_envs.core.jit import NOTICE
 from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.version import __version__
@@ -631,18 +631,6 @@ def describe_os_error(problem: OSError) -> str:
     elif problem.errno == errno.ENOSPC:
         remedy = "make room on its disk, or choose another place"
     return f"{path} cannot be used ({problem.strerror}): {remedy}"
-
-
-def escape_unprintable(text: str, keep: str = "") -> str:
-    """Replace line breaks and other unprintable characters by their escapes, except those in
-    ``keep``.
-
-    Messages and tables quote names of files and texts in them, which may hold characters that a
-    terminal obeys.
-    """
-    return "".join(
-        letter if letter.isprintable() or letter in keep else repr(letter)[1:-1] for letter in text
-    )
 
 
 # --------------------------------------------------------------------------------------------------

@@ -54,11 +54,7 @@ COMMANDS: Commands = {
     ),
     "check": (
         "ttt_apps.evaluate.check:COMMANDS",
-        "Check whether a search, an agent or values are right.",
-    ),
-    "check-gradient": (
-        "ttt_apps.evaluate.check_gradient:COMMANDS",
-        "Check whether advantages or a loss give the right gradient.",
+        "Check whether a search, an agent, values, advantages or a loss are right.",
     ),
     "llm": ("ttt_apps.evaluate.llm:Llm", "Evaluate a language model as a player."),
     "book": ("ttt_apps.evaluate.book:COMMANDS", "Build and show opening books."),

@@ -22,6 +22,8 @@ COMMANDS = {
     "search": ("ttt_apps.evaluate.check:CheckSearch", "Check a tree search."),
     "agent": ("ttt_apps.evaluate.check:CheckAgent", "Check what an agent plays."),
     "values": ("ttt_apps.evaluate.check:CheckValues", "Check values of positions."),
+    "advantages": ("ttt_apps.evaluate.check_gradient:CheckAdvantages", "Check advantages."),
+    "loss": ("ttt_apps.evaluate.check_gradient:CheckLoss", "Check the gradient of a loss."),
 }
 EVALUATORS = {"owned": "owned", "none": None}
 NO_SETTINGS = ("name", "trust", "json", "overwrite", "out")

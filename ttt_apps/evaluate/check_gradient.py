@@ -1,4 +1,4 @@
-"""``evaluate.py check-gradient advantages|loss NAME``: is it right? A verdict on the gradient."""
+"""``evaluate.py check advantages|loss NAME``: is it right? A verdict on the gradient."""
 
 from __future__ import annotations
 
@@ -13,14 +13,6 @@ from ttt_envs.agents.specs import load_object
 from ttt_envs.core.checks import Refusal
 from ttt_eval.checks import GradientCheck, check_advantages, check_loss
 from ttt_eval.checks.estimators import ESTIMATORS, gae
-
-COMMANDS = {
-    "advantages": (
-        "ttt_apps.evaluate.check_gradient:CheckAdvantages",
-        "Check an advantage estimator.",
-    ),
-    "loss": ("ttt_apps.evaluate.check_gradient:CheckLoss", "Check the gradient of a loss."),
-}
 
 
 @dataclass(frozen=True)

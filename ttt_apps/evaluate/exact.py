@@ -13,6 +13,7 @@ from ttt_apps.cli import options as cli
 from ttt_envs.agents.specs import make_pure
 from ttt_envs.game.game import Game
 from ttt_eval.exact import dynamic_programming
+from ttt_eval.exact.measurement import Measurement
 from ttt_eval.exact.policy_cache import cached
 
 
@@ -30,10 +31,8 @@ class Exact(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
         game = self.any_game_for(self.a, self.b)
         a = make_pure(self.a, game)
         b = make_pure(self.b, game)
-        with cli.bar("moving first") as progress:
-            first = dynamic_programming.outcome(game, a, b, work=self.work(progress))
-        with cli.bar("moving second") as progress:
-            second = dynamic_programming.outcome(game, b, a, work=self.work(progress)).reversed()
+        with cli.bar("results in both seats") as progress:
+            first, second = Measurement(game, a, self.work(progress)).outcomes(b)
         results = {
             "first": as_dict(first),
             "second": as_dict(second),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
 import sys
@@ -16,7 +14,7 @@ import platformdirs
 from numpy.typing import NDArray
 
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.files import FolderLockedError, locked, write_atomically
+from ttt_envs.core.files import FolderLockedError, hash_json, locked, write_atomically
 
 CACHE_VARIABLE = "TTT_ENVS_CACHE"
 """environment variable: the cache folder"""
@@ -41,7 +39,7 @@ def cache_path(name: str, content: Mapping[str, object], suffix: str = "") -> Pa
         content: JSON-ready data that determines the array or what the folder holds.
         suffix: of the file.
     """
-    digest = hashlib.sha256(json.dumps([dict(content), sys.byteorder]).encode()).hexdigest()[:16]
+    digest = hash_json([dict(content), sys.byteorder])[:16]
     return cache_root() / f"{name}-{digest}{suffix}"
 
 

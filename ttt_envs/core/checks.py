@@ -99,6 +99,18 @@ def quote(value: object) -> str:
     return truncate(ascii(value), 60)
 
 
+def escape_unprintable(text: str, keep: str = "") -> str:
+    """Replace line breaks and other unprintable characters by their escapes, except those in
+    ``keep``.
+
+    Messages and tables quote names of files and texts in them, which may hold characters that a
+    terminal obeys, or that are invalid in SVG.
+    """
+    return "".join(
+        letter if letter.isprintable() or letter in keep else ascii(letter)[1:-1] for letter in text
+    )
+
+
 @contextmanager
 def name_place(name: str, problems: tuple[type[Exception], ...] = DATA_PROBLEMS) -> Iterator[None]:
     """Put a place, such as a file and a line, before the message of a problem with data.

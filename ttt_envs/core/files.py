@@ -6,6 +6,7 @@ that blocks, or JSON nested a million times. All of these are rejected with a on
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
@@ -30,6 +31,15 @@ MAX_FILE_BYTES = 1 << 30
 # Writing
 
 
+@contextmanager
+def name_file(path: Path) -> Iterator[None]:
+    """Let the errors of the system name this file, whatever they name themselves."""
+    try:
+        yield
+    except OSError as problem:
+        raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
+
+
 def write_atomically(path: Path, write: Callable[[Any], object]) -> None:
     """Write a file atomically: ``write(file)`` fills a temporary file, which then replaces
     ``path``.
@@ -48,15 +58,14 @@ def write_atomically(path: Path, write: Callable[[Any], object]) -> None:
     target = Path(os.path.abspath(path))
     temporary = target.with_name(f"{target.name}{secrets.token_hex(4)}.tmp")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # a file from tempfile would be readable by its owner only
-        with temporary.open("x+b") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except OSError as problem:
-        raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
+        with name_file(path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # a file from tempfile would be readable by its owner only
+            with temporary.open("x+b") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
     finally:
         with suppress(OSError):  # it has become the file
             temporary.unlink()
@@ -176,10 +185,8 @@ class _NamedFile(FileIO):
         self.path = path
 
     def write(self, data: Any) -> int:
-        try:
+        with name_file(self.path):
             return super().write(data)
-        except OSError as problem:
-            raise OSError(problem.errno, problem.strerror or str(problem), str(self.path)) from None
 
 
 def open_to_write(path: Path) -> BufferedRandom:
@@ -273,6 +280,11 @@ def parse_json(text: bytes | str, max_length: int = MAX_FILE_BYTES) -> Any:
         raise Refusal("it is nested too deeply") from None
     except ValueError as problem:
         raise Refusal(f"it is not JSON: {problem}") from None
+
+
+def hash_json(data: object, *, sort_keys: bool = False) -> str:
+    """Return the SHA-256 of JSON-ready data, as JSON with its keys in their order or sorted."""
+    return hashlib.sha256(json.dumps(data, sort_keys=sort_keys).encode()).hexdigest()
 
 
 def read_table(module: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from ttt_envs.core.checks import Refusal
+from ttt_envs.core.files import name_file
 
 
 def iterate_lines(file: IO[bytes], max_length: int) -> Iterator[bytes]:
@@ -69,11 +70,12 @@ def replace_tail(file: IO[bytes], path: Path, size: int, content: bytes) -> None
     descriptor = file.fileno()
     os.lseek(descriptor, size, os.SEEK_SET)
     unwritten = memoryview(content)
-    try:
-        # unbuffered: a buffer would retry when closed, after what was cut off
-        while unwritten:
-            unwritten = unwritten[os.write(descriptor, unwritten) :]
-    except OSError as problem:
-        with suppress(OSError):
-            file.truncate(size)
-        raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
+    with name_file(path):
+        try:
+            # unbuffered: a buffer would retry when closed, after what was cut off
+            while unwritten:
+                unwritten = unwritten[os.write(descriptor, unwritten) :]
+        except OSError:
+            with suppress(OSError):
+                file.truncate(size)
+            raise

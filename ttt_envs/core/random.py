@@ -8,6 +8,7 @@ import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,17 +67,42 @@ def seed_generators(seed: int) -> None:
         sys.modules["torch"].manual_seed(seed)
 
 
+class GlobalState(NamedTuple):
+    """The states of the generators of :func:`seed_generators`, and the number of torch's
+    threads.
+    """
+
+    python: tuple[object, ...]
+    numpy: Any
+    torch: Any
+    """None if torch is not imported"""
+    num_threads: int
+
+    @classmethod
+    def current(cls) -> GlobalState:
+        """Return the present state."""
+        torch = sys.modules.get("torch")
+        return cls(
+            python=random.getstate(),
+            numpy=np.random.get_state(),  # noqa: NPY002
+            torch=torch and torch.get_rng_state(),
+            num_threads=torch.get_num_threads() if torch else 0,
+        )
+
+    def restore(self) -> None:
+        """Make it the present state."""
+        random.setstate(self.python)
+        np.random.set_state(self.numpy)  # noqa: NPY002
+        if self.torch is not None:
+            sys.modules["torch"].set_rng_state(self.torch)
+            sys.modules["torch"].set_num_threads(self.num_threads)
+
+
 @contextmanager
 def kept_generators() -> Iterator[None]:
-    """Restore the generators of :func:`seed_generators` afterwards."""
-    torch = sys.modules.get("torch")
-    python_state = random.getstate()
-    numpy_state = np.random.get_state()  # noqa: NPY002
-    torch_state = torch.get_rng_state() if torch else None
+    """Restore the state of the generators afterwards."""
+    state = GlobalState.current()
     try:
         yield
     finally:
-        random.setstate(python_state)
-        np.random.set_state(numpy_state)  # noqa: NPY002
-        if torch:
-            torch.set_rng_state(torch_state)
+        state.restore()

@@ -67,7 +67,14 @@ class KernelGames(HasArrayViews):
         game = visible(max(config.games, key=lambda game: game.skip_chance))
         hides = isinstance(config.game, PhantomGame)
         in_bits = game.cells <= MAX_CELLS_IN_BITS and not hides
-        self._layout = output_layout(count, game.cells, num_actions(game), observes=observes)
+        self._plays_alone = not isinstance(config, EnvConfig)
+        self._layout = output_layout(
+            count,
+            game.cells,
+            num_actions(game),
+            observes=observes,
+            plays_alone=self._plays_alone,
+        )
         self._blocks = np.zeros(-(-count // kernels.LANES), kernels.BLOCK)
         for name in kernels.RULES:
             self._blocks["rules"][name] = getattr(game.parameters, name)
@@ -102,7 +109,9 @@ class KernelGames(HasArrayViews):
         if game.gravity and game.cells <= MAX_CELLS_IN_BITS:  # a column
             action_cells = sum(1 << row * game.columns for row in range(game.rows))
         fields: Mapping[str, tuple[Any, ...]] = self._layout.fields or {}
-        starts = {name: fields[name][1] // 8 for name in ("mask", "info", "rewards", "flags")}
+        starts = {
+            name: fields[name][1] // 8 for name in ("mask", "info", "rewards", "flags", "views")
+        }
         return {
             "num_games": self._count,
             "action_cells": action_cells,
@@ -124,7 +133,7 @@ class KernelGames(HasArrayViews):
         self._arguments = (self._memory, permutations, self._lines, boards)
         is_seen_as_it_is = len(permutations) == 1 and not isinstance(self.config.game, PhantomGame)
         # whether `step_one` has a shorter way
-        self._is_quick_in_cells = is_seen_as_it_is and boards is not None
+        self._is_quick_in_cells = is_seen_as_it_is and boards is not None and self._plays_alone
         self._is_quick_in_bits = is_seen_as_it_is and boards is None and self._lines is None
 
     def __getstate__(self) -> dict[str, object]:
@@ -247,9 +256,7 @@ class KernelGames(HasArrayViews):
         if self._is_quick_in_bits:
             return kernels.step_one(self._memory, out.memory, action)
         if self._is_quick_in_cells:
-            return kernels.step_one_in_cells(
-                self._memory, self._lines, self._boards, out.memory, action
-            )
+            return kernels.step_one_in_cells(self._memory, self._boards, out.memory, action)
         self._action[0] = action
         self.step(self._action, out)
         return pack_result(int(out["mover"][0]), int(out["outcome"][0]))

@@ -78,6 +78,8 @@ class Output:
 
     - ``planes`` int8[B, 2, cells]: own stones, then the opponent's stones; ``flat`` int8[B, 2 *
       cells] are the same.
+    - ``views`` int8[B, 2, cells, 2], if the caller moves for both players: the planes as each
+      player sees them, the own stones first.
     - ``mask`` int8[B, actions]: legal actions; all ones in a finished game, because an empty mask
       would make masked distributions uniform over illegal actions.
     - ``mover``, ``seat`` (in self-play that moved last), ``outcome``, see ``rules.Outcome``, and
@@ -100,21 +102,26 @@ class Output:
         return Output, (self.arrays.dtype, self.memory)  # a copy of a view is not a view
 
 
-def output_layout(count: int, cells: int, actions: int, *, observes: bool) -> np.dtype[np.void]:
+def output_layout(
+    count: int, cells: int, actions: int, *, observes: bool, plays_alone: bool
+) -> np.dtype[np.void]:
     """Return the type of ``Output.arrays``, which are read faster than made.
 
     Each array begins with a whole number of 8 bytes. ``observes`` is whether observations are
-    written.
+    written, and ``plays_alone`` whether the caller moves for both players.
     """
     num_observed = count if observes else 0
+    num_viewed = num_observed if plays_alone else 0
     mask = (2 * num_observed * cells + 7) // 8 * 8
     info = mask + (num_observed * actions + 7) // 8 * 8
     rewards = info + 8 * 4 * count
     flags = rewards + 8 * count
+    views = flags + (2 * count + 7) // 8 * 8
     fields = {
         "planes": ((np.int8, (num_observed, 2, cells)), 0),
         "flat": ((np.int8, (num_observed, 2 * cells)), 0),
         "mask": ((np.int8, (num_observed, actions)), mask),
+        "views": ((np.int8, (num_viewed, 2, cells, 2)), views),
         "info": ((np.int64, (4, count)), info),
         "rewards": ((np.float64, (count,)), rewards),
         "flags": ((np.bool_, (2, count)), flags),
@@ -124,7 +131,7 @@ def output_layout(count: int, cells: int, actions: int, *, observes: bool) -> np
     for index, name in enumerate(("mover", "seat", "outcome", "winner")):
         fields[name] = ((np.int64, (count,)), info + 8 * index * count)
     formats, offsets = zip(*fields.values(), strict=True)
-    size = flags + (2 * count + 7) // 8 * 8
+    size = views + (4 * num_viewed * cells + 7) // 8 * 8
     return np.dtype(
         {"names": list(fields), "formats": formats, "offsets": offsets, "itemsize": size}
     )
@@ -192,6 +199,10 @@ class GameBatch(Protocol):
         """Move in the only game, in self-play, by an action in range.
 
         Rewards and flags need not be written.
+
+        Args:
+            action: the move.
+            out: has the observation of the position before the move.
 
         Returns:
             The result as one number, see :func:`unpack_result`.

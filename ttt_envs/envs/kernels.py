@@ -94,6 +94,7 @@ class Settings(NamedTuple):
     info_start: int
     rewards_start: int
     flags_start: int
+    views_start: int
     parameters: Parameters
     """of the game with the highest skip chance; ``skip_chance`` of a block has those of episodes"""
 
@@ -181,7 +182,8 @@ def read_settings(blocks: Records[Block], lines: Int64Array | None) -> Settings:
     )  # fmt: skip
     return Settings(
         s.num_games, s.action_cells, s.num_actions, s.seats, s.illegal_action, s.replies, s.hidden,
-        s.observes, s.mask_start, s.info_start, s.rewards_start, s.flags_start, parameters,
+        s.observes, s.mask_start, s.info_start, s.rewards_start, s.flags_start, s.views_start,
+        parameters,
     )  # fmt: skip
 
 
@@ -201,6 +203,8 @@ class Outputs(NamedTuple):
     rewards: Float64Array
     terminated: BoolArray
     truncated: BoolArray
+    views: UInt64Array
+    """the bytes of int8[B, 2, cells, 2]; empty unless the caller plays alone"""
 
 
 @inlined
@@ -217,6 +221,7 @@ def split_outputs(memory: UInt64Array, start: int, n: int, s: Settings) -> Outpu
     info = memory[s.info_start + start :]
     rewards = memory[s.rewards_start + start :].view(np.float64)
     flags = memory[s.flags_start :].view(np.bool_)[start:]
+    views = s.views_start + start * size // 2
     return Outputs(
         memory[planes : planes + (2 * n * size + 7) // 8],
         memory[mask : mask + (n * s.num_actions + 7) // 8],
@@ -227,6 +232,7 @@ def split_outputs(memory: UInt64Array, start: int, n: int, s: Settings) -> Outpu
         rewards[:n],
         flags[:n],
         flags[count : count + n],
+        memory[views : views + (n * size + 1) // 2],
     )
 
 
@@ -343,6 +349,25 @@ def finish(g: Block, n: int, s: Settings, out: Outputs) -> int:
     for b in range(n):
         out.truncated[b] = g.is_over[b] & int64(g.outcome[b] == TRUNCATED) != 0
     return num_ended
+
+
+@inlined
+def write_views(n: int, s: Settings, out: Outputs) -> None:
+    """Write the planes as both players see them, where the caller plays alone."""
+    if s.seats != NOBODY:
+        return
+    size = s.parameters.rows * s.parameters.columns
+    for b in range(n):
+        first = out.planes.view(np.int8)[2 * b * size :]
+        second = first[size:]
+        view = out.views.view(np.int8)[4 * b * size :]
+        other_view = view[2 * size :]
+        for cell in range(size):
+            view[2 * cell] = first[cell]
+            view[2 * cell + 1] = second[cell]
+        for cell in range(size):
+            other_view[2 * cell] = second[cell]
+            other_view[2 * cell + 1] = first[cell]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -552,6 +577,7 @@ def move_cells(g: Block, n: int, s: Settings, boards: Int8Array) -> None:
             cell = cell_of(boards[b], g.mover[b], g.cell[b], s)
             g.illegal[b] = int64(cell < 0)
             if cell >= 0:
+                g.cell[b] = cell
                 put_cell(g, b, cell, boards[b], s)
     count_illegal(g, n, s)
 
@@ -611,6 +637,20 @@ def write_mask(g: Block, b: int, stones: Int8Array, s: Settings, mask: Int8Array
     is_over = int8(g.outcome[b] != NOT_OVER)
     for cell in range(s.num_actions):  # with gravity, columns are cells of the first row
         mask[cell] = is_over | int8(stones[cell] == 0)
+
+
+@inlined
+def write_stone(g: Block, s: Settings, stones: Int8Array, out: Outputs) -> None:
+    """Write the last stone of the only game, which goes on, into the observation before it."""
+    size = len(stones)
+    cell = g.cell[0]
+    player = int64(stones[cell]) - 1
+    views = out.views.view(np.int8)
+    out.planes.view(np.int8)[player * size + cell] = 1
+    views[2 * (player * size + cell)] = 1
+    views[2 * ((1 - player) * size + cell) + 1] = 1
+    action = cell % s.num_actions
+    out.mask.view(np.int8)[action] = stones[action] == 0
 
 
 @inlined
@@ -731,11 +771,12 @@ def observe(
         planes = out.planes.view(np.int8)
         mask = out.mask.view(np.int8)
         observe_cells(g, n, s, permutations, boards[start:], planes, mask)
-        return
-    read_bits(g, n, s)
-    if len(permutations) > 1:
-        permute_bits(g, n, permutations)
-    write_bits(g, n, s, out)
+    else:
+        read_bits(g, n, s)
+        if len(permutations) > 1:
+            permute_bits(g, n, permutations)
+        write_bits(g, n, s, out)
+    write_views(n, s, out)
 
 
 @kernel
@@ -805,15 +846,11 @@ def step(
 
 @inlined
 def _move_one(
-    memory: Int64Array,
-    lines: Int64Array | None,
-    boards: Int8Array | None,
-    outputs: UInt64Array,
-    action: int,
+    memory: Int64Array, boards: Int8Array | None, outputs: UInt64Array, action: int
 ) -> int:
     """Do :func:`step_one`, or with ``boards`` :func:`step_one_in_cells`."""
     blocks: Records[Block] = memory.view(BLOCK)
-    s = read_settings(blocks, lines)
+    s = read_settings(blocks, None)
     g = blocks[0]
     g.cell[0] = action
     g.begins[0] = 0
@@ -823,9 +860,13 @@ def _move_one(
     if boards is None:
         read_bits(g, 1, s)
         write_bits(g, 1, s, out)
+        write_views(1, s, out)
+    elif g.outcome[0] == NOT_OVER:
+        write_stone(g, s, boards[0, 0], out)
     else:
         write_planes(g, 0, boards[0, 0], s, out.planes.view(np.int8))
         write_mask(g, 0, boards[0, 0], s, out.mask.view(np.int8))
+        write_views(1, s, out)
     return pack_result(g.mover[0], g.outcome[0])
 
 
@@ -840,19 +881,17 @@ def step_one(memory: Int64Array, outputs: UInt64Array, action: int) -> int:
     Returns:
         See ``game_batch.unpack_result``.
     """
-    return _move_one(memory, None, None, outputs, action)
+    return _move_one(memory, None, outputs, action)
 
 
 @kernel
 def step_one_in_cells(
-    memory: Int64Array,
-    lines: Int64Array | None,
-    boards: Int8Array,
-    outputs: UInt64Array,
-    action: int,
+    memory: Int64Array, boards: Int8Array, outputs: UInt64Array, action: int
 ) -> int:
-    """Do :func:`step_one` with stones cell by cell."""
-    return _move_one(memory, lines, boards, outputs, action)
+    """Do :func:`step_one` with stones cell by cell, where the caller plays alone; a game that goes
+    on writes one stone.
+    """
+    return _move_one(memory, boards, outputs, action)
 
 
 # --------------------------------------------------------------------------------------------------

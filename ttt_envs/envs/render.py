@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.core.packages import install_command
 from ttt_envs.game.actions import legal_actions
-from ttt_envs.game.boards import COLUMNS, MOVERS, STONES, coordinate, winning_line_cells
+from ttt_envs.game.boards import (
+    COLUMNS,
+    MOVERS,
+    STONES,
+    board_lines,
+    coordinate,
+    winning_line_cells,
+)
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import winner
 
@@ -98,17 +105,8 @@ def text(game: Game, scene: Scene) -> str:
     The last move is in brackets, the stones of a winning line between asterisks. For boards of up
     to 25 cells, the legal actions are listed with their cells.
     """
-    label = len(str(game.rows))
-    line = set(winning_line_cells(game, scene.cells, winner(game, scene.cells)))
-    lines = [" " * label + "".join(f" {column} " for column in COLUMNS[: game.columns]).rstrip()]
-    for row in range(game.rows):
-        words = ""
-        for cell in range(row * game.columns, (row + 1) * game.columns):
-            marks = "[]" if cell in scene.last else "  "
-            if cell in line:
-                marks = "**"
-            words += marks[0] + STONES[scene.cells[cell]] + marks[1]
-        lines.append(f"{row + 1:>{label}}{words}".rstrip())
+    line = winning_line_cells(game, scene.cells, winner(game, scene.cells))
+    lines = board_lines(game, scene.cells, scene.last, line)
     lines.append(scene.end or f"{MOVERS[scene.mover]} to move")
     if scene.last:
         cells = " ".join(coordinate(cell, game) for cell in scene.last)

@@ -5,7 +5,7 @@ each.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -410,6 +410,33 @@ def draw_text(text: str, note: str) -> str:
     board, _, mover = text.partition(" ")
     first, *others = (" ".join(row) for row in board.split("/"))
     return "\n".join([f"{first}   {mover} to move: {note}", *others])
+
+
+def board_lines(
+    game: AnyGame, cells: Int8Array, last: Collection[int], line: Collection[int], gap: str = ""
+) -> list[str]:
+    """Return the lines of a board with its coordinates.
+
+    Args:
+        game: the game.
+        cells: int8[rows * columns].
+        last: cells to mark as ``[x]``.
+        line: cells of a line that has won, marked as ``*x*``.
+        gap: behind the numbers of the rows.
+    """
+    words = [f" {column} " for column in COLUMNS[: game.columns]]
+    for cell, stone in enumerate(cells):
+        marks = "[]" if cell in last else "  "
+        if cell in line:
+            marks = "**"
+        words.append(marks[0] + STONES[stone] + marks[1])
+    label = len(str(game.rows))
+    lines = []
+    for row in range(game.rows + 1):
+        number = row or ""
+        columns = "".join(words[row * game.columns : (row + 1) * game.columns])
+        lines.append(f"{number:>{label}}{gap}{columns}".rstrip())
+    return lines
 
 
 def coordinate(cell: int, game: AnyGame) -> str:

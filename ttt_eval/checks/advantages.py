@@ -18,7 +18,7 @@ from ttt_envs.game.game import Game
 from ttt_eval.checks.batches import BatchSize, ClassSource, EpisodeSource
 from ttt_eval.checks.calls import CallError, CallTimeoutError, GuardedCaller
 from ttt_eval.checks.check import Check, CheckRow, Status
-from ttt_eval.checks.decisions import BOTH, DecisionProcess, parse_game
+from ttt_eval.checks.decisions import BOTH, DecisionModel, parse_game
 from ttt_eval.checks.directions import (
     MAX_DEGREES,
     NUM_BLOCKS,
@@ -218,14 +218,13 @@ def sampled_effect(
                 part = sum_by_place(sample, estimator(sample.arrays), source.num_places)
                 sums[block] = sums.get(block, 0.0) + part
         draws = max(1, 2 * draws)
-        weights = np.full(NUM_BLOCKS, float(draws * source.weight))
-        parts = np.stack([*sums.values()], axis=1) / weights[0]
+        parts = np.stack([*sums.values()], axis=1) / (draws * source.weight)
         estimate, *references = map(source.gradients, parts)
         size = target.ravel() / (target**2).sum()
         length = float(estimate.mean(axis=0) @ size)
         spreads = [np.var(estimate - length * one, axis=0).sum() for one in references]
         exact = references[int(np.argmin(spreads))]
-        effect = compare_blocks(estimate, exact, weights, target.ravel(), rng, max_degrees)
+        effect = compare_blocks(estimate, exact, target.ravel(), rng, max_degrees)
         if effect.direction != "undecided" or time.process_time() - begin > cpu / 2:
             return effect
 
@@ -244,7 +243,7 @@ def enumerated_effect(
     return compare_exactly(source.gradients(sums), target.reshape(1, -1), max_degrees)
 
 
-def evaluate_critic(critic: Critic, process: DecisionProcess, seed: int) -> Float64Array:
+def evaluate_critic(critic: Critic, process: DecisionModel, seed: int) -> Float64Array:
     """Return the values of a critic, float64[S]."""
     if critic == "exact":
         return process.values
@@ -256,7 +255,7 @@ def evaluate_critic(critic: Critic, process: DecisionProcess, seed: int) -> Floa
     return process.values + errors
 
 
-def critic_row(critic: Float64Array, process: DecisionProcess, effect: Effect) -> CheckRow:
+def critic_row(critic: Float64Array, process: DecisionModel, effect: Effect) -> CheckRow:
     """Return a remark about a critic: its errors by visits, and what they do to the gradient."""
     weights = process.visits()
     weights = weights / weights.sum()
@@ -322,7 +321,7 @@ def check_advantages(
     if size.games % size.group:
         raise Refusal(f"batch={size.games} has no whole groups of {size.group}: choose a multiple")
     self_play = tuple(seats) == BOTH
-    process = DecisionProcess(
+    process = DecisionModel(
         parse_game(game),
         seats,
         policy,

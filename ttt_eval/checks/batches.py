@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_eval.checks.decisions import NUM_RESULTS, DecisionProcess
+from ttt_eval.checks.decisions import NUM_RESULTS, DecisionModel
 from ttt_eval.checks.tokens import Sample, spell
 
 MAX_ENUMERATED = 5_000
@@ -66,7 +66,7 @@ class ClassSource:
         lengths: int64[C, R].
     """
 
-    def __init__(self, process: DecisionProcess, size: BatchSize) -> None:
+    def __init__(self, process: DecisionModel, size: BatchSize) -> None:
         self.process = process
         self.size = size
         self.weight = size.games
@@ -148,7 +148,7 @@ class EpisodeSource:
 
     def __init__(
         self,
-        process: DecisionProcess,
+        process: DecisionModel,
         size: BatchSize,
         tables: Mapping[str, Float64Array],
         tokens: bool = False,

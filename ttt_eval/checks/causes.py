@@ -68,7 +68,7 @@ class Facts:
     late_loss_alone: float = nan
     """of a search in batches, asked for one position at a time"""
     alternating_share: float = nan
-    """mean loss near the end in a game whose turns alternate, as a share of the true one"""
+    """loss of moves in a game whose turns alternate, as a share of the true one"""
     told_share: float = 0.0
     """mean loss with true values, as a share of that of random moves"""
     extra_visits: float = nan
@@ -118,7 +118,9 @@ PATTERNS: Mapping[str, Callable[[Facts, set[str]], bool]] = {
     ),
     "results of finished games are not backed up": (
         lambda facts, failed: (
-            facts.missing_share > 0.2 and bool(failed & {"rules", "results", "near the end"})
+            facts.missing_share > 0.2
+            and bool(failed & {"rules", "results", "near the end"})
+            and "visits" not in failed
         )
     ),
     "finished positions are evaluated as if they were not": lambda facts, failed: "ends" in failed,

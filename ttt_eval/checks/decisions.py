@@ -76,7 +76,7 @@ def _list_moves(game: Game, boards: Boards) -> csr_array:
     return csr_array(entries, shape=(count * game.cells, count + NUM_RESULTS))
 
 
-class DecisionProcess:
+class DecisionModel:
     """The S decisions of a learner against a fixed opponent, or of both players in self-play.
 
     A step leads from a decision to the learner's next one, or to the end of the game. Values are

@@ -45,8 +45,6 @@ class Effect(NamedTuple):
     """length of the difference, in units of the exact gradient's length"""
     exact: bool
     """whether the numbers are exact"""
-    num_decisions: int = 0
-    """number of sampled decisions"""
 
     def __str__(self) -> str:
         if self.direction == "no effect":
@@ -97,27 +95,23 @@ class _Square(NamedTuple):
     """of a mean as long as this, if the true one is 0"""
 
 
-def _square(blocks: Float64Array, weights: Float64Array, rng: np.random.Generator) -> _Square:
-    """Return the square of the weighted mean of blocks [K, D]."""
-    count = len(weights)
-    parts = blocks * (weights / weights.sum())[:, None]
-    products = parts @ parts.T
+def _square(blocks: Float64Array, rng: np.random.Generator) -> _Square:
+    """Return the square of the mean of blocks [K, D]."""
+    count = len(blocks)
+    products = blocks @ blocks.T
     total = products.sum()
-    scale = 1 / (1 - (weights**2).sum() / weights.sum() ** 2)
     between = total - np.trace(products)
     signs = rng.choice(np.array([-1.0, 1.0]), (NUM_FLIPS, count))
     flips = ((signs @ products) * signs).sum(axis=1)
     probability = (1 + np.count_nonzero(flips >= total * (1 - 1e-9))) / (1 + NUM_FLIPS)
     without = between - 2 * (products.sum(axis=1) - np.diag(products))
-    without = without * scale * count / (count - 2)
-    error = math.sqrt((count - 1) / count * ((without - without.mean()) ** 2).sum())
-    return _Square(float(between * scale), error, probability)
+    error = math.sqrt((count - 1) * np.var(without)) / ((count - 1) * (count - 2))
+    return _Square(float(between) / (count * (count - 1)), error, probability)
 
 
 def compare_blocks(
     estimate: Float64Array,
     exact: Float64Array,
-    weights: Float64Array,
     target: Float64Array,
     rng: np.random.Generator,
     max_degrees: float = MAX_DEGREES,
@@ -128,38 +122,35 @@ def compare_blocks(
         estimate: float64[K, D], means of K blocks of samples.
         exact: float64[K, D], the same samples with exact advantages, or others with the mean of the
             target.
-        weights: float64[K], sizes of the blocks.
         target: float64[D], the exact mean.
         rng: of the signs.
         max_degrees: the largest angle that counts as no turn.
     """
     size = float(np.linalg.norm(target))
     unit = target / size
-    shares = weights / weights.sum()
     difference = estimate - exact
-    along = 1 + difference @ unit / size
-    length = float(shares @ along)
-    spread = float(shares @ (along - length) ** 2) / (len(weights) - 1)
-    width = STANDARD_ERRORS * math.sqrt(spread)
+    lengths = 1 + difference @ unit / size
+    length = float(lengths.mean())
+    width = STANDARD_ERRORS * float(lengths.std()) / math.sqrt(len(lengths) - 1)
     turns = estimate - length * exact
     turns = turns - np.outer(turns @ unit, unit)
-    bias = _square(difference, weights, rng)
-    turn = _square(turns, weights, rng)
+    bias = _square(difference, rng)
+    turn = _square(turns, rng)
 
     def measure(square: float) -> float:
         return math.sqrt(max(square, 0.0)) / size
 
-    low, mean, high = sorted(
-        math.degrees(math.atan2(measure(turn.mean + step * STANDARD_ERRORS * turn.error), length))
-        for step in (-1, 0, 1)
-    )
     found = turn.probability <= ALPHA
-    if not found:
-        low, high = (0.0, high) if length > 0 else (low, 180.0)
-    degrees = Interval(mean, low, high)
+    spread = STANDARD_ERRORS * turn.error
+    corners = [
+        math.degrees(math.atan2(across, along))
+        for across in (measure(turn.mean - spread) * found, measure(turn.mean + spread))
+        for along in (length - width, length + width)
+    ]
+    mean = math.degrees(math.atan2(measure(turn.mean), length))
+    degrees = Interval(mean, min(corners), max(corners))
     width_of_bias = STANDARD_ERRORS * bias.error
     biases = Interval(*(measure(bias.mean + step * width_of_bias) for step in (0, -1, 1)))
-    num_decisions = int(weights.sum())
     is_equal = np.abs(difference).max() < 1e-9 * np.abs(exact).max()
     direction: Direction = "undecided"
     if is_equal or (bias.probability > ALPHA and biases.high < MAX_BIAS):
@@ -172,5 +163,5 @@ def compare_blocks(
         direction = "length only"
     elif found and degrees.low > max_degrees:
         direction = "turned"
-    lengths = Interval(length, length - width, length + width)
-    return Effect(direction, lengths, degrees, biases, False, num_decisions)
+    interval = Interval(length, length - width, length + width)
+    return Effect(direction, interval, degrees, biases, exact=False)

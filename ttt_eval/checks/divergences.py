@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.core.jit import Float64Array
-from ttt_eval.checks.decisions import DecisionProcess
+from ttt_eval.checks.decisions import DecisionModel
 
 
 class PolicyPair(NamedTuple):
     """A present policy and a reference, after a step of an update."""
 
-    process: DecisionProcess
+    process: DecisionModel
     """with the old policy"""
     present: Float64Array
     """float64[S, A], probabilities"""

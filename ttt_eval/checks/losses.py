@@ -28,7 +28,7 @@ from ttt_eval.checks.advantages import (
 from ttt_eval.checks.batches import BatchSize, EpisodeSource
 from ttt_eval.checks.calls import GuardedCaller
 from ttt_eval.checks.check import CheckRow, Status
-from ttt_eval.checks.decisions import DecisionProcess, parse_game
+from ttt_eval.checks.decisions import DecisionModel, parse_game
 from ttt_eval.checks.directions import compare_exactly
 from ttt_eval.checks.divergences import POLICY, TARGETS, PolicyPair, log
 from ttt_eval.checks.input_probes import EQUAL, RECOGNISED
@@ -112,15 +112,13 @@ def _by_differences(loss: Callable[..., Any], inputs: Sequence[str]) -> Callable
     def derivative(arrays: dict[str, Float64Array]) -> list[Any]:
         parts = []
         for name in inputs:
-            part = np.zeros(arrays[name].shape)
-            for place in np.ndindex(part.shape):
-                values = []
-                for step in (STEP, -STEP):
-                    changed = arrays[name].copy()
-                    changed[place] += step
-                    values.append(float(loss(**{**arrays, name: changed})))
-                part[place] = (values[0] - values[1]) / (2 * STEP)
-            parts.append(part)
+            part = np.zeros(arrays[name].size)
+            for place in range(part.size):
+                step = (np.arange(part.size) == place).reshape(arrays[name].shape) * STEP
+                high = loss(**{**arrays, name: arrays[name] + step})
+                low = loss(**{**arrays, name: arrays[name] - step})
+                part[place] = (high - low) / (2 * STEP)
+            parts.append(part.reshape(arrays[name].shape))
         return parts
 
     return derivative
@@ -128,15 +126,11 @@ def _by_differences(loss: Callable[..., Any], inputs: Sequence[str]) -> Callable
 
 def policy_weights(derivative: Derivative) -> list[float]:
     """Return the weights of the policy term at the ratios, for the advantages 1 and -1."""
-    weights = []
-    for advantage in (1.0, -1.0):
-        for ratio in RATIOS:
-            arrays = {name: np.full((1, 1), -2.0) for name in LOSS_NAMES}
-            arrays["logp"] = np.log(ratio) + arrays["old_logp"]
-            arrays["ref_logp"] = arrays["logp"]
-            arrays |= {"advantages": np.full((1, 1), advantage), "mask": np.ones((1, 1))}
-            weights.append(-float(derivative(arrays)["logp"][0, 0]))
-    return weights
+    old = np.full((6, 1), -2.0)
+    logp = old + np.log([RATIOS + RATIOS]).T
+    arrays = {"logp": logp, "old_logp": old, "ref_logp": logp, "entropy": old}
+    arrays |= {"advantages": np.repeat([[1.0], [-1.0]], 3, axis=0), "mask": np.ones((6, 1))}
+    return [*map(float, -derivative(arrays)["logp"][:, 0])]
 
 
 def weight_rows(derivative: Derivative) -> list[CheckRow]:
@@ -183,10 +177,10 @@ def mask_row(derivative: Derivative, rng: np.random.Generator) -> CheckRow:
     )
 
 
-class _Enumeration:
+class EpisodeLosses:
     """All episodes of a process, for losses."""
 
-    def __init__(self, process: DecisionProcess, tokens: bool) -> None:
+    def __init__(self, process: DecisionModel, tokens: bool) -> None:
         self.process = process
         self.tokens = tokens
         self.places, self.chances = process.episodes()
@@ -280,11 +274,11 @@ def check_loss(
     if batch > 1 and (meant != POLICY or updates[0] != 0):
         raise Refusal("batches are judged before an update and as a policy loss: choose batch=1")
     names = asked_names(loss, LOSS_NAMES)
-    process = DecisionProcess(parse_game(game), (seat,), policy)
+    process = DecisionModel(parse_game(game), (seat,), policy)
     rng = np.random.default_rng([seed, 9])
     step, difference = rng.normal(0, SPREAD, (2, *process.legal.shape))
     step, difference = rng.normal(0, SPREAD, (2, *process.legal.shape))
-    enumeration = _Enumeration(process, tokens)
+    enumeration = EpisodeLosses(process, tokens)
     effect = None
     rows: list[CheckRow] = []
     with GuardedCaller(limit_s) as caller:
@@ -297,7 +291,7 @@ def check_loss(
                 present = _move(process.policy, size * step)
                 reference = present if meant == POLICY else _move(process.policy, difference)
                 pair = PolicyPair(process, present, reference)
-                tables = _tables(pair, process.advantages * (meant == POLICY))
+                tables = loss_tables(pair, process.advantages * (meant == POLICY))
                 if batch > 1:
                     source = EpisodeSource(process, BatchSize(batch, batch), tables, tokens)
                     effect = sampled_effect(
@@ -327,7 +321,7 @@ def _move(policy: Float64Array, logits: Float64Array) -> Float64Array:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _tables(pair: PolicyPair, advantages: Float64Array) -> dict[str, Float64Array]:
+def loss_tables(pair: PolicyPair, advantages: Float64Array) -> dict[str, Float64Array]:
     """Return the numbers of decisions that a loss is given, float64[S, A] each."""
     entropy = -(pair.present * log(pair.present)).sum(axis=1, keepdims=True)
     return {

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.core.jit import BoolArray, Float64Array
-from ttt_eval.checks.decisions import DecisionProcess
+from ttt_eval.checks.decisions import DecisionModel
 from ttt_eval.checks.estimators import gae
 from ttt_eval.checks.tokens import Sample
 
@@ -43,7 +43,7 @@ class RolloutSource:
     """
 
     def __init__(
-        self, process: DecisionProcess, shape: tuple[int, int], critic: Float64Array
+        self, process: DecisionModel, shape: tuple[int, int], critic: Float64Array
     ) -> None:
         self.process = process
         self.shape = shape
@@ -89,14 +89,10 @@ class RolloutSource:
 
 
 class LinearAnswers(NamedTuple):
-    """The answers of a function that is linear in rewards and values, for all N patterns of ends
-    and movers.
+    """The answers of a function that is linear in rewards and values, for N patterns of ends and
+    movers.
     """
 
-    dones: Float64Array
-    """float64[T + 1, N]"""
-    movers: Float64Array
-    """float64[T + 1, N]"""
     constant: Float64Array
     """float64[T, N]"""
     of_rewards: Float64Array
@@ -140,7 +136,7 @@ def find_linear_answers(
     past = np.abs(of_rewards[early]).max() + np.abs(of_values[:, :-1][early]).max()
     if past > LINEAR or np.abs(answer(inputs) - expected).max() > LINEAR:
         return None
-    return LinearAnswers(dones, movers, constant, of_rewards, of_values)
+    return LinearAnswers(constant, of_rewards, of_values)
 
 
 class RolloutGradient(NamedTuple):
@@ -152,7 +148,7 @@ class RolloutGradient(NamedTuple):
 
 
 def exact_rollout_gradient(
-    estimator: Estimator, process: DecisionProcess, critic: Float64Array
+    estimator: Estimator, process: DecisionModel, critic: Float64Array
 ) -> RolloutGradient | None:
     """Return the exact gradient of rollouts; None if the estimator is not linear in rewards and
     values, or the game too large.
@@ -174,7 +170,7 @@ def exact_rollout_gradient(
 class _Chains:
     """The chains of decisions with each of the N patterns of ends and movers that can occur."""
 
-    def __init__(self, process: DecisionProcess) -> None:
+    def __init__(self, process: DecisionModel) -> None:
         self.process = process
         bits = 2 if process.self_play else 1
         self.steps = EXACT_STEPS[bits]

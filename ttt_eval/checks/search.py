@@ -40,7 +40,7 @@ MIN_RESPONSE = 0.004
 
 MAX_RESULT_ERROR = {"plain": 0.05, "turns": 0.05, "skip": 0.10}
 """Maximum mean error of values by the result."""
-MAX_LATE_LOSS = 0.05
+MAX_LATE_LOSS = 0.07
 """Maximum mean loss of moves near the end."""
 MAX_UNTOLD_SHARE = 0.5
 """Maximum mean loss without knowledge, as a share of that of random moves."""
@@ -176,11 +176,11 @@ class _SearchCheck(Checker):
         self.facts.errors = {sign: mean_of(errors[signs[rows] == sign]) for sign in (1, 0, -1)}
         # a wrong result of a draw can be a win and a loss in turn, with the mean 0
         self.facts.draw_error = mean_of(np.abs(errors[signs[rows] == 0]))
-        odd = self.is_odd(rows)
-        even_error, odd_error = (
-            min(finite([mean_of(np.abs(errors[mask & (signs[rows] == sign)])) for sign in (1, -1)]))
-            for mask in (~odd, odd)
+        of_wins, of_losses = (
+            np.array(self.by_parity(rows, np.where(signs[rows] == sign, np.abs(errors), nan)))
+            for sign in (1, -1)
         )
+        even_error, odd_error = np.fmin(of_wins, of_losses).tolist()
         self.facts.error_by_parity = even_error, odd_error
         names = {1: "wins", 0: "draws", -1: "losses"}
         means = ", ".join(f"{names[sign]} {self.facts.errors[sign]:+.2f}" for sign in names)
@@ -209,13 +209,7 @@ class _SearchCheck(Checker):
         exact = np.abs(answers.values - table.values[late]) < TIE
         self.is_solver = mean_of(exact[certain]) > MIN_SOLVED_SHARE
         facts.late_share_by_parity = self.by_parity(late, losses / table.random_losses[late])
-        if facts.late_loss > MAX_LATE_LOSS:
-            moves = session.moves(late, answers)[0]
-            shares = [
-                mean_of(np.nanmax(values[late], axis=1) - values[late, moves]) / facts.late_loss
-                for values in table.alternating
-            ]
-            facts.alternating_share = min(shares)
+        moves = session.moves(late, answers)[0]
         if session.batch and facts.late_loss > MAX_LATE_LOSS:
             answers = session.ask(late, session.zeros, self.many, 100, batch=False)
             facts.late_loss_alone = mean_of(session.moves(late, answers)[1])
@@ -223,7 +217,16 @@ class _SearchCheck(Checker):
         rows = self.choose(table.moves_differ & middle, NUM_POSITIONS)
         random_loss = mean_of(table.random_losses[rows])
         limit = MAX_UNTOLD_SHARE * random_loss
-        self.judge_moves("without knowledge", rows, session.zeros, self.many, limit, 200)
+        answers, untold = self.judge_moves(
+            "without knowledge", rows, session.zeros, self.many, limit, 200
+        )
+        moves = np.concatenate([moves, session.moves(rows, answers)[0]])
+        total = np.nansum(losses) + np.nansum(untold)
+        shares = [
+            (np.nanmax(values, axis=1) - values[np.arange(len(moves)), moves]).sum() / total
+            for values in (table.alternating[:, late + rows] if total > TIE else ())
+        ]
+        facts.alternating_share = min(shares, default=nan)
         if session.owned:
             limit = MAX_TOLD_SHARE * random_loss
             _, losses = self.judge_moves("told the truth", rows, table.values, self.few, limit, 300)
@@ -339,7 +342,9 @@ class _SearchCheck(Checker):
         facts.own_weight = float(finite(own).min())
         facts.sign_pattern = sign_cause(views[0], views[1], facts)
         deep = max((depth for depth, _ in clear), default=0) > 1
-        if not deep and not self.is_solver and not facts.sign_pattern:
+        # of most roots a value may be proved, which leaves do not change
+        is_reached = bool((np.abs(weights[2:]) > MIN_RESPONSE).any())
+        if not is_reached and not self.is_solver and not facts.sign_pattern:
             facts.sign_pattern = NO_LEAVES
         text = ", ".join(
             f"{depth} {'same' if same else 'other'} {clear[depth, same]:+.2f}"
@@ -356,7 +361,7 @@ class _SearchCheck(Checker):
             self.show(roots, badness.max(axis=0), note),
             rule="+ for the same mover, - for the other",
         )
-        if self.table.turns != "plain" and (deep or not self.is_solver):
+        if self.table.turns != "plain" and (deep or not (is_reached or self.is_solver)):
             seen = [same != (depth % 2 == 0) for depth, same in clear]
             text = "searched" if any(seen) else "never searched"
             evidence = [self.table.evidence(roots[0], "a move here can give another turn")]
@@ -410,7 +415,9 @@ class _SearchCheck(Checker):
             gains.append(shares[1] - shares[0])
         gain = mean_of(gains)
         self.judge(
-            "priors", f"a move of prior 0.8 gains {gain:+.2f} of the visits", gain, MIN_PRIOR_GAIN,
+            "priors", f"a move of prior 0.8 gains {gain:+.2f} of the visits",
+            # proved moves need no priors
+            nan if self.is_solver and gain < MIN_PRIOR_GAIN else gain, MIN_PRIOR_GAIN,
             self.show(rows, -np.array(gains), lambda b: f"the gain is {gains[b]:+.2f}"),
             minimum=True,
         )  # fmt: skip

@@ -107,8 +107,8 @@ class GameTable:
         num_free: int64[N + 1], number of empty cells.
         values: float64[N + 1], optimal values for the player to move; 0 for finished boards.
         action_values: float64[N + 1, A], optimal values of moves, NaN where illegal.
-        alternating: ``action_values`` of two searches that take turns to alternate: in the choice
-            of moves, and in the sign of values.
+        alternating: float64[2, N + 1, A], ``action_values`` of two searches that take turns to
+            alternate: in the choice of moves, and in the sign of values.
         losses: float64[N + 1, A], loss of value by a move, NaN where illegal.
         random_losses: float64[N + 1], mean loss of a random move.
         random_values: float64[N + 1], values if both play at random.
@@ -143,9 +143,9 @@ class GameTable:
         self._index = {tuple(board): row for row, board in enumerate(self.boards[:-1].tolist())}
         tables, self.action_values = self.solve(best, best)
         self.values: Float64Array = tables[0]
-        self.alternating = [
-            self.solve(best, worst, swap=1)[1], self.solve(best, best, again_sign=-1)[1],
-        ]  # fmt: skip
+        self.alternating = np.stack(
+            [self.solve(best, worst, swap=1)[1], self.solve(best, best, again_sign=-1)[1]]
+        )
         self.random_values = self.solve(mean, mean)[0][0]
         bounds = [self.solve(own, other)[0][0] for own in (best, worst) for other in (best, worst)]
         self.forced = ~self.ended & (np.ptp(bounds, axis=0) < TIE)

@@ -8,7 +8,6 @@ results are of one and the same player.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from ttt_envs.core.checks import Refusal, truncate
-from ttt_envs.core.files import locked, open_to_write, parse_json
+from ttt_envs.core.files import hash_json, locked, open_to_write, parse_json
 from ttt_envs.core.lines import read_to_append
 from ttt_envs.core.packages import install_command
 from ttt_envs.text import MAX_ANSWER_LENGTH, TextGame, present
@@ -104,7 +103,7 @@ class Sampling:
             **self.fields,
         }
         body = {name: value for name, value in fields.items() if value is not None}
-        return hashlib.sha256(json.dumps([body, source], sort_keys=True).encode()).hexdigest(), body
+        return hash_json([body, source], sort_keys=True), body
 
 
 # --------------------------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ class ModelPositions(Struct, kw_only=True):
     exact: ExactResult | None = None
 
 
-class TokenUsage(Struct, kw_only=True):
+class TokenUsage(Struct):
     """Numbers of answers and of their tokens."""
 
     answers: int
@@ -228,13 +228,8 @@ def estimate_usage(
 
 def count_tokens(answers: Iterable[Answer]) -> TokenUsage:
     """Return sums over answers."""
-    all_answers = list(answers)
-    return TokenUsage(
-        answers=len(all_answers),
-        prompt_tokens=sum(answer.prompt_tokens for answer in all_answers),
-        completion_tokens=sum(answer.completion_tokens for answer in all_answers),
-        truncated=sum(answer.truncated for answer in all_answers),
-    )
+    rows = [(1, *numbers) for _, *numbers in answers]
+    return TokenUsage(*np.array(rows, np.int64).reshape(-1, 4).sum(axis=0).tolist())
 
 
 # --------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from zlib import crc32
 
 from markupsafe import Markup
 
+from ttt_envs.core.checks import escape_unprintable
 from ttt_envs.core.files import write_bytes
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import STONES
@@ -216,10 +217,7 @@ def printable(value: Any) -> Any:
     """
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    return "".join(
-        letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1]
-        for letter in value
-    )
+    return escape_unprintable(value, keep="\n")
 
 
 @cache

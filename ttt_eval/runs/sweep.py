@@ -14,8 +14,9 @@ from msgspec import Meta, Struct, convert, field, toml
 
 from ttt_envs.core.checks import Refusal, find_named, name_place
 from ttt_envs.core.files import read_bounded
+from ttt_envs.envs.config import game_keywords
 from ttt_envs.game.game import VARIANTS
-from ttt_envs.game.phantom import AnyGame, PhantomGame
+from ttt_envs.game.phantom import AnyGame
 from ttt_eval.store.metrics import metric
 from ttt_eval.store.result_store import Data
 from ttt_eval.store.results import Result, Spec
@@ -242,16 +243,7 @@ def _mean_numbers(results: Sequence[Mapping[str, float]]) -> dict[str, Interval]
 def game_labels(game: AnyGame) -> dict[str, Label]:
     """Return the parameters of a game by name, of its rules those that are unusual."""
     size = str(game.rows) if game.rows == game.columns else f"{game.rows}x{game.columns}"
-    labels: dict[str, Label] = {
-        "game": str(game),
-        "size": size,
-        "win_length": game.win_length,
-        "skip_chance": game.skip_chance,
-        **game.variants,
-    }
-    if isinstance(game, PhantomGame):
-        labels["phantom"] = game.kind
-    return labels
+    return {"game": str(game), **game_keywords(game), "size": size}
 
 
 def varied_names(rows: Sequence[Mapping[str, object]], ignored: Sequence[str] = ()) -> list[str]:

@@ -1,16 +1,18 @@
-"""The measures of runs and policies: their names, labels, directions and bounds, in one table."""
+"""The measures of runs and policies: ``metrics.toml`` has their names, labels, directions and
+bounds.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
-from msgspec import Meta, convert
+from msgspec import Meta, Struct, convert
 
 from ttt_envs.core.checks import Refusal, name_place
-from ttt_envs.core.files import open_to_read, parse_json, write_bytes
+from ttt_envs.core.files import open_to_read, parse_json, read_table, write_bytes
 from ttt_envs.core.lines import is_torn, iterate_lines
 
 MAX_LINE_BYTES = 1 << 16
@@ -20,7 +22,7 @@ YAxis = Literal["exploitability", "regret", "mean_loss", "score"]
 """Measures of which learning curves can be drawn."""
 
 
-class Metric(NamedTuple):
+class Metric(Struct, frozen=True):
     """A measure of a run or a policy."""
 
     name: str
@@ -46,26 +48,7 @@ class Metric(NamedTuple):
 
 
 METRICS = {
-    metric.name: metric
-    for metric in (
-        Metric("exploitability", "exploitability", "lower", note="0 is perfect, 1 is lost always"),
-        Metric("regret", "regret", "lower", (0.0, 2.0), "lost by an average move"),
-        Metric("mean_loss", "mean loss", "lower", (0.0, 2.0), "lost by a move in all positions"),
-        Metric("score", "score, draws half"),
-        Metric("exact_win", "win"),
-        Metric("exact_draw", "draw"),
-        Metric("exact_loss", "loss", "lower"),
-        Metric("cpu_s", "CPU", "lower", (0.0, float("inf")), unit="s", digits=2),
-        Metric(
-            "peak_rss_bytes",
-            "peak memory",
-            "lower",
-            (0.0, float("inf")),
-            unit="MiB",
-            unit_size=2.0**20,
-            digits=0,
-        ),
-    )
+    name: convert({"name": name, **row}, Metric) for name, row in read_table(__file__).items()
 }
 """Measures by name; a name that is not here is a rate, of which more is better."""
 LOSSES = ("exploitability", "regret", "mean_loss")

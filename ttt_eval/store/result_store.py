@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import os
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ import numpy as np
 from ttt_envs.core.checks import Refusal, name_place, truncate
 from ttt_envs.core.files import (
     delete_temporary_files,
+    hash_json,
     locked,
     open_to_write,
     parse_json,
@@ -136,7 +136,7 @@ def collect_results(
 def hash_data(data: Mapping[str, object]) -> str:
     """Return the SHA-256 of JSON-ready data, without its key ``sha256``."""
     content = {key: value for key, value in data.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return hash_json(content, sort_keys=True)
 
 
 def with_hash(kind: str, data: Mapping[str, object]) -> Data:
@@ -211,7 +211,7 @@ def read_hashed_json(
 def _line(name: str, result: object) -> str:
     """Encode a unit's result as a line; its hash detects damage that is still JSON."""
     data = {"unit": json.loads(name), "result": result}
-    return json.dumps({**data, "sha256": hashlib.sha256(json.dumps(data).encode()).hexdigest()})
+    return json.dumps({**data, "sha256": hash_json(data)})
 
 
 def _stored_results(path: Path, provenance: Mapping[str, object]) -> Data:
