@@ -1,6 +1,7 @@
 """Checks of searches: the games as arrays, right searches, planted errors, and broken functions."""
 
 import json
+import logging
 import random
 import re
 import sys
@@ -323,6 +324,22 @@ def test_output_is_kept_and_global_generators_are_restored(capsys):
     assert (random.getstate(), np.random.get_state()[1].tolist()) == expected  # noqa: NPY002
     assert "thinking" in check.row("output").measured
     assert capsys.readouterr() == ("", "")
+
+
+def test_notices_of_this_package_are_no_output_of_a_search(monkeypatch, capsys):
+    logger = logging.getLogger("ttt_envs")
+    monkeypatch.setattr(logger, "propagate", False)  # to no handler of pytest
+
+    def compiled(game, board, evaluator, simulations, seed):
+        logger.warning("compiling for this processor")
+        print("thinking")
+        return game.legal_actions(board)[0]
+
+    check = check_search(compiled, "plain")
+    assert "thinking" in check.row("output").measured
+    assert "compiling" not in check.row("output").measured
+    assert "compiling" in capsys.readouterr().err
+    assert not logger.handlers
 
 
 def test_a_search_without_values_is_judged_by_its_moves():

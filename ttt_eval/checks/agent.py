@@ -88,10 +88,9 @@ def check_agent(
         rows = [table.find(cells) for cells in boards]
         return by_action(table, policy.probabilities(table.to_boards(rows)))
 
-    is_batch = policy is not None
     with open_session(
         search if callable(function) else function,
-        game, board, seed=seed, batch=is_batch, limit_s=limit_s,
+        game, board, seed=seed, batch=policy is not None, limit_s=limit_s,
     ) as session:  # fmt: skip
         return _AgentCheck(session, policy, own_play).run()
 
@@ -189,8 +188,7 @@ class _AgentCheck(Checker):
         text = (
             f"mean loss {even_loss:.3f} with an even number of stones, {odd_loss:.3f} with an odd"
         )
-        worse = self.losses * (odd == (odd_loss > even_loss))
-        evidence = self.worst(worse)
+        evidence = self.worst(self.losses * (odd == (odd_loss > even_loss)))
         self.judge("players", text, abs(even_loss - odd_loss), MAX_GAP, evidence)
 
     def check_directions(self) -> None:
@@ -239,8 +237,7 @@ class _AgentCheck(Checker):
             return
         boards = self.table.to_boards(self.chosen)
         for simulations in UCT_SIMULATIONS:
-            spec = f"mcts:simulations={simulations},decisive=false"
-            search = make_policy(spec, self.table.game)
+            search = make_policy(f"mcts:simulations={simulations},decisive=false", self.table.game)
             searched = search.probabilities(boards, np.random.default_rng(self.session.seed))
             loss = mean_of(self.mean_losses(by_action(self.table, searched)))
             if loss <= mean_of(self.losses):

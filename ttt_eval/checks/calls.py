@@ -6,6 +6,7 @@ import contextlib
 import contextvars
 import ctypes
 import io
+import logging
 import queue
 import threading
 import traceback
@@ -37,7 +38,8 @@ class GuardedCaller:
     is left to itself.
 
     Args:
-        limit_s: maximum s of a call; None for no limit, and calls in the caller's own thread.
+        limit_s: maximum s of a call, compiling included; None for no limit, and calls in the
+            caller's own thread.
     """
 
     def __init__(self, limit_s: float | None) -> None:
@@ -49,6 +51,10 @@ class GuardedCaller:
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> GuardedCaller:
+        logger = logging.getLogger("ttt_envs")
+        handler = logging.StreamHandler()  # notices of compiling are no output of the function
+        logger.addHandler(handler)
+        self._stack.callback(logger.removeHandler, handler)
         self._stack.enter_context(kept_generators())
         self._stack.enter_context(contextlib.redirect_stdout(self._output))
         self._stack.enter_context(contextlib.redirect_stderr(self._output))

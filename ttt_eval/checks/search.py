@@ -102,7 +102,8 @@ def check_search(
             :class:`~ttt_eval.checks.tables.GameTable`.
         batch: whether the search takes int8[B, cells] boards, and returns visits [B, A] and values
             [B].
-        limit_s: maximum s of a call, after which the check ends; None for no limit.
+        limit_s: maximum s of a call, compiling included, after which the check ends; None for no
+            limit.
 
     Raises:
         TypeError: the search is no function.

@@ -17,7 +17,7 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import canonical_keys
 from ttt_eval.checks.calls import CallError, CallTimeoutError, GuardedCaller
 from ttt_eval.checks.causes import Facts
-from ttt_eval.checks.check import Check, CheckRow, Evidence, Status, judge
+from ttt_eval.checks.check import Check, CheckRow, Evidence, judge
 from ttt_eval.checks.tables import TIE, GameTable, PlantedEvaluator, Turns, make_table
 
 MAX_ERRORS = 20
@@ -134,8 +134,7 @@ class Session:
         arguments = self.table, board, evaluator if self.owned else None, simulations, seed
 
         def search() -> SearchAnswers:
-            answer = self.search(*arguments)
-            return _parse(answer, len(rows), self.table.num_actions, self.batch)
+            return _parse(self.search(*arguments), len(rows), self.table.num_actions, self.batch)
 
         answers = SearchAnswers(
             np.zeros((len(rows), self.table.num_actions)), np.full(len(rows), nan)
@@ -321,20 +320,18 @@ class Checker:
         return answers, losses
 
     def contract_rows(self) -> list[CheckRow]:
-        """Return the rows about errors, steps, time, visits and output, after all calls."""
+        """Return the rows about errors, steps and time, after all calls; output is a remark."""
         session = self.session
-        facts = self.facts
         steps = self.table.illegal_steps
-        facts.num_illegal_steps = len(steps)
-        facts.impossible_turns = any("again=" in step.note for step in steps)
+        self.facts.num_illegal_steps = len(steps)
+        self.facts.impossible_turns = any("again=" in step.note for step in steps)
         rows = []
         broken = {"rules": session.broken, "steps": steps, "time": session.late}
         for name, evidence in broken.items():
             first = f": {evidence[0].note}" if evidence else ""
-            status: Status = "fails" if evidence else "holds"
             text = f"{len(evidence)} broken{first}"
-            rows.append(CheckRow(name, text, status, "none", tuple(evidence[:MAX_EVIDENCE])))
+            shown = evidence[:MAX_EVIDENCE]
+            rows.append(judge(name, text, len(evidence), 0, shown, rule="none"))
         if session.caller.output:
-            text = f"it prints: {session.caller.output[:100]}"
-            rows.append(CheckRow("output", text, "remark"))
+            self.remark("output", f"it prints: {session.caller.output[:100]}")
         return rows

@@ -175,8 +175,7 @@ class GameTable:
         last[np.arange(len(last)), places[ends]] = 1
         boards = np.concatenate([boards, -last, last, 0 * boards[:1]])
         size = len(boards)
-        nowhere = size - 1
-        table = np.full((size, self.num_actions, 2), nowhere)
+        table = np.full((size, self.num_actions, 2), size - 1)
         unfinished = table[: arrays.over]
         is_possible = np.stack([again < 1, again > 0], axis=2) & legal[..., None]
         unfinished[is_possible] = next_rows[is_possible]
