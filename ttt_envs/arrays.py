@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.checks import Refusal, TypeRefusal, check_choice
-from ttt_envs.core.hash_index import KeyIndex
+from ttt_envs.core.hash_index import KeyIndex, extend_rows
 from ttt_envs.core.jit import (
     BoolArray,
     Float64Array,
@@ -145,9 +145,9 @@ def game_arrays(
     next_rows[over] = 0
     rewards[edge_rows, edge_actions] = edge_wins
     next_rows[edge_rows, edge_actions] = np.where(edge_next < 0, over, edge_next)
-    keys = np.append(index.keys[:over, 0], np.uint64(0)).astype("<u8")
-    bits = np.unpackbits(keys.view(np.uint8), bitorder="little")
-    observations = bits.reshape(-1, 2, 32)[..., : game.cells].reshape(over + 1, -1).view(np.int8)
+    octets = extend_rows(index.keys[:over], len(legal)).astype("<u8").view(np.uint8)
+    bits = np.unpackbits(octets, bitorder="little").reshape(-1, 2, 32)[..., : game.cells]
+    observations = bits.reshape(len(legal), -1).view(np.int8)
     layers = np.searchsorted(observations[:over].sum(1), np.arange(game.cells + 1))
     return GameArrays(observations, legal, next_rows, rewards, layers, over, game.skip_chance)
 
