@@ -16,6 +16,9 @@ OTHER_ROOT = "the root's value has the other player's view"
 NO_LEAVES = "leaf values do not reach the root"
 OFF_BY_ONE = "a leaf's parent is evaluated in its place, one ply off"
 OTHER_PLAYER = "leaf values are taken for the other player"
+OTHER_SIZE = (
+    "results are backed up with another size: a discount, another scale, other turns or chance"
+)
 MAX_CAUSES = 3
 MAX_ALTERNATING_SHARE = 0.25
 """Maximum loss in a game whose turns alternate that explains moves, as a share of the true one."""
@@ -92,73 +95,58 @@ def _one_sided(pair: tuple[float, float], low: float, high: float) -> bool:
     return max(pair) > low and min(pair) < high
 
 
-PATTERNS: Mapping[str, Callable[[Facts, set[str]], bool]] = {
-    "the search does not end: it does not see finished games, or waits": (
-        lambda facts, failed: facts.timed_out
-    ),
-    "the tree of another position is kept between calls": (
-        lambda facts, failed: (
+BEFORE_SIGNS = {"rules", "steps", "ends", "visits"}
+"""Rows with causes that also explain wrong signs."""
+
+
+def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
+    """Return whether causes explain the failed rows, from the most specific to the least."""
+    return {
+        "the search does not end: it does not see finished games, or waits": facts.timed_out,
+        "the tree of another position is kept between calls": (
             facts.extra_visits > 0 and ("near the end" not in failed or "rules" in failed)
-        )
-    ),
-    "second turns are ignored, or taken where there are none": (
-        lambda facts, failed: facts.impossible_turns
-    ),
-    "illegal moves are made: occupied cells are not masked, or finished games go on": (
-        lambda facts, failed: facts.num_illegal_steps > 0
-    ),
-    "occupied cells are searched: moves are not masked": (
-        lambda facts, failed: facts.num_illegal_visits > 0
-    ),
-    "the search raises an error, such as after a win that it does not see": lambda facts, failed: (
-        facts.num_errors > 0
-    ),
-    "rows of a batch are mixed: alone, the same positions are right": (
-        lambda facts, failed: facts.late_loss_alone < facts.late_loss / 2
-    ),
-    "results of finished games are not backed up": (
-        lambda facts, failed: (
+        ),
+        "second turns are ignored, or taken where there are none": facts.impossible_turns,
+        "illegal moves are made: occupied cells are not masked, or finished games go on": (
+            facts.num_illegal_steps > 0
+        ),
+        "occupied cells are searched: moves are not masked": facts.num_illegal_visits > 0,
+        "the search raises an error, such as after a win that it does not see": (
+            facts.num_errors > 0
+        ),
+        "rows of a batch are mixed: alone, the same positions are right": (
+            facts.late_loss_alone < facts.late_loss / 2
+        ),
+        "results of finished games are not backed up": (
             facts.missing_share > 0.2
             and bool(failed & {"rules", "results", "near the end"})
             and "visits" not in failed
-        )
-    ),
-    "finished positions are evaluated as if they were not": lambda facts, failed: "ends" in failed,
-    NO_LEAVES: lambda facts, failed: facts.sign_pattern == NO_LEAVES,
-    "turns are assumed to alternate: the search is right only where they do": (
-        lambda facts, failed: facts.alternating_share < MAX_ALTERNATING_SHARE
-    ),
-    "draws count as wins": lambda facts, failed: facts.errors.get(0, nan) > 0.3,
-    "draws count as losses": lambda facts, failed: facts.errors.get(0, nan) < -0.3,
-    "draws count as wins or losses": lambda facts, failed: facts.draw_error > 0.3,
-    "second turns are never searched": lambda facts, failed: "second turns" in failed,
-    FIXED_VIEW: lambda facts, failed: _one_sided(facts.error_by_parity, 0.4, 0.1),
-    "selection has a fixed player's view: right for one player, wrong for the other": (
-        lambda facts, failed: (
+        ),
+        "finished positions are evaluated as if they were not": "ends" in failed,
+        NO_LEAVES: facts.sign_pattern == NO_LEAVES,
+        "turns are assumed to alternate: the search is right only where they do": (
+            facts.alternating_share < MAX_ALTERNATING_SHARE
+        ),
+        "draws count as wins": facts.errors.get(0, nan) > 0.3,
+        "draws count as losses": facts.errors.get(0, nan) < -0.3,
+        "draws count as wins or losses": facts.draw_error > 0.3,
+        "second turns are never searched": "second turns" in failed,
+        FIXED_VIEW: _one_sided(facts.error_by_parity, 0.4, 0.1),
+        "selection has a fixed player's view: right for one player, wrong for the other": (
             not facts.largest_error > 0.35 and _one_sided(facts.late_share_by_parity, 1.05, 0.5)
-        )
-    ),
-    "wins and losses count as draws": lambda facts, failed: facts.errors.get(1, nan) < -0.7,
-    "results are backed up with the wrong sign, for the wrong player": (
-        lambda facts, failed: facts.largest_error > 0.35
-    ),
-    "rollout results are taken for the other player": lambda facts, failed: "rollouts" in failed,
-    "results are backed up with another size: a discount, another scale, other turns or chance": (
-        lambda facts, failed: "results" in failed
-    ),
-    "priors are not used, or those of another position": (
-        lambda facts, failed: failed <= {"priors", "inner priors"}
-    ),
-    "selection: it prefers what is good for the other player, or plays what it visits least": (
-        lambda facts, failed: max(facts.told_share, *facts.late_share_by_parity) > 1
-    ),
-    "selection: values are right, but the moves are not": (
-        lambda facts, failed: not failed & {"results", "signs"}
-    ),
-}
-"""Whether a cause explains the failed rows, from the most specific cause to the least."""
-BEFORE_SIGNS = {"rules", "steps", "ends", "visits"}
-"""Rows with causes that also explain wrong signs."""
+        ),
+        "wins and losses count as draws": facts.errors.get(1, nan) < -0.7,
+        "results are backed up with the wrong sign, for the wrong player": (
+            facts.largest_error > 0.35
+        ),
+        "rollout results are taken for the other player": "rollouts" in failed,
+        OTHER_SIZE: "results" in failed,
+        "priors are not used, or those of another position": failed <= {"priors", "inner priors"},
+        "selection: it prefers what is good for the other player, or plays what it visits least": (
+            max(facts.told_share, *facts.late_share_by_parity) > 1
+        ),
+        "selection: values are right, but the moves are not": not failed & {"results", "signs"},
+    }
 
 
 def find_causes(facts: Facts, rows: Sequence[CheckRow]) -> tuple[str, ...]:
@@ -166,7 +154,7 @@ def find_causes(facts: Facts, rows: Sequence[CheckRow]) -> tuple[str, ...]:
     failed = {row.name for row in rows if row.status == "fails"}
     if not failed:
         return ()
-    causes = [cause for cause, fits in PATTERNS.items() if fits(facts, failed)]
+    causes = [cause for cause, fits in patterns(facts, failed).items() if fits]
     if facts.sign_pattern:
         place = 1 if BEFORE_SIGNS & failed else 0
         causes.insert(place, facts.sign_pattern)

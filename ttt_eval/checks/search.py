@@ -150,14 +150,13 @@ class _SearchCheck(Checker):
         missing = self.session.missing_visits
         if not missing:
             return []
-        self.facts.extra_visits = -min(missing)
+        extra = -np.array(missing)
+        self.facts.extra_visits = extra.max()
         text = f"simulations - visits: {min(missing):g} to {max(missing):g}"
-        if min(missing) >= -TIE:
+        if extra.max() <= TIE:
             return [CheckRow("visits", text, "remark", "0 or more")]
         evidence = self.show(
-            self.session.asked,
-            -np.array(missing),
-            lambda b: f"visits above the simulations: {-missing[b]:g}",
+            self.session.asked, extra, lambda b: f"visits above the simulations: {extra[b]:g}"
         )
         return [CheckRow("visits", text, "fails", "0 or more", tuple(evidence))]
 
@@ -180,8 +179,7 @@ class _SearchCheck(Checker):
             np.array(self.by_parity(rows, np.where(signs[rows] == sign, np.abs(errors), nan)))
             for sign in (1, -1)
         )
-        even_error, odd_error = np.fmin(of_wins, of_losses).tolist()
-        self.facts.error_by_parity = even_error, odd_error
+        self.facts.error_by_parity = tuple(np.fmin(of_wins, of_losses).tolist())
         names = {1: "wins", 0: "draws", -1: "losses"}
         means = ", ".join(f"{names[sign]} {self.facts.errors[sign]:+.2f}" for sign in names)
         self.judge(
@@ -199,7 +197,7 @@ class _SearchCheck(Checker):
         facts = self.facts
         late = self.choose(table.moves_differ & (table.num_free <= LATE_FREE), NUM_POSITIONS)
         first = len(session.missing_visits)
-        answers, losses = self.judge_moves(
+        answers, moves, losses = self.judge_moves(
             "near the end", late, session.zeros, self.many, MAX_LATE_LOSS, 1
         )
         facts.missing_share = median_of(session.missing_visits[first:]) / self.many
@@ -209,7 +207,6 @@ class _SearchCheck(Checker):
         exact = np.abs(answers.values - table.values[late]) < TIE
         self.is_solver = mean_of(exact[certain]) > MIN_SOLVED_SHARE
         facts.late_share_by_parity = self.by_parity(late, losses / table.random_losses[late])
-        moves = session.moves(late, answers)[0]
         if session.batch and facts.late_loss > MAX_LATE_LOSS:
             answers = session.ask(late, session.zeros, self.many, 100, batch=False)
             facts.late_loss_alone = mean_of(session.moves(late, answers)[1])
@@ -217,10 +214,10 @@ class _SearchCheck(Checker):
         rows = self.choose(table.moves_differ & middle, NUM_POSITIONS)
         random_loss = mean_of(table.random_losses[rows])
         limit = MAX_UNTOLD_SHARE * random_loss
-        answers, untold = self.judge_moves(
+        _, untold_moves, untold = self.judge_moves(
             "without knowledge", rows, session.zeros, self.many, limit, 200
         )
-        moves = np.concatenate([moves, session.moves(rows, answers)[0]])
+        moves = np.concatenate([moves, untold_moves])
         total = np.nansum(losses) + np.nansum(untold)
         shares = [
             (np.nanmax(values, axis=1) - values[np.arange(len(moves)), moves]).sum() / total
@@ -229,7 +226,9 @@ class _SearchCheck(Checker):
         facts.alternating_share = min(shares, default=nan)
         if session.owned:
             limit = MAX_TOLD_SHARE * random_loss
-            _, losses = self.judge_moves("told the truth", rows, table.values, self.few, limit, 300)
+            *_, losses = self.judge_moves(
+                "told the truth", rows, table.values, self.few, limit, 300
+            )
             facts.told_share = mean_of(losses) / random_loss
 
     def check_rollouts(self) -> None:
@@ -400,8 +399,7 @@ class _SearchCheck(Checker):
         quiet = ~table.ended & (table.reward.max(axis=1) == 0)
         early = (table.num_free <= self.root_free) & (table.num_free >= self.root_free - 2)
         undecided = np.abs(table.values) < 1 - TIE  # else a solver needs no priors
-        rows = self.choose(quiet & early & undecided, 6) + self.choose(quiet & early, 6)
-        rows = rows[:6]
+        rows = [*self.choose(quiet & early & undecided, 6), *self.choose(quiet & early, 6)][:6]
         gains = []
         for row in rows:
             move = int(self.rng.choice(np.flatnonzero(table.losses[row] < TIE)))

@@ -304,8 +304,8 @@ class Checker:
         simulations: int,
         limit: float,
         salt: int,
-    ) -> tuple[SearchAnswers, Float64Array]:
-        """Add a row about moves, and return the answers and the losses, float64[B]."""
+    ) -> tuple[SearchAnswers, Int64Array, Float64Array]:
+        """Add a row about moves, and return the answers, the moves, and their losses, [B] each."""
         answers = self.session.ask(rows, values, simulations, salt)
         moves, losses = self.session.moves(rows, answers)
         loss = mean_of(losses)
@@ -317,7 +317,7 @@ class Checker:
 
         text = f"mean loss {loss:.3f} after {simulations} simulations; random {random_loss:.3f}"
         self.judge(name, text, loss, limit, self.show(rows, losses, note))
-        return answers, losses
+        return answers, moves, losses
 
     def contract_rows(self) -> list[CheckRow]:
         """Return the rows about errors, steps and time, after all calls; output is a remark."""
