@@ -63,10 +63,8 @@ def line_masks(lines: Sequence[Line]) -> Int64Array:
 
 
 @inlined
-def _runs(bits: int, step: int, win_length: int) -> int:
-    """Return the starts of runs of ``win_length`` bits or more; ``step`` leads from a bit to the
-    next of a run.
-    """
+def _runs_to_8(bits: int, step: int, win_length: int) -> int:
+    """Do :func:`_runs` for a win length up to 8, else for 8."""
     # conditional expressions, because numba compiles functions of its own for `min` and `max`
     shift_to_2 = win_length - 1 if win_length - 1 < 1 else 1
     remainder = win_length - 1 - shift_to_2
@@ -75,10 +73,20 @@ def _runs(bits: int, step: int, win_length: int) -> int:
     bits &= bits >> (shift_to_4 * step)
     if win_length > 4:
         shift_to_8 = win_length - 4 if win_length - 4 < 4 else 4
+        bits &= bits >> (shift_to_8 * step)
+    return bits
+
+
+@inlined
+def _runs(bits: int, step: int, win_length: int) -> int:
+    """Return the starts of runs of ``win_length`` bits or more; ``step`` leads from a bit to the
+    next of a run.
+    """
+    bits = _runs_to_8(bits, step, win_length)
+    if win_length > 4:
         remainder = win_length - 8 if win_length - 8 > 0 else 0
         shift_to_16 = remainder if remainder < 8 else 8
         shift_to_32 = win_length - 16 if win_length - 16 > 0 else 0
-        bits &= bits >> (shift_to_8 * step)
         bits &= bits >> (shift_to_16 * step)
         bits &= bits >> (shift_to_32 * step)
     return bits
@@ -215,7 +223,10 @@ def put_in_runs(runs: Int64Array, player: int, cell: int, parameters: Parameters
         stones = runs[player, direction, index]
         stones |= int64(1) << (row if direction > 0 else column)
         runs[player, direction, index] = stones
-        starts |= _runs(stones, 1, parameters.win_length)
+        if parameters.win_length > 8:
+            starts |= _runs(stones, 1, parameters.win_length)
+        else:
+            starts |= _runs_to_8(stones, 1, parameters.win_length)
     return starts != 0
 
 
