@@ -113,21 +113,21 @@ def read_log(path: Path) -> dict[str, dict[str, Any]]:
 
 def log_alarms(path: Path, kinds: Sequence[str], seeds: range) -> None:
     """Append the calls that the log does not have yet, print those that fail, and the sums."""
-    known = read_log(path)
+    logged = read_log(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     for seed, kind in product(seeds, kinds):
         for name, call in KINDS[kind](seed):
             key = f"{kind}: {name}, seed {seed}"
-            if key not in known:
+            if key not in logged:
                 check = call()
-                known[key] = {"call": key, "kind": kind, **check.to_dict()}
+                logged[key] = {"call": key, "kind": kind, **check.to_dict()}
                 with path.open("a", encoding="utf-8") as file:
-                    file.write(f"{json.dumps(known[key])}\n")
+                    file.write(f"{json.dumps(logged[key])}\n")
                 if not check.ok:
                     print(f"{key}:\n{check}", flush=True)
     print("| right | calls | false alarms | at most, 95% |\n|---|---|---|---|")
     for group in [*([kind] for kind in kinds), kinds]:
-        checks = [call["ok"] for call in known.values() if call["kind"] in group]
+        checks = [call["ok"] for call in logged.values() if call["kind"] in group]
         alarms = checks.count(False)
         bound = one_sided_bound(alarms, len(checks))
         print(f"| {', '.join(group)} | {len(checks)} | {alarms} | {bound:.2%} |")

@@ -19,8 +19,12 @@ from ttt_envs import Game, as_policy
 from ttt_envs.arrays import game_arrays
 from ttt_eval.exact import exploitability
 
-GAMES, STEPS, EPOCHS, BATCHES, WIDTH = 1024, 16, 4, 8, 64
-CLIP, LAMBDA, ENTROPY, VALUE = 0.2, 0.95, 0.05, 0.25
+GAMES = 1024
+STEPS = 16
+EPOCHS = 4
+BATCHES = 8
+CLIP = 0.2
+LAMBDA = 0.95
 OPTIMIZER = optax.adam(3e-3)
 
 
@@ -47,7 +51,7 @@ def loss(net, arrays, batch):
     ratio = jnp.exp(log_prob - old_log_prob)
     gain = jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - CLIP, 1 + CLIP) * advantage)
     entropy = -(jnp.exp(log_probs) * jnp.where(legal, log_probs, 0)).sum(1)
-    return -(gain + ENTROPY * entropy - VALUE * (value - target) ** 2).mean()
+    return -(gain + 0.05 * entropy - 0.25 * (value - target) ** 2).mean()
 
 
 def play(net, arrays, state, key):
@@ -60,8 +64,8 @@ def play(net, arrays, state, key):
     is_over = next_state == arrays.over
     sign = jnp.where(is_over, 0.0, 2.0 * skipped - 1.0)
     log_prob = jnp.take_along_axis(log_probs, action[:, None], 1)[:, 0]
-    seen = (state, action, log_prob, value, 1.0 * arrays.rewards[state, action], sign)
-    return jnp.where(is_over, 0, next_state), seen
+    data = (state, action, log_prob, value, 1.0 * arrays.rewards[state, action], sign)
+    return jnp.where(is_over, 0, next_state), data
 
 
 def estimate_advantage(following, step):
@@ -99,16 +103,12 @@ def main(updates, game, seed=0):
     """Train, and return the policy."""
     arrays = jax.tree.map(jnp.asarray, game_arrays(game))
     net_key, key = jax.random.split(jax.random.key(seed))
-    net = make_net(net_key, (2 * game.cells, WIDTH, WIDTH, arrays.legal.shape[1] + 1))
+    net = make_net(net_key, (2 * game.cells, 64, 64, arrays.legal.shape[1] + 1))
     training = net, OPTIMIZER.init(net), jnp.zeros(GAMES, jnp.int32), key
     for _ in range(updates):
         training = update(arrays, *training)
-    forward = jax.jit(partial(apply, training[0]))
-
-    def logits(observations, masks):
-        return np.asarray(forward(observations, masks == 1)[0])
-
-    return as_policy(logits, game, returns="logits", batch=True)
+    forward = jax.jit(lambda observations, masks: apply(training[0], observations, masks == 1)[0])
+    return as_policy(lambda o, m: np.asarray(forward(o, m)), game, returns="logits", batch=True)
 
 
 if __name__ == "__main__":

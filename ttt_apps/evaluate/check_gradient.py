@@ -32,8 +32,8 @@ class _CheckGradient(cli.JsonOptions):
 
     def settings(self) -> dict[str, Any]:
         """Return the options that are arguments of the check."""
-        known = {field.name for field in dataclasses.fields(self)} - {"name", "board", "json"}
-        return {name: getattr(self, name) for name in known}
+        names = {field.name for field in dataclasses.fields(self)} - {"name", "board", "json"}
+        return {name: getattr(self, name) for name in names}
 
     def print(self, check: GradientCheck) -> None:
         """Print the result.
