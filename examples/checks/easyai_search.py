@@ -16,7 +16,10 @@ class TableGame(TwoPlayerGame):
     """A position as easyAI asks for it; the score is that of the player to move."""
 
     def __init__(self, table, board):
-        self.table, self.board, self.score, self.current_player = table, board, None, 1
+        self.table = table
+        self.board = board
+        self.score = None
+        self.current_player = 1
 
     def possible_moves(self):
         return self.table.legal_actions(self.board)

@@ -12,7 +12,10 @@ class TableState:
     """A position as the package asks for it: player 1 or -1, and the reward of player 1."""
 
     def __init__(self, game, board, player, reward=None):
-        self.game, self.board, self.player, self.reward = game, board, player, reward
+        self.game = game
+        self.board = board
+        self.player = player
+        self.reward = reward
 
     def getCurrentPlayer(self):
         return self.player

@@ -24,7 +24,9 @@ class SpielState:
     """A position as OpenSpiel's Python search asks for it. Chance decides after ``action``."""
 
     def __init__(self, game, board):
-        self.game, self.board, self.player = game, board, 0
+        self.game = game
+        self.board = board
+        self.player = 0
         self.action = self.result = None
 
     def clone(self):
