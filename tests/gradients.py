@@ -63,7 +63,9 @@ def print_alarms(first, last):
         check = call()
         cpu.append(time.process_time() - begin)
         direction = check.effect.direction if check.effect else "none"
-        verdict = "wrong" if check.failed else "undecided" if direction == "undecided" else "right"
+        verdict = "undecided" if direction == "undecided" else "right"
+        if check.failed:
+            verdict = "wrong"
         verdicts[verdict] += 1
         if verdict != "right":
             print(seed, call, check.effect, check.failed, flush=True)

@@ -219,7 +219,9 @@ def count_rows(files):
 @case("games LOG --explain=2", board=False)
 def explained_rows(files):
     played = list(read_games(files.log))[1]
-    game, solution, changes = played.game, solve(played.game), {0: 0.0, 1: 0.0}
+    game = played.game
+    solution = solve(game)
+    changes = {0: 0.0, 1: 0.0}
     for position, action, skipped in played.positions():
         values = solution.action_values(Boards.from_positions([position]))[0]
         change = (1 - 2 * position.mover) * float(values[action] - np.nanmax(values))
