@@ -39,8 +39,10 @@ class Program:
 
 def words_of(*line):
     """The words of a command line, see :class:`Program`."""
-    parts = [shlex.split(part) if isinstance(part, str) else [str(part)] for part in line]
-    return sum(parts, [])
+    words = []
+    for part in line:
+        words += shlex.split(part) if isinstance(part, str) else [str(part)]
+    return words
 
 
 def json_of(capsys, *words):

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import LayeredSolution, Work, build, estimate, open_layers, solve
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Boards, Game, make_policy
 from ttt_envs.core.files import locked
 
 pytestmark = pytest.mark.more
@@ -44,7 +44,7 @@ def test_values_above_16_cells_are_float32():
 
 def test_positions_of_no_alternating_play_are_refused_without_skips():
     """On large boards."""
-    boards = Boards.from_positions([from_text(17 * "." + " o"), from_text("o" + 16 * "." + " o")])
+    boards = plain.from_texts(17 * "." + " o", "o" + 16 * "." + " o")
     for ask in (build_once(Game(1, 17, 2)).values, build_once(Game(1, 17, 2)).action_values):
         with pytest.raises(ValueError, match=r"such as 0.25"):
             ask(boards)

@@ -43,9 +43,7 @@ def folder_of(tmp_path_factory):
 def test_positions_before_the_first_layer_are_refused_but_not_moves_into_it(folder_of):
     game = Game()
     table = open_layers(game, folder_of(game, 5))
-    early, before = (
-        Boards.from_positions([from_text(text)]) for text in ("o../.x./..o x", "o.x/.x./..o o")
-    )
+    early, before = (plain.from_texts(text) for text in ("o../.x./..o x", "o.x/.x./..o o"))
     with pytest.raises(ValueError, match="begins at 5 stones"):
         table.values(early)
     assert_array_equal(table.values(before), solve(game).values(before))
@@ -250,7 +248,7 @@ def test_a_floating_stone_is_refused(folder_of):
     game = Game(3, 4, 3, 0.25, gravity=True)
     table = open_layers(game, folder_of(game, 0))
     with pytest.raises(ValueError, match="a stone above an empty cell"):
-        table.values(Boards.from_positions([from_text("..../o.../.x.. o")]))
+        table.values(plain.from_texts("..../o.../.x.. o"))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from learners.alpha_zero.self_play import (
     td_lambda_targets,
 )
 from learners.mlp import ADAM
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Boards, Game, make_policy
 from ttt_envs.core.records import concatenate
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.exact.dynamic_programming import exploitability
@@ -56,7 +56,7 @@ def test_targets_lie_between_the_searchs_value_and_the_next_target():
     plies = [
         SearchedPly(
             rows=np.zeros(1, np.int64),
-            boards=Boards.from_positions([from_text(text)]),
+            boards=plain.from_texts(text),
             policy=np.zeros((1, 9), np.float32),
             value=np.array([value]),
             random=np.array([False]),
@@ -229,7 +229,7 @@ def test_the_net_equals_its_definition(game, lines):
 
 def test_decisive_play_completes_and_blocks_lines():
     won, lost = "oo./xx./... o", "oo./x../... x"
-    boards = Boards.from_positions([from_text(won), from_text(lost)])
+    boards = plain.from_texts(won, lost)
     for seed in range(3):
         assert_array_equal(
             np.argwhere(build(seed=seed).probabilities(boards) > 0), [[0, 2], [1, 2]]

@@ -5,11 +5,12 @@ lead.
 from typing import get_args
 
 import numpy as np
+import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learners.exact_pg import ExactPGConfig, Method, log_softmax
-from ttt_envs import Boards, Game, PhantomGame, from_text
+from ttt_envs import Game, PhantomGame
 from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.graph.game_graph import GameGraph
 from ttt_eval.exact import evaluate_policy, policy_gradient
@@ -48,7 +49,7 @@ def test_a_natural_gradient_adds_the_advantages_to_the_logits():
     """
     game = Game(1, 3, 2)
     training = trained(game, 1, method="natural-gradient", learning_rate=1.0)
-    p = training.learner.probabilities(Boards.from_positions([from_text("... o", game)]))[0]
+    p = training.learner.probabilities(plain.from_texts("... o", game=game))[0]
     weights = np.exp([1 / 2 - 2 / 3, 1 - 2 / 3, 1 / 2 - 2 / 3])
     assert_allclose(p, weights / weights.sum())
 

@@ -4,13 +4,14 @@ import gc
 import sys
 
 import numpy as np
+import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learners.base import Transition
 from learners.q_net import QNetConfig
 from learners.training import Trainer
-from ttt_envs import Boards, Game, from_text
+from ttt_envs import Boards, Game
 from ttt_envs.game.symmetry import inverse, symmetries
 from ttt_eval.exact.dynamic_programming import exploitability
 
@@ -30,11 +31,11 @@ def transition(*rows):
     before, action, reward, discount, following = zip(*rows, strict=True)
     return Transition(
         np.arange(len(rows)),
-        Boards.from_positions([from_text(text) for text in before]),
+        plain.from_texts(*before),
         np.array(action),
         np.array(reward, float),
         np.array(discount, float),
-        Boards.from_positions([from_text(text) for text in following]),
+        plain.from_texts(*following),
         np.full(len(rows), -1),
     )
 

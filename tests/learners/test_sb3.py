@@ -14,7 +14,7 @@ from tiny import fit
 
 from learners.mlp import planes
 from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig, sign_buffer
-from ttt_envs import Boards, Game, PhantomGame, from_text, make_policy
+from ttt_envs import Game, PhantomGame, make_policy
 from ttt_envs.agents.adapters import as_value_function
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.envs.single_env import SingleEnv
@@ -51,7 +51,7 @@ def test_a_net_sees_the_movers_stones_as_its_own():
         "q_net.2.weight": half,
         "q_net.2.bias": np.zeros(9, np.float32),
     }
-    boards = Boards.from_positions([from_text("oo./xx./... o"), from_text("oo./xx./... x")])
+    boards = plain.from_texts("oo./xx./... o", "oo./xx./... x")
     legal = [2, 5, 6, 7, 8]
     assert net.action_values(boards)[:, legal].tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
     assert net.probabilities(boards)[:, legal].tolist() == [[1, 0, 0, 0, 0], [0.2] * 5]
@@ -193,7 +193,7 @@ def test_discounts_in_self_play_give_the_next_mover(skip_chance, openings, monke
     count, signs = training.count, set()
 
     def watch(step, rest):
-        before = step["self"]._last_obs.reshape(-1, 2, 9).copy()
+        before = step["self"]._last_obs.reshape(-1, 2, 9).copy()  # noqa: SLF001
         goes_on = count(step, rest)
         over, observations, discount = (
             step["dones"],

@@ -5,6 +5,7 @@ to play.
 from collections import defaultdict
 
 import numpy as np
+import plain
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
 from learners.q_table import QTable, count_update, find, write_keys
 from learners.training import Trainer
-from ttt_envs import Boards, Game, PhantomGame, from_text
+from ttt_envs import Boards, Game, PhantomGame
 from ttt_envs.game import reference
 from ttt_envs.game.phantom import visible
 from ttt_envs.game.symmetry import symmetries
@@ -23,7 +24,7 @@ from ttt_eval.exact.dynamic_programming import exploitability
 
 def decision(text, action, reward, discount):
     """A decision in the position drawn, after which the board is the same."""
-    boards = Boards.from_positions([from_text(text)])
+    boards = plain.from_texts(text)
     numbers = np.array([action]), np.array([float(reward)]), np.array([float(discount)])
     return Transition(np.zeros(1, np.int64), boards, *numbers, boards, np.array([-1]))
 

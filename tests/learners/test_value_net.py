@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from learners.mlp import TFNet, dense_layers, forward, layer_shapes, planes
 from learners.value_net import PRESETS, ValueNetConfig, hold_out, make_teacher, play_training_games
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Boards, Game, make_policy
 from ttt_envs.core.records import concatenate
 from ttt_envs.game.boards import one_ply_ahead
 from ttt_envs.game.symmetry import symmetries
@@ -40,7 +40,7 @@ def test_the_best_position_is_worth_the_depth_of_the_teacher():
     ...
     """
     score_moves, win, bound = make_teacher("expectiminimax:depth=2", Game())
-    boards = Boards.from_positions([from_text("oo./xx./... o")])
+    boards = plain.from_texts("oo./xx./... o")
     scores = score_moves(boards, np.random.default_rng(0))[0]
     assert scores[2] == np.nanmax(scores) == 2
     assert win == 3

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from learners.mlp import TFNet, line_states
-from ttt_envs import Boards, Game, from_text
+from ttt_envs import Boards, Game
 from ttt_envs.game.boards import one_ply_ahead
 from ttt_envs.game.rules import chance_outcomes
 
@@ -48,7 +48,7 @@ def test_one_ply_ahead_is_the_mean_over_outcomes(game):
 
 
 def test_a_line_that_is_too_long_counts_as_closed():
-    cells = Boards.from_positions([from_text("ooooo/x.x.x/...../...../..... x")]).own_first()
+    cells = plain.from_texts("ooooo/x.x.x/...../...../..... x").own_first()
     lines = np.array([[0, 1, 2, 3], [10, 11, 12, 13], [5, 6, 7, 8]])
     assert line_states(cells, lines).tolist() == [[7, 0, 2]]
 

@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-from commands import json_of, text_of
 from documents import ROOT
 
 from studies import (
@@ -19,7 +18,6 @@ from studies import (
     svd,
     trees,
 )
-from ttt_apps import evaluate
 from ttt_envs import Game
 from ttt_envs.agents.specs import load_object
 from ttt_eval.benchmark.scores import score_submission
@@ -52,9 +50,9 @@ def test_studies_are_described_and_have_distinct_units(name):
         for name in STUDIES
     ],
 )
-def test_quick_form(name, tmp_path, capsys, monkeypatch):
+def test_quick_form(name, tmp_path, evaluate_py, monkeypatch):
     """It writes a page with the questions of the documents, and no unit is measured twice."""
-    text_of(capsys, "reproduce", name, "--quick", "--out", tmp_path)
+    evaluate_py.text("reproduce", name, "--quick --out", tmp_path)
     page, result = (tmp_path / "table.md").read_text(), (tmp_path / "result.json").read_text()
     pictures = re.findall(r"!\[.*\]\((.*)\)", page)
     assert sorted(pictures) == sorted(path.name for path in tmp_path.glob("*.png"))
@@ -68,7 +66,7 @@ def test_quick_form(name, tmp_path, capsys, monkeypatch):
             "words"
         ]
     monkeypatch.setattr(load_object(STUDIES[name]), "measure", None)
-    evaluate.main(["reproduce", name, "--quick", "--out", str(tmp_path)])
+    evaluate_py("reproduce", name, "--quick --out", tmp_path)
     assert (tmp_path / "result.json").read_text() == result
 
 
@@ -116,8 +114,8 @@ def test_figure_5_has_known_results(pair, rates):
     assert (round(win, 3), round(loss, 3)) == rates
 
 
-def test_claims_about_table_1(tmp_path, capsys):
-    result = json_of(capsys, "reproduce", "svd-table1", "--out", tmp_path)
+def test_claims_about_table_1(tmp_path, evaluate_py):
+    result = evaluate_py.json("reproduce svd-table1 --out", tmp_path)
     assert all(row["agrees"] for row in result["rows"])
     assert [claim["holds"] for claim in result["claims"]] == [False, False, True]
 

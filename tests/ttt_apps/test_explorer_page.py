@@ -5,6 +5,7 @@ test_explorer.py.
 import shlex
 
 import numpy as np
+import plain
 import pytest
 from documents import ROOT
 from explorers import run_explorer, serve
@@ -15,7 +16,7 @@ from baselines.compression import decomposition
 from baselines.exact import SearchedSolution, solve
 from baselines.tables import Softmax
 from ttt_envs import Game
-from ttt_envs.game.boards import Boards, cell_at, from_text
+from ttt_envs.game.boards import cell_at, from_text
 from ttt_envs.game.game import VARIANTS
 from ttt_eval.reports.formats import explorer_command
 
@@ -69,7 +70,7 @@ def panel_values(page, where):
 
 def values_of(solution, text):
     """Values of moves to three places, as a page has them."""
-    values = solution.action_values(Boards.from_positions([from_text(text)]))[0]
+    values = solution.action_values(plain.from_texts(text))[0]
     return [None if np.isnan(value) else pytest.approx(value, abs=5.001e-4) for value in values]
 
 
@@ -182,7 +183,7 @@ def test_play_mode_shows_no_values_until_the_game_is_over(open_page, where):
     page.click("#hint")
     hinted = page.wait_for_selector("#board .cell.hint").get_attribute("aria-label")[:2]
     wait_for_text(page, f"o to move. Hint: {hinted}, by perfect play")
-    best = solve(Game()).optimal_actions(Boards.from_positions([from_text(".x./.o./... o")]))[0]
+    best = solve(Game()).optimal_actions(plain.from_texts(".x./.o./... o"))[0]
     assert best[cell_at(hinted, Game())]
     play(page, "a1", "c3", "a2", "a3", "c2")
     wait_for_text(page, "o has won")

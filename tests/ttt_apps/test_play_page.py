@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import plain
 import pytest
 from documents import ROOT
 from pages import in_browser, open_pages
@@ -30,7 +31,7 @@ from ttt_apps.play_page.numbers import (
 from ttt_envs.agents.policy import sample
 from ttt_envs.agents.wrappers import check_colour_blind, check_symmetric
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.boards import Boards, coordinate, from_text, to_text
+from ttt_envs.game.boards import Boards, coordinate, to_text
 from ttt_envs.game.game import VARIANTS as RULES
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import STREAM_OPPONENT
@@ -125,9 +126,7 @@ def test_answers_to_the_questions_for_a_class_are_exact():
     words = "is {:.3f} without skips. Rank 45 has {:.3f}, rank 18 has {:.3f}, rank 3 has {:.3f}"
     assert words.format(*(ranks[rank] for rank in (75, 45, 18, 3))) in page
     game = Game(skip_chance=0.25)
-    moves = np.sort(
-        solve(game).action_values(Boards.from_positions([from_text("xo./..x/x.. o", game)]))[0]
-    )[:5]
+    moves = np.sort(solve(game).action_values(plain.from_texts("xo./..x/x.. o", game=game))[0])[:5]
     assert moves[4] == moves[3] == pytest.approx(moves[2] + 0.09, abs=0.005)
 
 

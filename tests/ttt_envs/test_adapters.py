@@ -6,19 +6,18 @@ import threading
 
 import gymnasium
 import numpy as np
+import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ttt_envs import Boards, Game, Policy, as_policy, from_text, make_policy
+from ttt_envs import Boards, Game, Policy, as_policy, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_eval.exact import mean_loss
 from ttt_eval.matches.match import play_pairs
 
 GAME = Game(2, 3, 2)
-BOARDS = Boards.from_positions(
-    [from_text("o../x.. o"), from_text("o../..x x"), from_text(".../... o")]
-)
+BOARDS = plain.from_texts("o../x.. o", "o../..x x", ".../... o")
 LEGAL = BOARDS.cells == 0
 UNIFORM = LEGAL / LEGAL.sum(axis=1, keepdims=True)
 PLANES = np.stack([BOARDS.own_first() == 1, BOARDS.own_first() == 2], axis=1).reshape(3, 12)
@@ -352,9 +351,7 @@ def test_a_function_is_an_opponent():
 
 def test_functions_choose_columns_under_gravity():
     game = Game(3, 4, 3, gravity=True)
-    boards = Boards.from_positions(
-        [from_text("o.../x.../o... x", game), from_text("..../..../.... o", game)]
-    )
+    boards = plain.from_texts("o.../x.../o... x", "..../..../.... o", game=game)
     leftmost = as_policy(lambda observation, mask: int(mask.argmax()), game)
     assert_array_equal(leftmost.probabilities(boards).argmax(axis=1), [9, 8])
     weights = np.array([0.5, 0.25, 0.125, 0.125])

@@ -86,7 +86,7 @@ def test_keys_are_numbers_in_base_3_up_to_40_cells_and_two_planes_of_bits_beyond
 
 
 def test_a_batch_gives_views_positions_and_rows_of_its_own():
-    batch = Boards.from_positions([from_text("x.o/.../..o x"), from_text("x.o/.../..o o")])
+    batch = plain.from_texts("x.o/.../..o x", "x.o/.../..o o")
     before = batch.cells.copy()
     assert batch.own_first().tolist() == [[1, 0, 2, 0, 0, 0, 0, 0, 2], [2, 0, 1, 0, 0, 0, 0, 0, 1]]
     position, some = batch.position(1), batch.take(np.array([1, 0]))

@@ -180,9 +180,9 @@ def test_an_interrupt_while_a_kernel_is_compiled_is_raised_at_its_end(monkeypatc
     ends, interrupt = [], ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGINT))
 
     def compile_interrupted(kernel, signature):
-        while (
-            sys._current_frames()[threading.main_thread().ident].f_back.f_code.co_name != "result"
-        ):
+        main_thread = threading.main_thread().ident
+        frames = sys._current_frames  # noqa: SLF001
+        while frames()[main_thread].f_back.f_code.co_name != "result":
             time.sleep(0.01)  # until the caller waits
         interrupt()
         time.sleep(0.1)

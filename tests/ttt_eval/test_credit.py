@@ -5,6 +5,7 @@ expectimax.
 from __future__ import annotations
 
 import numpy as np
+import plain
 import pytest
 from exactly import values_of
 
@@ -128,7 +129,7 @@ def test_best_response_values_are_those_of_expectimax(seat, skip):
 def test_unreached_positions_and_impure_opponents_are_named():
     game = Game()
     values = BestResponseValues(game, "win-or-block", 0)
-    assert np.isnan(values.values(Boards.from_positions([from_text("ooo/.../... x")]))[0])
+    assert np.isnan(values.values(plain.from_texts("ooo/.../... x"))[0])
     unreached = Turn(
         from_text("o.o/x../..x o"), 1, from_text("ooo/x../..x o"), Outcome.PLAYER_0_WON, "answer"
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import plain
@@ -14,7 +15,6 @@ from exactly import (
     LowestOptimal,
     Recorded,
     assert_as_plain,
-    call,
     play_out,
     policy_of,
     values_of,
@@ -34,6 +34,7 @@ from ttt_eval.exact.dynamic_programming import (
     exploitability,
     exploitation,
     match_outcome,
+    mean_loss,
     outcome,
     perfect_value,
     regret,
@@ -229,6 +230,24 @@ def test_policies_are_queried_once_per_position_that_both_reach(a, b, chunk):
 
 # --------------------------------------------------------------------------------------------------
 # Errors
+
+
+def against_random(evaluate, seat, policy, **settings):
+    players = (policy, "random") if seat == 0 else ("random", policy)
+    return evaluate(T3, *players, **settings)
+
+
+def best_reply(seat, policy, **settings):
+    return best_response(T3, policy, seat, **settings)
+
+
+CALLS = [
+    *(partial(against_random, outcome, seat) for seat in (0, 1)),
+    *(partial(against_random, match_outcome, seat) for seat in (0, 1)),
+    *(partial(best_reply, seat) for seat in (0, 1)),
+    *(partial(of, T3) for of in (exploitation, exploitability, regret, mean_loss, regret_table)),
+]
+call = pytest.mark.parametrize("call", CALLS)
 
 
 class Coin(FirstEmpty):

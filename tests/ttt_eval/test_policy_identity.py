@@ -3,13 +3,13 @@
 import dataclasses
 
 import numpy as np
+import plain
 
 from learners import CONFIG, QLearningConfig
 from learners.checkpoint import new_config, save_checkpoint
-from ttt_envs import Boards, Game
+from ttt_envs import Game
 from ttt_envs.agents.simple import Random, WinOrBlock
 from ttt_envs.core.files import write_json
-from ttt_envs.game.boards import from_text
 from ttt_eval.exact import exploitability
 from ttt_eval.exact.policy_cache import make_policy_once
 from ttt_eval.matches.luck import make_correction
@@ -47,7 +47,7 @@ def test_run_that_is_trained_on_is_made_anew(tmp_path):
     """
     spec, boards = (
         f"run:{tmp_path}",
-        Boards.from_positions([from_text("oo./xx./... o", Game())]),
+        plain.from_texts("oo./xx./... o", game=Game()),
     )  # o wins
     config, fields = (
         QLearningConfig(),
