@@ -14,7 +14,8 @@ class Program:
     """
 
     def __init__(self, main, capsys):
-        self.main, self.capsys = main, capsys
+        self.main = main
+        self.capsys = capsys
 
     def __call__(self, *line):
         """The standard output of this line alone; ``err`` is its standard error."""

@@ -101,7 +101,10 @@ def test_gradient_is_the_policy_gradient(game, opponent, seat):
 
 def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
     """With the opponent's policy, the action values at the last move are constant: closed forms."""
-    game, steps, rate, temperature = Game(2, 3, 3, 0.25), 7, 0.5, 0.2
+    game = Game(2, 3, 3, 0.25)
+    steps = 7
+    rate = 0.5
+    temperature = 0.2
     learners = {
         method: trained(game, steps, "random", method=method, learning_rate=rate,
                         temperature=temperature,
@@ -144,7 +147,8 @@ def test_later_updates_are_those_of_the_sources(method, before):
     """The optimistic step 2 q_t - q_(t-1), and the step of R-NaD after which nothing regularizes
     its new policy.
     """
-    graph, logits = GameGraph(SMALL), []
+    graph = GameGraph(SMALL)
+    logits = []
     for games in range(before + 2):
         logits.append(trained(SMALL, games, method=method, reference_interval=2).learner.logits)
     q = [graph.evaluate(np.where(graph.legal, np.exp(x), 0)).action_values for x in logits]
@@ -163,7 +167,8 @@ def test_batches_and_checkpoints_change_nothing(method):
     config = ExactPGConfig(method=method, reference_interval=2)
     part, rest = (config.training(SMALL, 9, batch=4, seed=3) for _ in range(2))
     part.step()
-    rest.learner.state, rest.state = part.learner.state, part.state
+    rest.learner.state = part.learner.state
+    rest.state = part.state
     rest.run()
     assert_array_equal(whole.learner.logits, rest.learner.logits)
     assert (whole.logged, whole.done) == (rest.logged, rest.done)

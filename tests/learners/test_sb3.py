@@ -90,7 +90,8 @@ def trained(request):
     """The settings, the game and the net of a few hundred games, with skips, on a board that is not
     square.
     """
-    game, config = Game(3, 4, 3, 0.1), CONFIGS[request.param]
+    game = Game(3, 4, 3, 0.1)
+    config = CONFIGS[request.param]
     return config, game, fit(config, game, 300)[1]
 
 
@@ -116,7 +117,8 @@ def test_arrays_are_a_state_dict_and_play_as_stable_baselines(trained):
     import torch
 
     config, game, net = trained
-    model, boards = model_of(*trained), boards_of(game)
+    model = model_of(*trained)
+    boards = boards_of(game)
     assert_plays_as_predicted(net.probabilities(boards), model, boards)
     if config.name == "sb3-maskable-ppo":
         observations = model.policy.obs_to_tensor(flat(boards))[0]
@@ -190,16 +192,15 @@ def test_discounts_in_self_play_give_the_next_mover(skip_chance, openings, monke
     training = CONFIGS["sb3-maskable-ppo"].training(
         Game(skip_chance=skip_chance), 60, batch=16, seed=1, opponent="self"
     )
-    count, signs = training.count, set()
+    count = training.count
+    signs = set()
 
     def watch(step, rest):
         before = step["self"]._last_obs.reshape(-1, 2, 9).copy()  # noqa: SLF001
         goes_on = count(step, rest)
-        over, observations, discount = (
-            step["dones"],
-            step["new_obs"].reshape(-1, 2, 9),
-            training.discount,
-        )
+        over = step["dones"]
+        observations = step["new_obs"].reshape(-1, 2, 9)
+        discount = training.discount
         assert_array_equal(discount == 0, over)
         assert (step["rewards"] >= over * 0.0).all()  # to who moved, who cannot lose by that
         before[np.arange(16), 0, step["actions"]] = 1
@@ -222,7 +223,8 @@ def test_self_play_by_its_defaults_visits_what_an_opponent_could_choose():
     """So its stochastic policy is not far from unexploitable; the other one has 0 or 0.5 by single
     positions.
     """
-    config, game = MaskablePPOConfig(**MaskablePPOConfig.self_play), Game()
+    config = MaskablePPOConfig(**MaskablePPOConfig.self_play)
+    game = Game()
     training = config.training(
         game, config.self_play_games, batch=config.batch, seed=0, opponent="self"
     )
@@ -241,17 +243,22 @@ def test_signed_buffers_by_hand():
     import torch
     from stable_baselines3.common.buffers import ReplayBuffer, RolloutBuffer
 
-    env, games = SingleEnv(), Fixed()
+    env = SingleEnv()
+    games = Fixed()
     spaces = env.observation_space, env.action_space
-    gamma, gae_lambda, steps = 0.9, 0.8, 6
+    gamma = 0.9
+    gae_lambda = 0.8
+    steps = 6
     rollout = sign_buffer(
         games, RolloutBuffer(steps, *spaces, "cpu", gamma=gamma, gae_lambda=gae_lambda, n_envs=2)
     )
     replay = sign_buffer(games, ReplayBuffer(100, *spaces, "cpu", n_envs=2))
     rng = np.random.default_rng(0)
     discounts = rng.choice([-1, 0, 1], (steps, 2)).astype(np.float32)
-    rewards, values = rng.normal(size=(steps, 2)), rng.normal(size=(steps + 1, 2))
-    obs, actions = np.zeros((2, 18), np.int8), np.zeros((2, 1), np.int64)
+    rewards = rng.normal(size=(steps, 2))
+    values = rng.normal(size=(steps + 1, 2))
+    obs = np.zeros((2, 18), np.int8)
+    actions = np.zeros((2, 1), np.int64)
     for step in range(steps):
         games.discount = discounts[step]
         over = discounts[step] == 0
@@ -321,7 +328,8 @@ def test_zips_are_read_only_if_trusted(zipped, monkeypatch):
 
 def test_zips_play_as_their_models_predict(zipped, tmp_path):
     algorithm, model, path = zipped
-    boards, spec = boards_of(GAME), f"sb3:path={path},algorithm={algorithm},trust=true"
+    boards = boards_of(GAME)
+    spec = f"sb3:path={path},algorithm={algorithm},trust=true"
     policy = make_policy(spec, GAME)
     p = policy.probabilities(boards)
     assert (p[boards.cells != 0] == 0).all()

@@ -53,7 +53,8 @@ def test_studies_are_described_and_have_distinct_units(name):
 def test_quick_form(name, tmp_path, evaluate_py, monkeypatch):
     """It writes a page with the questions of the documents, and no unit is measured twice."""
     evaluate_py.text("reproduce", name, "--quick --out", tmp_path)
-    page, result = (tmp_path / "table.md").read_text(), (tmp_path / "result.json").read_text()
+    page = (tmp_path / "table.md").read_text()
+    result = (tmp_path / "result.json").read_text()
     pictures = re.findall(r"!\[.*\]\((.*)\)", page)
     assert sorted(pictures) == sorted(path.name for path in tmp_path.glob("*.png"))
     assert pictures or name == "svd-table1"
@@ -124,7 +125,8 @@ def test_decompositions_are_the_policies_of_their_names():
     *_, point, _, _ = compression.Decompositions().measure(
         {"table": "random play", "method": "svd"}
     )
-    size, play = point["size"], point["play"]
+    size = point["size"]
+    play = point["play"]
     assert (size["rank"], size["numbers"]) == (18, 5832)
     assert play["exploitability"] == pytest.approx(exploitability(Game(), "svd:rank=18"), abs=1e-9)
     assert play["against the whole"] == pytest.approx(
@@ -146,11 +148,9 @@ def test_duels_are_measured_from_the_challengers_side(seed):
         "seed": seed,
     }
     untrained, trained = learners.DuelStudy().measure(unit)
-    first, draw, second = (
-        737 / 1260,
-        8 / 63,
-        121 / 420,
-    )  # random against random: nothing was learned yet
+    first = 737 / 1260
+    draw = 8 / 63
+    second = 121 / 420  # random against random: nothing was learned yet
     assert untrained["exact"] == pytest.approx(
         [second, draw, first] if seed == 0 else [first, draw, second]
     )
@@ -276,7 +276,8 @@ def test_the_search_is_measured_from_a_stored_run():
 
 
 def test_intervals_over_tasks_with_seeds_in_common_cover_the_mean():
-    rng, inside = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    inside = []
     for _ in range(500):
         levels = 0.3 + 0.1 * rng.standard_normal((18, 1))
         shares = levels + 0.03 * rng.standard_normal((18, 5))

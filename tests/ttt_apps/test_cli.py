@@ -201,7 +201,8 @@ def test_runs_of_different_games_need_the_game_by_name(tmp_path, evaluate_py, tr
 
 
 def test_lists(evaluate_py):
-    learners, policies = evaluate_py.json("list learners"), evaluate_py.json("list policies")
+    learners = evaluate_py.json("list learners")
+    policies = evaluate_py.json("list policies")
     assert learners["q-learning"]["arguments"]["epsilon"] == {"default": 0.3, "needed": False}
     assert learners["q-learning"]["self_play"] == {"backup": "negamax", "symmetries": "all"}
     assert policies["run"]["arguments"]["path"]["needed"]

@@ -141,8 +141,10 @@ def test_panels_a_link_and_the_board_have_the_values_of_python(open_page, where)
         "skip=0.25&x=you&moves=b2.a1%2B.c3.b1&at=3"
         "&panels=exact.compressed.policy&policy=table&rank=18"
     )
-    page, position = open_page(link, where), "x../.o./..x o"
-    exact, whole = values_of(solve(SKIPS), position), decomposition(SKIPS, "svd")
+    page = open_page(link, where)
+    position = "x../.o./..x o"
+    exact = values_of(solve(SKIPS), position)
+    whole = decomposition(SKIPS, "svd")
     assert panel_values(page, "#panel-exact") == panel_values(page, "#board") == exact
     assert page.inner_text("#bar-text") == "+0.177 for o, by perfect play"
     assert "c3 loses 0.100: its value is +0.024. Best is c1 or a3, with +0.124." in page.inner_text(

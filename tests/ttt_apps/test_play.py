@@ -101,7 +101,8 @@ def test_output_of_a_game():
 
 @pytest.mark.parametrize("seat", ["first", "second", "alternate", "random"])
 def test_games_equal_those_of_the_environment(seat, tmp_path):
-    game, log = Game(3, 4, 3, 0.25), tmp_path / "log.jsonl"
+    game = Game(3, 4, 3, 0.25)
+    log = tmp_path / "log.jsonl"
 
     def first_free(session):
         while True:
@@ -112,7 +113,8 @@ def test_games_equal_those_of_the_environment(seat, tmp_path):
     score = [0, 0, 0]
     for episode, played in enumerate(read_games(log)):
         env.reset(seed=5 if episode == 0 else None)
-        reward, done = 0.0, False
+        reward = 0.0
+        done = False
         while not done:
             _, reward, done, _, info = env.step(int(np.flatnonzero(env.action_masks())[0]))
         assert (played.players[info["seat"]], played.players[1 - info["seat"]]) == (HUMAN, "random")
@@ -132,7 +134,8 @@ def test_undo_keeps_skips_and_replies(opponent, tmp_path):
     opponents.
     """
     for seed in range(2):
-        straight, wavering_log = tmp_path / f"{seed}", tmp_path / f"{seed}-undone"
+        straight = tmp_path / f"{seed}"
+        wavering_log = tmp_path / f"{seed}-undone"
         play_session(
             Person(varied(seed)),
             opponent=opponent,
@@ -237,7 +240,8 @@ def test_hint_names_the_move_nearest_to_the_middle_first():
 
 
 def test_a_long_search_is_announced_and_counted(monkeypatch):
-    game, texts = Game(3, 6, 4, gravity=True), []
+    game = Game(3, 6, 4, gravity=True)
+    texts = []
     monkeypatch.setattr("ttt_apps.terminal.game.MAX_SEARCHED_CELLS", 16)
     monkeypatch.setattr(Status, "update", lambda self, text: texts.append(text.plain))
     output = play_session(["d", "d", "quit"], game, "optimal").output
@@ -349,7 +353,8 @@ def test_a_board_marks_the_last_move_and_the_line():
 
 
 def test_replay_shows_a_game(tmp_path):
-    log, out = tmp_path / "log.jsonl", io.StringIO()
+    log = tmp_path / "log.jsonl"
+    out = io.StringIO()
     play_session(["b2", "a1", "yes", "a1", "quit"], opponent="win-or-block", seed=0, log=log)
     console = PlainConsole(file=out, width=200)
     replay(console, log, 1)

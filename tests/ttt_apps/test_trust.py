@@ -194,7 +194,8 @@ def test_config_that_is_invalid_or_of_another_run_is_one_sentence(
 @pytest.mark.more
 def test_second_process_is_refused(tmp_path, train_py, monkeypatch):
     """During a training, and during its continuation."""
-    errors, run = [], tmp_path / "run"
+    errors = []
+    run = tmp_path / "run"
     learn = runs.Run.train
 
     def meanwhile(training, *rest):

@@ -270,7 +270,8 @@ def test_illegal_moves_have_mass_before_they_are_masked():
     """Of values, the share among the best of all cells; NaN or less than nothing where illegal is
     no mass.
     """
-    numbers, occupied = np.array([3.0, 1.0, 0.0, 3.0, 3.0, 1.0]), BOARDS.cells != 0
+    numbers = np.array([3.0, 1.0, 0.0, 3.0, 3.0, 1.0])
+    occupied = BOARDS.cells != 0
     weights = {
         "probabilities": numbers,
         "logits": np.exp(numbers),
@@ -298,7 +299,8 @@ class Model:
 
 
 class Duck:
-    pure, quick = False, True
+    pure = False
+    quick = True
 
     def probabilities(self, boards, rng=None):
         return UNIFORM
@@ -368,7 +370,8 @@ def test_models_that_saw_skip_chances_are_policies_of_each_game():
         )
 
     for skip_chance in (0.1, 0.5):
-        model, game = trained(), Game(skip_chance=skip_chance)
+        model = trained()
+        game = Game(skip_chance=skip_chance)
         as_policy(model, game).probabilities(Boards.start(game))
         assert model.observation.tolist() == [*[0] * 18, np.float32(skip_chance)]
     for call in (

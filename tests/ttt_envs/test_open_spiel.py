@@ -24,7 +24,8 @@ GAMES = [
 
 def states_of_random_play(game, games, seed=0):
     """All states of some games, the first and the last included."""
-    rng, states = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    states = []
     for _ in range(games):
         state = load_game(game).new_initial_state()
         states.append(state.clone())

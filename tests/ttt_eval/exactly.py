@@ -175,7 +175,8 @@ def best_value(game, policy, seat):
 
 def losses(game, policy):
     """Return {stones: [expected moves, expected loss of value]} of a policy in self-play."""
-    p, (values, of_moves) = answers(game, policy), plain.values_of(game)
+    p = answers(game, policy)
+    values, of_moves = plain.values_of(game)
     table = {}
     for state, mass in play_out(game, policy, policy)[1].items():
         lost = sum(
@@ -221,7 +222,8 @@ def bounds_of_mean_loss(game, policy):
     """Return the mean loss over classes of symmetric states in which moves differ, with the best
     and with the worst state of each class.
     """
-    p, (values, of_moves) = answers(game, policy), plain.values_of(game)
+    p = answers(game, policy)
+    values, of_moves = plain.values_of(game)
     permutations = [permutation.tolist() for permutation in symmetries(game)]
     classes = {}
     for (cells, mover), moves in of_moves.items():

@@ -48,7 +48,8 @@ def test_obvious_moves_win_then_block_then_extend(text, cells, why):
 def test_built_in_puzzles_have_exact_values_and_obvious_moves_that_lose(game):
     puzzles = [puzzle for puzzle in BUILT_IN if puzzle.game == game]
     boards = Boards.from_positions([puzzle.position for puzzle in puzzles])
-    values, (obvious, reasons) = solve(game).action_values(boards), obvious_moves(game, boards)
+    values = solve(game).action_values(boards)
+    obvious, reasons = obvious_moves(game, boards)
     for row, puzzle in enumerate(puzzles):
         np.testing.assert_array_equal(puzzle.values, values[row])
         assert (puzzle.tempting, puzzle.why) == (tuple(np.flatnonzero(obvious[row])), reasons[row])

@@ -90,10 +90,8 @@ def write_runs(path, runs, *progress):
 
 def test_numbers_of_a_page_are_exact(run):
     policy = RunPolicy(SKIP, str(run))
-    measured, choice = (
-        strength(SKIP, policy, ["random", "optimal"]),
-        first_choice(SKIP, policy, solution=solve(SKIP)),
-    )
+    measured = strength(SKIP, policy, ["random", "optimal"])
+    choice = first_choice(SKIP, policy, solution=solve(SKIP))
     page = page_of(run, measured)
     assert [line[3:] for line in page.outline if line.startswith("h2")] == SECTIONS
     assert f"a best response gains {measured.exploitability:.4f} a game more" in page.text()
@@ -308,7 +306,8 @@ def curves(tmp_path_factory):
 def test_recorded_curves_are_measured_runs_without_policies(
     curves, tmp_path, evaluate_py, train_py
 ):
-    one, other = curves / "good-1", curves / "bad-1"
+    one = curves / "good-1"
+    other = curves / "bad-1"
     evaluate_py.text("compare", one, other, "--out", tmp_path / "page.html")
     page = read_page(tmp_path / "page.html")
     last = [RunDirectory(run).read_metrics()[-1]["exploitability"] for run in (one, other)]

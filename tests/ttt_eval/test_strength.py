@@ -49,7 +49,8 @@ def reach_probabilities(game, players):
 
 def loss_in(game, policy, text):
     boards = plain.from_texts(text, game=game)
-    values, shares = solve(game).action_values(boards)[0], policy.probabilities(boards)[0]
+    values = solve(game).action_values(boards)[0]
+    shares = policy.probabilities(boards)[0]
     return np.nanmax(values) - np.nansum(values * shares)
 
 
@@ -105,7 +106,8 @@ def test_strength_makes_solves_and_asks_once(game, monkeypatch):
     expected = exploitability(game, Drawn(game, seed=2))
     for name in ("make_pure", "solve", "Traversal"):
         monkeypatch.setattr(measurement, name, counted(name))
-    policy, opponent = Recorded(Drawn(game, seed=2)), Recorded(Drawn(game, seed=3))
+    policy = Recorded(Drawn(game, seed=2))
+    opponent = Recorded(Drawn(game, seed=3))
     assert strength(game, policy, [opponent]).exploitability == expected
     assert len(set(policy.queries)) == len(policy.queries)
     assert len(set(opponent.queries)) == len(opponent.queries)
