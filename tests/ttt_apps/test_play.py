@@ -1,19 +1,16 @@
 """Play in the terminal: commands, output, logs, signals."""
 
-import fcntl
 import io
 import os
-import pty
 import re
-import select
-import struct
 import subprocess
 import sys
-import termios
 from itertools import islice
 
 import numpy as np
+import pexpect
 import pytest
+from commands import words_of
 from processes import ROOT
 from rich.status import Status
 
@@ -370,85 +367,41 @@ def test_replay_shows_a_game(tmp_path):
 # The command
 
 
-class Terminal:
-    """``play.py`` in a terminal of its own."""
-
-    def __init__(self, *arguments):
-        self.output = ""
-        self.child, self.file = pty.fork()
-        if self.child == 0:
-            os.chdir(ROOT)
-            # by hand, for readline, which pytest imports, writes COLUMNS where os.environ does not
-            # see it
-            environment = {**os.environ, "TERM": "xterm-256color"}
-            environment.pop("COLUMNS", None)
-            os.execve(sys.executable, [sys.executable, "play.py", *arguments], environment)
-        fcntl.ioctl(self.file, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-
-    def until(self, words):
-        """Read until ``words`` are shown since the last call, and return that; it fails where
-        nothing more comes.
-        """
-        text = ""
-        while words not in text:
-            assert select.select([self.file], [], [], 120)[0], text
-            text += self._read()
-        self.output += text
-        return text
-
-    def _read(self):
-        try:
-            return os.read(self.file, 4096).decode(errors="replace")
-        except OSError:  # the other end is closed
-            raise AssertionError("it has ended: " + self.output) from None
-
-    def type(self, text):
-        os.write(self.file, text.encode("latin-1"))
-
-    def interrupt(self):
-        """Press Ctrl-C until it is seen: readline keeps a signal that comes just before it reads
-        until the next one.
-        """
-        while "Goodbye" not in self.output:
-            self.type("\x03")
-            while "Goodbye" not in self.output and select.select([self.file], [], [], 10)[0]:
-                self.output += self._read()
-
-    def end(self):
-        """The exit code."""
-        try:
-            while True:
-                self.output += self._read()
-        except AssertionError:
-            os.close(self.file)
-            return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+def interrupt(terminal):
+    """Press Ctrl-C until it is heard: readline keeps a signal that comes just before it reads until
+    the next one.
+    """
+    terminal.sendintr()
+    while terminal.expect_exact([b"Goodbye", pexpect.TIMEOUT], timeout=10) == 1:
+        terminal.sendintr()
 
 
 @pytest.mark.parametrize("end", ["interrupt", "hang up"])
 def test_terminal_with_invalid_input_that_is_interrupted_or_closed(end, tmp_path):
     log = tmp_path / "log.jsonl"
-    terminal = Terminal(
-        "--opponent", "win-or-block", "--size", "7", "--win-length", "4", "--log", str(log)
-    )
-    first = terminal.until("or help): ")
-    assert "   a  b  c  d  e  f  g" in first
-    for nonsense in ("\n", "zz9\n", "\xff\xfe\n", "\x1b[A\x1b[B\n", "\t\n", "9" * 3000 + "\n"):
-        terminal.type(nonsense)
-        terminal.until("or help): ")
-    terminal.type("d4\n")
-    terminal.until("or help): ")
+    words = words_of("play.py --opponent win-or-block --size 7 --win-length 4 --log", log)
+    # readline, which pytest imports, writes COLUMNS where os.environ does not see it
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    environment.pop("COLUMNS", None)
+    terminal = pexpect.spawn(sys.executable, words, cwd=ROOT, env=environment, timeout=120)
+    terminal.logfile_read = output = io.BytesIO()
+    prompt = b"or help): "
+    terminal.expect_exact(prompt)
+    assert b"   a  b  c  d  e  f  g" in terminal.before
+    for nonsense in (b"", b"zz9", b"\xff\xfe", b"\x1b[A\x1b[B", b"\t", b"9" * 3000):
+        terminal.sendline(nonsense)
+        terminal.expect_exact(prompt)
+    terminal.sendline(b"d4")
+    terminal.expect_exact(prompt)
     if end == "interrupt":
-        terminal.interrupt()
-        assert terminal.end() == 130
-        lines = terminal.output.splitlines()
-        assert any(
-            line.startswith("Goodbye: you have won 0, drawn 0 and lost 0. 1 saved in")
-            for line in lines
-        )
+        interrupt(terminal)
+        terminal.expect_exact(b": you have won 0, drawn 0 and lost 0. 1 saved in")
+        terminal.expect(pexpect.EOF)
+        assert terminal.wait() == 130
     else:
-        os.close(terminal.file)
-        os.waitpid(terminal.child, 0)
-    assert "Traceback" not in terminal.output
+        os.close(terminal.child_fd)
+        terminal.wait()
+    assert b"Traceback" not in output.getvalue()
     (record,) = read_games(log)
     assert coordinate(record.moves[0].action, record.game) == "d4"
     assert record.result is None
