@@ -9,10 +9,11 @@ traverses all sequences of moves in Python, ours traverses all positions in comp
     python examples/open_spiel_bot.py --policy win-or-block --games 100
 """
 
-import argparse
 import time
+from dataclasses import dataclass
 
 import numpy as np
+import tyro
 from open_spiel.python import policy as policies
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
 from open_spiel.python.algorithms import mcts
@@ -22,19 +23,25 @@ from ttt_envs.open_spiel import load_game, to_boards
 from ttt_eval import interval_from_pairs
 from ttt_eval.exact import exploitability, match_outcome
 
-parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-)
-parser.add_argument("--policy", default="win-or-block", help="ours, by its spec string")
-parser.add_argument("--rows", type=int, default=3)
-parser.add_argument("--columns", type=int, default=3)
-parser.add_argument("--win-length", type=int, default=3)
-parser.add_argument(
-    "--games", type=int, default=100, help="against the bot, half of them in each seat"
-)
-parser.add_argument("--simulations", type=int, default=50, help="of the bot's search, for a move")
-parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
-options = parser.parse_args()
+
+@dataclass
+class Options:
+    """What the command line sets."""
+
+    policy: str = "win-or-block"
+    """ours, by its spec string"""
+    rows: int = 3
+    columns: int = 3
+    win_length: int = 3
+    games: int = 100
+    """against the bot, half of them in each seat"""
+    simulations: int = 50
+    """of the bot's search, for a move"""
+    seed: int = 0
+    """of all that is drawn"""
+
+
+options = tyro.cli(Options, description=__doc__)
 
 game = Game(options.rows, options.columns, options.win_length)
 other = load_game(game)

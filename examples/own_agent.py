@@ -6,9 +6,10 @@ It prefers the centre, then corners, then sides, and ignores everything else.
     python examples/own_agent.py --skip-chance 0.25
 """
 
-import argparse
+from dataclasses import dataclass
 
 import numpy as np
+import tyro
 
 from ttt_envs import Game, as_policy
 from ttt_eval.exact import best_response, exploitability, match_outcome
@@ -21,13 +22,15 @@ def agent(observation, mask):
     return int(np.argmax(np.where(mask == 1, CELL_VALUES, 0)))
 
 
-parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-)
-parser.add_argument(
-    "--skip-chance", type=float, default=0.0, help="probability that a turn is skipped"
-)
-game = Game(3, 3, 3, parser.parse_args().skip_chance)
+@dataclass
+class Options:
+    """What the command line sets."""
+
+    skip_chance: float = 0.0
+    """probability that a turn is skipped"""
+
+
+game = Game(3, 3, 3, tyro.cli(Options, description=__doc__).skip_chance)
 policy = as_policy(agent, game)
 
 for opponent in ("random", "win-or-block", "optimal"):

@@ -7,19 +7,27 @@ compares them with the exact results of random play, which PettingZoo does not p
     python examples/pettingzoo_drop_in.py --games 2000
 """
 
-import argparse
 from collections import Counter
+from dataclasses import dataclass
+
+import tyro
 
 from ttt_envs import Game
 from ttt_envs import mnk_v0 as tictactoe_v3  # the changed line
 from ttt_eval.exact import exploitability, outcome
 
-parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-)
-parser.add_argument("--games", type=int, default=2_000, help="how many games are played")
-parser.add_argument("--seed", type=int, default=42, help="of all that is drawn")
-options = parser.parse_args()
+
+@dataclass
+class Options:
+    """What the command line sets."""
+
+    games: int = 2_000
+    """how many games are played"""
+    seed: int = 42
+    """of all that is drawn"""
+
+
+options = tyro.cli(Options, description=__doc__)
 
 env = tictactoe_v3.env()
 results = Counter()

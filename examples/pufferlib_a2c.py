@@ -12,12 +12,13 @@ an extension that few wheels have.
     python examples/pufferlib_a2c.py --steps 300000
 """
 
-import argparse
+from dataclasses import dataclass
 
 import gymnasium
 import pufferlib
 import pufferlib.vector
 import torch
+import tyro
 from torch import nn
 from torch.distributions import Categorical
 
@@ -80,17 +81,21 @@ def make_net(outputs):
     )
 
 
+@dataclass
+class Options:
+    """What the command line sets."""
+
+    steps: int = 300_000
+    """moves that it learns from"""
+    opponent: str = "optimal:epsilon=0.5"
+    """whom it learns against, a spec string"""
+    seed: int = 0
+    """of all that is drawn"""
+
+
 def main():
     """Train and measure."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--steps", type=int, default=300_000, help="moves that it learns from")
-    parser.add_argument(
-        "--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
-    options = parser.parse_args()
+    options = tyro.cli(Options, description=__doc__)
     torch.manual_seed(options.seed)
     torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 

@@ -8,12 +8,13 @@ skipped turn, when the same agent moves. ``train.py --opponent self --backup neg
 same values (``learners/q_learning.py``), much faster.
 """
 
-import argparse
 from collections import defaultdict
 
 import numpy as np
+import tyro
 
-from ttt_envs import mnk_v0
+from ttt_envs import Game, as_policy, mnk_v0
+from ttt_eval.exact import exploitability
 
 EPSILON = 0.3
 GAMMA = 1.0
@@ -63,18 +64,16 @@ def train(episodes, skip_chance=0.0, seed=0):
             env.step(action)
 
 
-if __name__ == "__main__":
-    import ttt_envs
-    from ttt_eval.exact import exploitability
-
-    parser = argparse.ArgumentParser()
-    for name, default in {"--episodes": 100_000, "--skip-chance": 0.0, "--seed": 0}.items():
-        parser.add_argument(name, type=type(default), default=default)
-    options = parser.parse_args()
-    train(options.episodes, options.skip_chance, options.seed)
-    game = ttt_envs.Game(skip_chance=options.skip_chance)
-    policy = ttt_envs.as_policy(
+def main(episodes: int = 100_000, skip_chance: float = 0.0, seed: int = 0):
+    """Learn, and print the exact result."""
+    train(episodes, skip_chance, seed)
+    game = Game(skip_chance=skip_chance)
+    policy = as_policy(
         lambda observation, mask: [Q[observation.tobytes(), action] for action in range(len(mask))],
         game, observation="planes", returns="values", dtype="int8",
     )  # fmt: skip
-    print(f"exploitability after {options.episodes:,} games: {exploitability(game, policy):.4f}")
+    print(f"exploitability after {episodes:,} games: {exploitability(game, policy):.4f}")
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

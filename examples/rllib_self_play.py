@@ -13,14 +13,15 @@ RLlib pins an older Gymnasium, so it needs a virtual environment of its own:
     rllib/bin/python examples/rllib_self_play.py --steps 16000
 """
 
-import argparse
 import logging
+from dataclasses import dataclass
 
 import gymnasium
 import numpy as np
 import ray
 import torch
 import torch._dynamo  # noqa: F401  # before a library that imports TensorFlow where it is installed: docs/install.md
+import tyro
 from pettingzoo.utils import BaseWrapper
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
@@ -32,17 +33,20 @@ from ray.tune.registry import register_env
 from ttt_envs import Game, as_policy, mnk_v0
 from ttt_eval.exact import exploitability, match_outcome
 
-parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-)
-parser.add_argument(
-    "--steps", type=int, default=16_000, help="moves that it learns from, of both seats"
-)
-parser.add_argument(
-    "--skip-chance", type=float, default=0.25, help="probability that a turn is skipped"
-)
-parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
-options = parser.parse_args()
+
+@dataclass
+class Options:
+    """What the command line sets."""
+
+    steps: int = 16_000
+    """moves that it learns from, of both seats"""
+    skip_chance: float = 0.25
+    """probability that a turn is skipped"""
+    seed: int = 0
+    """of all that is drawn"""
+
+
+options = tyro.cli(Options, description=__doc__)
 game = Game(3, 3, 3, options.skip_chance)
 batch = 2_000
 

@@ -8,26 +8,32 @@ game. Its knowledge of the rules is the share of positions in which its best mov
     python examples/sb3_dqn.py --steps 30000
 """
 
-import argparse
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 import torch._dynamo  # noqa: F401  # before a library that imports TensorFlow where it is installed: docs/install.md
+import tyro
 from stable_baselines3 import DQN
 from stable_baselines3.common.env_util import make_vec_env
 
 from ttt_envs import Game, as_policy
 from ttt_eval.exact import exploitability, match_outcome
 
-parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-)
-parser.add_argument("--steps", type=int, default=30_000, help="moves that it learns from")
-parser.add_argument(
-    "--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string"
-)
-parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
-options = parser.parse_args()
+
+@dataclass
+class Options:
+    """What the command line sets."""
+
+    steps: int = 30_000
+    """moves that it learns from"""
+    opponent: str = "optimal:epsilon=0.5"
+    """whom it learns against, a spec string"""
+    seed: int = 0
+    """of all that is drawn"""
+
+
+options = tyro.cli(Options, description=__doc__)
 torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 
 game = Game(3, 3, 3)

@@ -12,12 +12,13 @@ position as if it were its own.)
     python examples/tianshou_dqn.py --steps 50000
 """
 
-import argparse
+from dataclasses import dataclass
 
 import gymnasium
 import numpy as np
 import torch
 import torch._dynamo  # noqa: F401  # before a library that imports TensorFlow where it is installed: docs/install.md
+import tyro
 from tianshou.algorithm import DQN
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
@@ -28,15 +29,20 @@ from tianshou.utils.net.common import Net
 from ttt_envs import Game, as_policy
 from ttt_eval.exact import exploitability, match_outcome
 
-parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-)
-parser.add_argument("--steps", type=int, default=50_000, help="moves that it learns from")
-parser.add_argument(
-    "--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string"
-)
-parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
-options = parser.parse_args()
+
+@dataclass
+class Options:
+    """What the command line sets."""
+
+    steps: int = 50_000
+    """moves that it learns from"""
+    opponent: str = "optimal:epsilon=0.5"
+    """whom it learns against, a spec string"""
+    seed: int = 0
+    """of all that is drawn"""
+
+
+options = tyro.cli(Options, description=__doc__)
 np.random.seed(options.seed)  # noqa: NPY002 - from which Tianshou draws
 torch.manual_seed(options.seed)
 torch.set_num_threads(1)  # for a small net, more threads only wait for each other

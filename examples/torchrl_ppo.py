@@ -9,9 +9,10 @@ illegal ones are masked.
     python examples/torchrl_ppo.py --steps 50000
 """
 
-import argparse
+from dataclasses import dataclass
 
 import torch
+import tyro
 from tensordict.nn import TensorDictModule
 from torch import nn
 from torchrl.collectors import Collector
@@ -30,15 +31,20 @@ from torchrl.objectives.value import GAE
 from ttt_envs import Game, as_policy
 from ttt_eval.exact import exploitability, match_outcome
 
-parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-)
-parser.add_argument("--steps", type=int, default=50_000, help="moves that it learns from")
-parser.add_argument(
-    "--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string"
-)
-parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
-options = parser.parse_args()
+
+@dataclass
+class Options:
+    """What the command line sets."""
+
+    steps: int = 50_000
+    """moves that it learns from"""
+    opponent: str = "optimal:epsilon=0.5"
+    """whom it learns against, a spec string"""
+    seed: int = 0
+    """of all that is drawn"""
+
+
+options = tyro.cli(Options, description=__doc__)
 torch.manual_seed(options.seed)
 torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 

@@ -1,16 +1,46 @@
 """Commands called in the tests' own process: their output, and their errors."""
 
 import json
+import shlex
 
 import pytest
 
 from ttt_apps import evaluate
 
 
-def text_of(capsys, *words):
-    """The standard output of ``evaluate.py``, in single spaces."""
-    evaluate.main(list(map(str, words)))
-    return " ".join(capsys.readouterr().out.split())
+class Program:
+    """A command of ours. A line is given as somebody types it: a text is split as in a shell, all
+    else, such as a path, is one word.
+    """
+
+    def __init__(self, main, capsys):
+        self.main, self.capsys = main, capsys
+
+    def __call__(self, *line):
+        """The standard output of this line alone; ``err`` is its standard error."""
+        self.capsys.readouterr()
+        self.main(words_of(*line))
+        out, self.err = self.capsys.readouterr()
+        return out
+
+    def text(self, *line):
+        """The standard output in single spaces."""
+        return " ".join(self(*line).split())
+
+    def json(self, *line):
+        """The JSON that is printed."""
+        return json.loads(self(*line, "--json"))
+
+    def error(self, *line):
+        """The message of a line that is refused."""
+        self.capsys.readouterr()
+        return error_of(self.capsys, self.main, *words_of(*line))
+
+
+def words_of(*line):
+    """The words of a command line, see :class:`Program`."""
+    parts = [shlex.split(part) if isinstance(part, str) else [str(part)] for part in line]
+    return sum(parts, [])
 
 
 def json_of(capsys, *words):

@@ -242,6 +242,26 @@ def known_values():
     return json.loads((ROOT / "tests" / "data" / "known-values.json").read_text())
 
 
+@pytest.fixture
+def evaluate_py(capsys):
+    """``evaluate.py``, called in this process."""
+    from commands import Program
+
+    from ttt_apps import evaluate
+
+    return Program(evaluate.main, capsys)
+
+
+@pytest.fixture
+def train_py(capsys):
+    """``train.py``, called in this process."""
+    from commands import Program
+
+    from ttt_apps.training import command
+
+    return Program(command.main, capsys)
+
+
 @pytest.fixture(params=["classic", "abrupt"])
 def hidden(request):
     """The rule of a phantom game."""

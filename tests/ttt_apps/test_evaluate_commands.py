@@ -16,12 +16,11 @@ import numpy as np
 import psutil
 import pytest
 import tiny
-from commands import error_of, json_of, rows_of, text_of
+from commands import rows_of, words_of
 from numpy.testing import assert_array_equal
 from processes import ROOT
 
 from baselines.exact import build
-from ttt_apps import evaluate
 from ttt_apps.evaluate import ladder as ladder_command
 from ttt_apps.evaluate import solve
 from ttt_envs import Game
@@ -35,52 +34,38 @@ from ttt_eval.store.result_store import UNITS
 
 pytestmark = pytest.mark.more
 
-MATCH = [
-    "match",
-    "win-or-block",
-    "random",
-    "--games",
-    "200",
-    "--skip-chance",
-    "0.25",
-    "--seed",
-    "3",
-]
-
-
-def fails(capsys, *words):
-    return error_of(capsys, evaluate.main, *words)
+MATCH = "match win-or-block random --games 200 --skip-chance 0.25 --seed 3"
 
 
 # --------------------------------------------------------------------------------------------------
 # Exact results and solutions
 
 
-def test_exact_results(capsys):
-    data = json_of(capsys, "exact", "optimal", "random")
+def test_exact_results(evaluate_py):
+    data = evaluate_py.json("exact optimal random")
     assert Game.from_dict(data["game"]) == Game()
     assert data["first"]["win"] == pytest.approx(0.967811214, abs=1e-9)
     assert data["second"]["win"] == pytest.approx(0.777483833, abs=1e-9)
 
 
-def test_exploitability(capsys):
-    data = json_of(capsys, "exploitability", "random")
+def test_exploitability(evaluate_py):
+    data = evaluate_py.json("exploitability random")
     assert data["exploitability"] == pytest.approx((191 / 192 + 874 / 945) / 2, abs=1e-12)
     assert data["gains"] == pytest.approx({"first": 191 / 192, "second": 874 / 945}, abs=1e-12)
     assert data["regret"] == pytest.approx(exact.regret(Game(), "random"))
     assert data["mean_loss"] == exact.mean_loss(Game(), "random")
-    assert "NashConv / 2) 2.0e-07 " in text_of(
-        capsys, "exploitability", "optimal:epsilon=1e-7"
+    assert "NashConv / 2) 2.0e-07 " in evaluate_py.text(
+        "exploitability optimal:epsilon=1e-7"
     )  # it is not 0
-    data = json_of(capsys, "exploitability", "win-or-block", "--size", "1x17", "--win-length", "2")
+    data = evaluate_py.json("exploitability win-or-block --size 1x17 --win-length 2")
     assert data["best_response"]["first"]["value"] == 1
     assert data["gains"] is data["regret"] is data["mean_loss"] is None  # too large to solve
 
 
-def test_solve_by_layers(capsys, tmp_path, monkeypatch):
+def test_solve_by_layers(evaluate_py, tmp_path, monkeypatch):
     monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
     monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "0")
-    data = json_of(capsys, "solve", "--skip-chance", "0.25")
+    data = evaluate_py.json("solve --skip-chance 0.25")
     corner, edge, centre = 11281 / 65536, 7285 / 65536, 5095 / 16384
     assert (data["value"], data["optimal"], data["distance"], data["method"]) == (
         centre,
@@ -90,27 +75,27 @@ def test_solve_by_layers(capsys, tmp_path, monkeypatch):
     )
     assert data["moves"] == [[corner, edge, corner], [edge, centre, edge], [corner, edge, corner]]
     assert not list(tmp_path.iterdir())
-    assert "games 255,168" in text_of(capsys, "solve")
+    assert "games 255,168" in evaluate_py.text("solve")
     monkeypatch.setattr(solve, "MAX_SOLVER_CELLS", 8)
-    evaluate.main(["solve"])
+    evaluate_py("solve")
     assert re.search(
-        r"note: solving 3 x 3, .* takes about 0 s, .* GiB on disk and ", capsys.readouterr().err
+        r"note: solving 3 x 3, .* takes about 0 s, .* GiB on disk and ", evaluate_py.err
     )
-    data = json_of(capsys, "solve", "--position", "oo./xx./... o")
+    data = evaluate_py.json("solve --position 'oo./xx./... o'")
     assert (data["value_to_mover"], data["optimal"], data["distance"]) == (1, [2], 1)
 
 
-def test_solve_writes_arrays(capsys, tmp_path):
+def test_solve_writes_arrays(evaluate_py, tmp_path):
     game = Game(skip_chance=0.25)
     path = tmp_path / "game.npz"
-    data = json_of(capsys, "solve", "--skip-chance", "0.25", "--arrays", path)
+    data = evaluate_py.json("solve --skip-chance 0.25 --arrays", path)
     arrays = GameArrays(**np.load(path))
     for read, expected in zip(arrays, game_arrays(game), strict=True):
         assert_array_equal(read, expected)
-    assert "is there already" in fails(capsys, "solve", "--arrays", path)
-    assert "--seat has no effect" in fails(capsys, "solve", "--seat", "second")
-    options = ("--opponent", "random", "--seat", "second", "--overwrite")
-    assert json_of(capsys, "solve", "--skip-chance", "0.25", "--arrays", path, *options) == data
+    assert "is there already" in evaluate_py.error("solve --arrays", path)
+    assert "--seat has no effect" in evaluate_py.error("solve --seat second")
+    options = "--opponent random --seat second --overwrite"
+    assert evaluate_py.json("solve --skip-chance 0.25 --arrays", path, options) == data
     file = np.load(path)
     values = np.zeros(len(file["start"]))
     for _ in range(game.cells + 2):
@@ -122,19 +107,19 @@ def test_solve_writes_arrays(capsys, tmp_path):
     assert file["start"] @ values == pytest.approx(response.win - response.loss, abs=1e-12)
 
 
-def test_solve_connect_four_by_a_search(capsys):
+def test_solve_connect_four_by_a_search(evaluate_py):
     position = "......./...x.../...o.../..xx.../..oo.../.ooxx.. o"
-    data = json_of(capsys, "solve", "--game", "connect-four", "--position", position)
+    data = evaluate_py.json(f"solve --game connect-four --position '{position}'")
     assert (data["game"], data["value"]) == (Game(6, 7, 4, gravity=True).to_dict(), None)
     assert (data["value_to_mover"], data["optimal"], data["distance"]) == (0, [40], 32)
     assert data["scores"] == {"a": -5, "b": -2, "c": -2, "d": -5, "e": -2, "f": 0, "g": -2}
 
 
-def test_solve_by_a_proof(capsys):
-    data = json_of(capsys, "solve", "--size", "5x6", "--win-length", "4")
+def test_solve_by_a_proof(evaluate_py):
+    data = evaluate_py.json("solve --size 5x6 --win-length 4")
     assert (data["method"], data["value"]) == ("proof", 1)
     assert 0 <= data["move"] < 30
-    text = text_of(capsys, "solve", "--size", "5", "--win-length", "4", "--nodes", "10")
+    text = evaluate_py.text("solve --size 5 --win-length 4 --nodes 10")
     assert "allow more with --nodes" in text
 
 
@@ -142,85 +127,66 @@ def test_solve_by_a_proof(capsys):
 # Matches and games
 
 
-def test_openings_and_log_for_any_number_of_jobs(tmp_path, capsys):
+def test_openings_and_log_for_any_number_of_jobs(tmp_path, evaluate_py):
     for jobs in ("1", "2"):
         log = tmp_path / f"{jobs}.jsonl"
-        data = json_of(capsys, *MATCH, "--openings", "random:2", "--log", log, "--jobs", jobs)
+        data = evaluate_py.json(MATCH, "--openings random:2 --log", log, "--jobs", jobs)
     assert (tmp_path / "1.jsonl").read_bytes() == log.read_bytes()
     games = list(read_games(log))
     assert len(games) == data["games"] == 200
     assert sum(played.result == 0 for played in games[::2]) == data["first"][0]
-    assert json_of(capsys, *MATCH, "--openings", "random:2") == data  # a log changes nothing
+    assert evaluate_py.json(MATCH, "--openings random:2") == data  # a log changes nothing
     score = np.array([data["score"][name] for name in ("mean", "low", "high")])
     assert [data["elo"][name] for name in ("mean", "low", "high")] == pytest.approx(
         400 * np.log10(score / (1 - score))
     )
     before = log.read_bytes()
-    assert "is there already" in fails(capsys, *MATCH, "--log", log)
+    assert "is there already" in evaluate_py.error(MATCH, "--log", log)
     assert log.read_bytes() == before
 
 
-def test_games_are_counted_printed_converted_and_explained(tmp_path, capsys):
+def test_games_are_counted_printed_converted_and_explained(tmp_path, evaluate_py):
     log, again = (tmp_path / name for name in ("log.jsonl", "again.jsonl"))
-    match = json_of(capsys, *MATCH, "--log", log)
-    first, second = json_of(capsys, "games", log)["results"]
+    match = evaluate_py.json(MATCH, "--log", log)
+    first, second = evaluate_py.json("games", log)["results"]
     assert first["players"] == second["players"][::-1] == ["win-or-block", "random"]
     assert [first[name] for name in ("player_0", "draw", "player_1")] == match["first"]
     assert [second[name] for name in ("player_1", "draw", "player_0")] == match["second"]
-    evaluate.main(["games", str(log), "--text"])
-    assert capsys.readouterr().out == "\n".join(map(to_notation, read_games(log)))
-    evaluate.main(["games", str(log), "--out", str(again)])
+    assert evaluate_py("games", log, "--text") == "\n".join(map(to_notation, read_games(log)))
+    evaluate_py("games", log, "--out", again)
     assert again.read_bytes() == log.read_bytes()
-    capsys.readouterr()
-    account = json_of(capsys, "games", log, "--explain", "2")
+    account = evaluate_py.json("games", log, "--explain 2")
     assert account["start_value"] + account["skip_luck"] + sum(account["changes"]) == pytest.approx(
         account["result"]
     )
 
 
-def test_invalid_logs(tmp_path, capsys):
+def test_invalid_logs(tmp_path, evaluate_py):
     log = tmp_path / "log.jsonl"
     append_games(log, [])
-    for words, word in (
-        (["--number", "1"], "log.jsonl has no games"),
-        (["--out", log], "is there already"),
-    ):
-        assert word in fails(capsys, "games", log, *words)
+    assert "log.jsonl has no games" in evaluate_py.error("games", log, "--number 1")
+    assert "is there already" in evaluate_py.error("games", log, "--out", log)
     log.write_text('{"format": 1, "content": "games"}\n{"moves": 3}\n')
-    assert "log.jsonl, line 2: " in fails(capsys, "games", log)
+    assert "log.jsonl, line 2: " in evaluate_py.error("games", log)
     log.write_text('{"format": 1, "content": "games"}\n{"moves')
-    evaluate.main(["games", str(log)])
-    assert "note: " in capsys.readouterr().err
+    evaluate_py("games", log)
+    assert "note: " in evaluate_py.err
 
 
-def test_sprt(tmp_path, capsys, monkeypatch):
+def test_sprt(tmp_path, evaluate_py, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ("match", "win-or-block", "random", "--sprt", "0", "50")
+    line = "match win-or-block random --sprt 0 50"
     path = Path("runs", "sprt", "3x3-3-win-or-block-random", "result.json")
-    assert "The test accepts 50 Elo" in text_of(capsys, *words)
-    data = json_of(capsys, *words)
+    assert "The test accepts 50 Elo" in evaluate_py.text(line)
+    data = evaluate_py.json(line)
     assert data == json.loads(path.read_text())
     assert (data["kind"], data["accepted"]) == ("sprt", "elo1")
 
 
 def test_signal_stops_workers(tmp_path):
-    words = [
-        "match",
-        "random",
-        "random",
-        "--sprt",
-        "0",
-        "0.1",
-        "--games",
-        "1e7",
-        "--jobs",
-        "2",
-        "--out",
-    ]
-    command = [sys.executable, ROOT / "evaluate.py", *words, tmp_path / "x"]
-    process = subprocess.Popen(
-        [*map(str, command)], cwd=tmp_path, stderr=subprocess.PIPE, text=True
-    )
+    line = "evaluate.py match random random --sprt 0 0.1 --games 1e7 --jobs 2 --out"
+    command = [sys.executable, *words_of(line, tmp_path / "x")]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     stored = tmp_path / "x" / UNITS
     while process.poll() is None and not (stored.exists() and stored.read_text().count("\n") >= 3):
         time.sleep(0.01)
@@ -246,26 +212,28 @@ def quick_costs(monkeypatch):
 
 
 @pytest.mark.usefixtures("quick_costs")
-def test_run_is_placed_on_the_ladder_of_its_own_game(tmp_path, capsys, tiny_run):
+def test_run_is_placed_on_the_ladder_of_its_own_game(tmp_path, evaluate_py, tiny_run):
     run = tiny.train_run(
         "q-learning", tmp_path / "run", "--size=3", "--win-length=3", "--exact-every=0"
     )
-    words = ("ladder", f"run:{run}", "--out", tmp_path / "out", "--no-report")
-    text = text_of(capsys, *words)
+    line = f"ladder run:{run} --no-report --out {tmp_path / 'out'}"
+    text = evaluate_py.text(line)
     assert all(part in text for part in ("3x3-skip", f"run:{run} (placed)", "exploitability"))
     data = json.loads((tmp_path / "out" / "result.json").read_text())
     assert (data["kind"], data["policy"], data["exact"]) == ("ladder", f"run:{run}", True)
-    assert json_of(capsys, *words) == data  # nothing is played again
-    assert "there is no ladder of 2 x 3" in fails(capsys, "ladder", f"run:{tiny_run('q-learning')}")
-    data = json_of(
-        capsys, "ladder", "mcts:simulations=1", "--games", "20", "--seed", "3"
+    assert evaluate_py.json(line) == data  # nothing is played again
+    assert "there is no ladder of 2 x 3" in evaluate_py.error(
+        f"ladder run:{tiny_run('q-learning')}"
+    )
+    data = evaluate_py.json(
+        "ladder mcts:simulations=1 --games 20 --seed 3"
     )  # an impure one is sampled
     assert not data["exact"]
     assert data["settings"] == {"games": 20, "seed": 3}
     assert all(
         result["games"] == 20 and sum(result["pentanomial"]) == 10 for result in data["results"]
     )
-    data = json_of(capsys, "ladder", "--size", "5", "--win-length", "4", "--skip-chance", "0.1")
+    data = evaluate_py.json("ladder --size 5 --win-length 4 --skip-chance 0.1")
     assert (data["name"], data["kind"], len(data["rungs"])) == ("5x5-skip", "rungs", 13)
 
 
@@ -280,12 +248,12 @@ def runs(tmp_path_factory):
     return folder
 
 
-def test_plots_of_every_format_hold_the_medians(runs, tmp_path, capsys):
+def test_plots_of_every_format_hold_the_medians(runs, tmp_path, evaluate_py):
     for form, start in (("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")):
         path, csv_path, contents = tmp_path / f"a.{form}", tmp_path / "a.csv", []
         for _ in range(2):
-            assert f"written: {path}" in text_of(
-                capsys, "plot", runs, "--out", path, "--csv", csv_path, "--overwrite"
+            assert f"written: {path}" in evaluate_py.text(
+                "plot", runs, "--out", path, "--csv", csv_path, "--overwrite"
             )
             contents.append(path.read_bytes())
         assert contents[0] == contents[1]  # without date and version
@@ -297,83 +265,66 @@ def test_plots_of_every_format_hold_the_medians(runs, tmp_path, capsys):
     ]
     numbers = [float(rows[-1][name]) for name in ("low", "exploitability", "high")]
     assert numbers == pytest.approx([min(ends), np.median(ends), max(ends)])
-    data = json_of(capsys, "plot", runs, "--x", "steps", "--by", "seed")
+    data = evaluate_py.json("plot", runs, "--x steps --by seed")
     assert [group["settings"] for group in data["groups"][1:]] == [
         {"seed": seed} for seed in (1, 2)
     ]
-    for words, word in ((("--out", "a.gif"), ".pdf"), (("--by", "sede"), "'seed'")):
-        assert word in fails(capsys, "plot", runs, *words)
+    assert ".pdf" in evaluate_py.error("plot", runs, "--out a.gif")
+    assert "'seed'" in evaluate_py.error("plot", runs, "--by sede")
 
 
-def test_book_from_games_and_by_a_search(tmp_path, capsys):
+def test_book_from_games_and_by_a_search(tmp_path, evaluate_py):
     log, path, searched = (tmp_path / name for name in ("games.jsonl", "a.book", "b.book"))
-    evaluate.main(
-        ["--quiet", "match", "optimal", "win-or-block", "--games", "200", "--log", str(log)]
-    )
-    evaluate.main(
-        [
-            "book",
-            "build",
-            str(log),
-            "--plies=4",
-            "--minimum=2",
-            "--player=optimal",
-            "--out",
-            str(path),
-        ]
-    )
-    capsys.readouterr()
-    rows = json_of(capsys, "book", "show", path)["moves"]
+    evaluate_py("--quiet match optimal win-or-block --games 200 --log", log)
+    evaluate_py("book build", log, "--plies=4 --minimum=2 --player=optimal --out", path)
+    rows = evaluate_py.json("book show", path)["moves"]
     assert sum(row["wins"] + row["draws"] + row["losses"] for row in rows) == 100
-    text = text_of(capsys, "book", "show", path)
+    text = evaluate_py.text("book show", path)
     assert all(" ".join(row["moves"]) in text for row in rows)
-    words = ("--search", "optimal", "--plies", "3", "--skip-chance", "0.25", "--out", searched)
-    assert "35 positions and 169 moves" in text_of(
-        capsys, "book", "build", *words
-    )  # 1 + 6 + 28 up to symmetry
-    assert json_of(capsys, "book", "show", searched)["moves"][0]["moves"] == ["b2"]
-    for words, word in (
-        (("build", log, "--minimum", "500", "--out", tmp_path / "c.book"), "--minimum"),
-        (("build", log, "--out", path), "is there already"),
-        (("show", log), "is no opening book"),
-        (("show", path, "ooo/xx./... x"), "the game is over"),
+    # 1 + 6 + 28 up to symmetry
+    assert "35 positions and 169 moves" in evaluate_py.text(
+        "book build --search optimal --plies 3 --skip-chance 0.25 --out", searched
+    )
+    assert evaluate_py.json("book show", searched)["moves"][0]["moves"] == ["b2"]
+    for line, word in (
+        (f"build {log} --minimum 500 --out c.book", "--minimum"),
+        (f"build {log} --out {path}", "is there already"),
+        (f"show {log}", "is no opening book"),
+        (f"show {path} 'ooo/xx./... x'", "the game is over"),
     ):
-        assert word in fails(capsys, "book", *words)
+        assert word in evaluate_py.error("book", line)
 
 
 # --------------------------------------------------------------------------------------------------
 # Databases
 
 
-def test_a_database_is_built_extended_verified_and_probed(tmp_path, capsys, monkeypatch):
+def test_a_database_is_built_extended_verified_and_probed(tmp_path, evaluate_py, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    game, folder = (
-        ("--size", "3x4", "--win-length", "3", "--gravity", "--skip-chance", "0.25"),
-        Path("databases"),
-    )
-    json_of(capsys, "database", "build", *game, "--dry-run")
+    line = "database build --size 3x4 --win-length 3 --gravity --skip-chance 0.25"
+    evaluate_py.json(line, "--dry-run")
     assert not list(tmp_path.iterdir())
-    first = json_of(capsys, "database", "build", *game, "--stones", "6")
-    more = json_of(capsys, "database", "build", *game)
+    first = evaluate_py.json(line, "--stones 6")
+    more = evaluate_py.json(line)
     assert (more["complete"], more["stones"]) == (True, 0)
     assert more["entries"] > first["entries"]
-    [folder] = folder.iterdir()
-    checked = json_of(capsys, "database", "verify", folder, "--jobs", "2")
+    [folder] = Path("databases").iterdir()
+    checked = evaluate_py.json("database verify", folder, "--jobs 2")
     assert checked["checked"] == checked["entries"] == more["entries"]
     assert checked["sha256"] == more["sha256"]
-    data = json_of(capsys, "database", "probe", folder, "..../..../..x. o")
+    data = evaluate_py.json("database probe", folder, "'..../..../..x. o'")
     assert data["value"] == pytest.approx(
         max(value for row in data["moves"] for value in row if value is not None)
     )
     assert re.search(
-        r"[\d,]+ free\).+bytes of memory", fails(capsys, "database", "build", "--memory", "1e-7")
+        r"[\d,]+ free\).+bytes of memory", evaluate_py.error("database build --memory 1e-7")
     )
 
 
-def test_values_distances_and_damage_of_a_database_without_skips(capsys, tmp_path):
+def test_values_distances_and_damage_of_a_database_without_skips(evaluate_py, tmp_path):
     folder = tmp_path / "plain"
     build(Game(), folder, stones=4)
-    data = json_of(capsys, "database", "probe", folder, "ox./ox./... o")
+    data = evaluate_py.json("database probe", folder, "'ox./ox./... o'")
     assert (data["value"], data["distance"], data["moves"][2][0], data["moves"][0][0]) == (
         1,
         1,
@@ -386,8 +337,8 @@ def test_values_distances_and_damage_of_a_database_without_skips(capsys, tmp_pat
         (folder, "ooo/xx./... x", "the game is over"),
         (tmp_path, "o../.../... x", "has no database"),
     ):
-        assert word in fails(capsys, "database", "probe", place, position)
-    assert json_of(capsys, "database", "verify", folder)["largest_difference"] == 0
+        assert word in evaluate_py.error("database probe", place, f"'{position}'")
+    assert evaluate_py.json("database verify", folder)["largest_difference"] == 0
     layer, manifest = folder / "06-layer.npy", folder / "manifest.json"
 
     def replace_layer(content):
@@ -399,10 +350,10 @@ def test_values_distances_and_damage_of_a_database_without_skips(capsys, tmp_pat
     for entry in (0, size - 1):  # a byte each
         place = len(content) - size + entry
         replace_layer(content[:place] + b"\x05" + content[place + 1 :])
-        assert f"06-layer.npy is wrong in entry {entry:,}, of" in fails(
-            capsys, "database", "verify", folder
+        assert f"06-layer.npy is wrong in entry {entry:,}, of" in evaluate_py.error(
+            "database verify", folder
         )
     replace_layer(b"")
-    assert "06-layer.npy is missing or damaged" in fails(capsys, "database", "verify", folder)
+    assert "06-layer.npy is missing or damaged" in evaluate_py.error("database verify", folder)
     manifest.write_text(manifest.read_text().replace('rows": 3', 'rows": 19'))
-    assert "19 x 3 is too large" in fails(capsys, "database", "verify", folder)
+    assert "19 x 3 is too large" in evaluate_py.error("database verify", folder)
