@@ -224,7 +224,8 @@ FORMS = {
 }
 """learner -> the options of its signatures"""
 GROUPS = {
-    "learners": [name for name in sorted(LEARNERS) if name not in tiny.PACKAGES],
+    "learners": [name for name in sorted(LEARNERS) if name not in (*tiny.PACKAGES, "ppo")],
+    "ppo": ["ppo"],
     **{
         package: [name for name in sorted(tiny.PACKAGES) if package in tiny.PACKAGES[name]]
         for package in ("tensorflow", "torch")

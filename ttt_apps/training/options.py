@@ -42,7 +42,7 @@ class Options(cli.TrustOptions, cli.OutputOptions, cli.PhantomOptions):
     """
 
     learner: Annotated[str, tyro.conf.arg(metavar="NAME")] = "q-learning"
-    """naive-mc, q-learning, q-net, alpha-zero, value-net, exact-pg, sb3-dqn, sb3-ppo or
+    """naive-mc, q-learning, q-net, ppo, alpha-zero, value-net, exact-pg, sb3-dqn, sb3-ppo or
     sb3-maskable-ppo, or module:Class, the settings of a learner of yours; its own settings are
     options too, see --learner NAME --help, and evaluate.py list learners"""
     opponent: Annotated[str, tyro.conf.arg(metavar="POLICY")] = LearnerConfig.opponent
