@@ -51,6 +51,9 @@ class Options(cli.TrustOptions, cli.OutputOptions, cli.PhantomOptions):
     but its teacher, which plays against itself"""
     seat: Literal["first", "second", "random", "alternate"] = "alternate"
     """the learner's seat"""
+    openings: Annotated[cli.TextOption, tyro.conf.arg(metavar="random:A-B[:SHARE]")] = ""
+    """begin games after A to B random plies, as in random:1-3, or a share of the games, as in
+    random:1-3:0.5; by default on the empty board"""
     games: cli.Positive = LearnerConfig.games
     """number of games"""
     batch: cli.Positive = LearnerConfig.batch
@@ -248,6 +251,7 @@ def default_options(
         learner=learner,
         games=games,
         batch=settings.pop("batch", config.batch),
+        openings=settings.pop("openings", ""),
         opponent=config.opponent,
         settings="report" if source else "default",
     )
@@ -265,7 +269,7 @@ def default_folder(options: Options, settings: LearnerConfig) -> Path:
     )
     names = [field.name for field in dataclasses.fields(settings)]
     parts += changed_values(settings, default_settings, names)
-    parts += changed_values(options, default, ("seat", "games", "batch"))
+    parts += changed_values(options, default, ("seat", "openings", "games", "batch"))
     return Path("runs") / f"{folder_name(parts)}-seed{options.seed}"
 
 

@@ -234,6 +234,7 @@ class Run:
             seed=options.seed,
             opponent=options.opponent,
             seat=options.seat,
+            openings=options.openings,
             cluster=options.cluster,
         )
 
