@@ -15,8 +15,8 @@ from ttt_envs.core.work import Work
 from ttt_envs.game import reference
 from ttt_envs.game.boards import Boards, from_text
 from ttt_envs.game.game import VARIANTS
+from ttt_envs.game.openings import draw_openings
 from ttt_eval.exact import best_response, outcome
-from ttt_eval.matches.openings import draw_openings
 
 VALUES_OF_VARIANTS = (
     {"gravity": True},
