@@ -11,12 +11,11 @@ import tyro
 from ttt_apps.cli import options as cli
 from ttt_envs.agents.specs import load_object, make_values, parse_spec
 from ttt_envs.core.checks import Refusal
-from ttt_envs.game.game import Game
 from ttt_eval.checks import Check, check_agent, check_search, check_values
-from ttt_eval.checks.tables import BOARDS, make_table
-from ttt_eval.reports import parts
+from ttt_eval.checks.tables import make_table
+from ttt_eval.reports.checks import check_report
 from ttt_eval.reports.formats import command
-from ttt_eval.reports.page import BoardRow, Parts, Report, Text, words, write_report
+from ttt_eval.reports.page import write_report
 
 COMMANDS = {
     "search": ("ttt_apps.evaluate.check:CheckSearch", "Check a tree search."),
@@ -70,7 +69,7 @@ class CheckOptions(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions):
         self.show({"name": self.name, **settings, **check.to_dict()}, str(check))
         if self.out is not None:
             line = command("evaluate.py", "check", self.kind, self.name, out=self.out, **settings)
-            write_report(self.out, _report(self.name, check, BOARDS[self.board], line))
+            write_report(self.out, check_report(self.name, check, line))
             cli.print_status(f"a page to look at: {self.out}")
         if not check.ok:
             raise Refusal(f"{self.name}: {check.verdict}")
@@ -157,18 +156,3 @@ def _load(name: str) -> Any:
     path = parse_spec(name).name
     named = load_object(path) if ":" in path else name
     return name if isinstance(named, type) else named
-
-
-def _report(name: str, check: Check, game: Game, line: str) -> Report:
-    """Return the page of a check: its rows, and the positions that failed rows show."""
-    positions = [
-        BoardRow([parts.noted_board(game, *evidence) for evidence in row.evidence], row.name)
-        for row in check.rows
-        if row.evidence
-    ]
-    sections: dict[str, Parts] = {
-        "": [parts.table("check", [row[:4] for row in check.rows], subject=check.subject)],
-        "Positions": positions,
-        "Reproduction": [Text(words("command of the page"), [line])],
-    }
-    return Report(name, check.verdict, [], sections)
