@@ -58,6 +58,7 @@ def search_openings(
     count: int,
     error: str,
     min_loss: float,
+    max_loss: float = 2.0,
     wins_at_once: bool | None = None,
 ) -> list[str]:
     """Return openings of a probe in which an error loses; see the file of the data."""
@@ -65,7 +66,7 @@ def search_openings(
     options = {**options, "openings": list_openings(game, stones)}
     exact = ExactProbe(Probe("", "", 0, options))
     losses = exact.losses(wrong_policy(exact, error, options))
-    is_chosen = (exact.model.start > 0) & (losses >= min_loss - TIE)
+    is_chosen = (exact.model.start > 0) & (losses >= min_loss - TIE) & (losses <= max_loss)
     if wins_at_once is not None:
         is_chosen &= (exact.model.rewards.max(axis=1) == 1) == wins_at_once
     rows = np.random.default_rng(0).permutation(np.flatnonzero(is_chosen))[:count]

@@ -6,6 +6,7 @@ from ttt_eval.checks.advantages import GradientCheck, check_advantages
 from ttt_eval.checks.agent import check_agent
 from ttt_eval.checks.check import Check, CheckRow, Evidence
 from ttt_eval.checks.estimators import ESTIMATORS, gae
+from ttt_eval.checks.learner import check_learner
 from ttt_eval.checks.losses import check_loss
 from ttt_eval.checks.probes import PROBES
 from ttt_eval.checks.search import check_search
@@ -20,6 +21,7 @@ __all__ = [
     "GradientCheck",
     "check_advantages",
     "check_agent",
+    "check_learner",
     "check_loss",
     "check_search",
     "check_values",

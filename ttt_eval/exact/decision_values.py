@@ -123,7 +123,7 @@ class DecisionValues(ActionModel):
 
     def expect(self, values: Float64Array) -> Float64Array:
         """Return the expected value of the player's next position."""
-        return np.asarray((self._matrix @ values).reshape(-1, len(values)).T)
+        return np.asarray((self._matrix @ values).reshape(self.rewards.shape[::-1]).T)
 
     def push(self, flow: Float64Array) -> Float64Array:
         """Return the probabilities of the player's next positions."""
