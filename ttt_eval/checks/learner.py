@@ -20,8 +20,10 @@ from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import kept_generators, seed_generators
 from ttt_eval.checks.check import Check, CheckRow, Evidence, judge
-from ttt_eval.checks.probes import ERRORS, LADDERS, PROBES, MakeEnv, Power, Probe
+from ttt_eval.checks.probes import ERRORS, PROBES, MakeEnv, Power, Probe
 
+QUICK = "quick"
+"""Name of the ladder of all probes."""
 MIN_SCORE_MARGIN = 0.05
 MIN_ERROR_MARGIN = 0.02
 """Limits lie below the least score of right runs, and above their largest error, by the standard
@@ -139,7 +141,7 @@ def _ask(
 
 def check_learner(
     train: Train,
-    probes: str | Sequence[str] = "quick",
+    probes: str | Sequence[str] = QUICK,
     family: str | None = None,
     seeds: int = 2,
     *,
@@ -182,7 +184,9 @@ def check_learner(
     check_whole("seeds", seeds, 2)
     check_range("seeds", seeds, 1)
     check_range("seed", seed, 0)
-    names = LADDERS.get(probes, [probes]) if isinstance(probes, str) else probes
+    names = [probes] if isinstance(probes, str) else probes
+    if probes == QUICK:
+        names = list(PROBES)
     checker = _LearnerCheck(train, family, range(seed, seed + seeds))
     for name in names:
         checker.check_probe(find_named("probe", name, PROBES))

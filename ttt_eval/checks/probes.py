@@ -276,5 +276,3 @@ def _read() -> dict[str, Probe]:
 
 PROBES: Mapping[str, Probe] = _read()
 """The probes by name."""
-LADDERS: Mapping[str, Sequence[str]] = {"quick": tuple(PROBES)}
-"""Names of probes, by the name of their ladder."""
