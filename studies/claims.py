@@ -5,9 +5,17 @@ true.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import itertools
+import math
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from baselines.exact import solve
@@ -28,10 +36,11 @@ from ttt_eval.benchmark.submission import PolicyTable, list_positions
 from ttt_eval.exact import best_response, evaluate_policy, exploitability, mean_loss, outcome
 from ttt_eval.exact.best_response_values import BestResponseValues
 from ttt_eval.store.result_store import Unit
-from ttt_eval.store.statistics import Interval
+from ttt_eval.store.statistics import Interval, wilson
 
 GAME = Game()
 DATA: dict[str, dict[str, Any]] = read_data("claims")
+UNKNOWN = Interval(math.nan, -math.inf, math.inf)
 
 
 class Claims(Study):
@@ -40,14 +49,36 @@ class Claims(Study):
     interval, lies outside what the claim says. The quick form leaves out what takes minutes.
     """
 
+    def __init__(self) -> None:
+        self.checkouts: Sequence[Path] = ()
+
+    def use_checkouts(self, folders: Sequence[Path]) -> None:
+        """Take folders of Git repositories of others, of which claims read the revision that is
+        checked out.
+        """
+        self.checkouts = folders
+
     def units(self, quick: bool) -> list[Unit]:
-        """Return a unit for each claim."""
-        return [{"claim": name} for name in DATA if not (quick and DATA[name].get("is_slow"))]
+        """Return a unit for each claim, with the revision of its data if it needs any."""
+        names = [name for name in DATA if not (quick and DATA[name].get("is_slow"))]
+        return [{"claim": name, "revision": self._read(name, "rev-parse")} for name in names]
+
+    def _read(self, name: str, command: str) -> str | None:
+        """Return what Git says of the file of a claim, None if no checkout has one."""
+        for folder in self.checkouts:
+            words = ["git", "-C", str(folder), command, f"HEAD:{DATA[name].get('file')}"]
+            answer = subprocess.run(words, capture_output=True, text=True, check=False)
+            if not answer.returncode:
+                return answer.stdout.strip()
+        return None
 
     def measure(self, unit: Unit) -> Mapping[str, Value]:
-        """Return the numbers about a claim."""
-        measure = load_object(f"studies.claims:{DATA[unit['claim']]['function']}")
-        return dict(measure())
+        """Return the numbers about a claim, none if its data is missing."""
+        name = unit["claim"]
+        measure = load_object(f"studies.claims:{DATA[name]['function']}")
+        if "file" not in DATA[name]:
+            return dict(measure())
+        return dict(measure(self._read(name, "show"))) if unit["revision"] else {}
 
     def analyse(self, results: Results) -> StudyReport:
         """Report the sources, and the verdicts with their evidence."""
@@ -61,13 +92,13 @@ class Claims(Study):
             }
             verdicts = []
             for name, (low, high) in data["true_if"].items():
-                number = numbers[name]
+                number = numbers.get(name, UNKNOWN)
                 interval = number if isinstance(number, Interval) else Interval(*[number] * 3)
                 verdicts.append(is_within(interval, low, high))
             source = f"{data['source']} at {data['revision']}"
             rows.append(ResultRow(data["title"], source, data["measured"]))
             words = f"{data['title']}: “{data['quote']}”"
-            evidence = {name: numbers[name] for name in data["evidence"]}
+            evidence = {name: numbers.get(name, UNKNOWN) for name in data["evidence"]}
             claims.append(Claim(words, holds_for_all(verdicts), evidence))
         return StudyReport(rows, claims, ours="measured")
 
@@ -134,4 +165,57 @@ def know_one_game() -> Mapping[str, Value]:
         "draws in self-play": outcome(GAME, policy, policy).draw,
         "exploitability": exploitability(GAME, policy),
         "mean loss": mean_loss(GAME, policy),
+    }
+
+
+# --------------------------------------------------------------------------------------------------
+# Data of others
+
+
+def compare_table(content: str) -> Mapping[str, Value]:
+    """Compare a table of values with exact ones.
+
+    Args:
+        content: JSON, the results of both players by board, rows of ``_``, ``X``, who moves first,
+            and ``O``.
+
+    Raises:
+        ValueError: it has another form.
+    """
+    table = msgspec.json.decode(content, type=dict[str, tuple[float, float]])
+    boards = list_positions(GAME)
+    rows = np.array(list("_XO"))[boards.cells].reshape(-1, 3, 3)
+    names = ["\n".join(map("".join, row)) for row in rows]
+    published = np.array([table.get(name, (math.nan,))[0] for name in names])
+    wrong = published != solve(GAME).values(boards) * (1 - 2 * boards.mover)
+    has_two = np.count_nonzero(boards.cells, axis=1) == 2
+    return {
+        "positions": len(names),
+        "wrong values": int(wrong.sum()),
+        "positions with two stones": int(has_two.sum()),
+        "wrong ones of these": int(wrong[has_two].sum()),
+    }
+
+
+def compare_games(content: str) -> Mapping[str, Value]:
+    """Return how many games of the same players repeat the same first mover's earlier game.
+
+    Args:
+        content: CSV, a row for each game.
+
+    Raises:
+        ValueError: it has another form.
+    """
+    games = defaultdict(list)
+    for row in csv.DictReader(content.splitlines()):
+        if not row["error"]:
+            games[row["player_a"], row["player_b"]].append((row["result"], row["num_moves"]))
+    repeats = [len(set(played)) == 1 for played in games.values() if len(played) > 1]
+    every = Counter(itertools.chain(*games.values()))
+    by_chance = sum((number / every.total()) ** 2 for number in every.values())
+    return {
+        "pairs of games": len(repeats),
+        "equal in winner and length": sum(repeats),
+        "share": wilson(fmean(repeats), len(repeats)),
+        "share among all games": by_chance,
     }
