@@ -40,7 +40,7 @@ class Program:
 def words_of(*line):
     """The words of a command line, see :class:`Program`."""
     parts = [shlex.split(part) if isinstance(part, str) else [str(part)] for part in line]
-    return sum(parts, [])
+    return [word for part in parts for word in part]
 
 
 def json_of(capsys, *words):
