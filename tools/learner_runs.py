@@ -39,7 +39,7 @@ class Runs:
         self.log = log
         lines = log.read_text("utf-8").splitlines() if log.exists() else []
         rows = [json.loads(line) for line in lines]
-        self.known = {tuple(row["job"]): LearnerRun(*row["run"], mistake=None) for row in rows}
+        self.known = {tuple(row["job"]): LearnerRun._make([*row["run"], None]) for row in rows}
 
     def run(self, family: str, error: str, name: str, seed: int) -> LearnerRun:
         """Return the run of a learner with an error, "" for none, in a probe."""

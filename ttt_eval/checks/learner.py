@@ -244,7 +244,7 @@ class _LearnerCheck:
         """Add the row about scores."""
         best = self.best_runs[probe.name]
         scores = ", ".join(f"{run.score:.2f}" for run in runs)
-        text = f"score {scores} with {probe.steps:,} steps; right {right.mean_score:.2f}"
+        text = f"score {scores} with {probe.steps:,} steps"
         evidence = [] if best.mistake is None else [best.mistake]
         rule = f"at least {right.score_limit:.2f} with {self.count_seeds(right)}"
         row = judge(
@@ -277,13 +277,13 @@ class _LearnerCheck:
         if self.family is None:
             self.rows.append(CheckRow(name, text, "remark"))
         else:
-            text += f"; right {right.mean_error:.3f}"
             rule = f"at most {right.error_limit:.3f} with {self.count_seeds(right)}"
             error = min(run.error for run in runs)
             self.rows.append(judge(name, text, error, right.error_limit, rule=rule))
         if kind == "critic":
             low, high = right.entropies
-            text = f"{best.entropy:.2f} nats; right {low:.2f} to {high:.2f}"
+            of_right = "" if isnan(low) else f"; of right runs {low:.2f} to {high:.2f}"
+            text = f"{best.entropy:.2f} nats{of_right}"
             self.rows.append(CheckRow(f"{probe.name}, entropy", text, "remark"))
 
     def count_seeds(self, right: RightRuns) -> str:
@@ -292,13 +292,13 @@ class _LearnerCheck:
         if self.family is None:
             return seeds
         chance = comb(right.runs + len(self.seeds), len(self.seeds))
-        return f"{seeds}; right ones fail in less than 1 of {chance:,}"
+        return f"{seeds}; a right learner fails in less than 1 of {chance:,}"
 
     def report(self) -> Check:
         """Return the result."""
         failed = any(row.status == "fails" for row in self.rows)
-        family = self.family or "learner"
-        return Check(f"a {family}", self.rows, self.suspects() if failed else ())
+        kind = f"{self.family} learner" if self.family else "learner"
+        return Check(f"a {kind}", self.rows, self.suspects() if failed else ())
 
     def suspects(self) -> list[str]:
         """Return the errors whose exact results are nearest to those of the learner."""
