@@ -13,7 +13,6 @@ from ttt_envs.core.checks import (
     TypeRefusal,
     check_choice,
     check_range,
-    check_whole,
     find_named,
 )
 from ttt_envs.core.files import read_table
@@ -181,7 +180,6 @@ def check_learner(
     if not callable(train):
         raise TypeRefusal(f"{train!r} is no function: give train(make_env, steps, seed)")
     check_choice("family", family, (*FAMILIES, None))
-    check_whole("seeds", seeds, 2)
     check_range("seeds", seeds, 1)
     check_range("seed", seed, 0)
     names = [probes] if isinstance(probes, str) else probes
@@ -229,7 +227,7 @@ class _LearnerCheck:
             if run.score >= right.score_limit and not run.error > right.error_limit:
                 break
         self.best_runs[probe.name] = max(runs, key=lambda run: run.score)
-        self.add_score(probe, runs, right)
+        self.add_score(probe, steps, runs, right)
         self.add_error(probe, runs, right)
 
     def limits(self, name: str) -> RightRuns:
@@ -238,13 +236,15 @@ class _LearnerCheck:
             return FAMILIES[self.family][name]
         rows = [family[name] for family in FAMILIES.values()]
         lowest = min(rows, key=lambda row: row.score_limit)
-        return lowest._replace(max_error=inf)
+        return lowest._replace(max_error=inf, entropies=(nan, nan))
 
-    def add_score(self, probe: Probe, runs: Sequence[LearnerRun], right: RightRuns) -> None:
+    def add_score(
+        self, probe: Probe, steps: int, runs: Sequence[LearnerRun], right: RightRuns
+    ) -> None:
         """Add the row about scores."""
         best = self.best_runs[probe.name]
         scores = ", ".join(f"{run.score:.2f}" for run in runs)
-        text = f"score {scores} with {probe.steps:,} steps; right {right.mean_score:.2f}"
+        text = f"score {scores} with {steps:,} steps"
         evidence = [] if best.mistake is None else [best.mistake]
         rule = f"at least {right.score_limit:.2f} with {self.count_seeds(right)}"
         row = judge(
@@ -277,13 +277,13 @@ class _LearnerCheck:
         if self.family is None:
             self.rows.append(CheckRow(name, text, "remark"))
         else:
-            text += f"; right {right.mean_error:.3f}"
             rule = f"at most {right.error_limit:.3f} with {self.count_seeds(right)}"
             error = min(run.error for run in runs)
             self.rows.append(judge(name, text, error, right.error_limit, rule=rule))
         if kind == "critic":
             low, high = right.entropies
-            text = f"{best.entropy:.2f} nats; right {low:.2f} to {high:.2f}"
+            of_right = "" if isnan(low) else f"; of right runs {low:.2f} to {high:.2f}"
+            text = f"{best.entropy:.2f} nats{of_right}"
             self.rows.append(CheckRow(f"{probe.name}, entropy", text, "remark"))
 
     def count_seeds(self, right: RightRuns) -> str:
@@ -292,21 +292,19 @@ class _LearnerCheck:
         if self.family is None:
             return seeds
         chance = comb(right.runs + len(self.seeds), len(self.seeds))
-        return f"{seeds}; right ones fail in less than 1 of {chance:,}"
+        return f"{seeds}; a right learner fails in less than 1 of {chance:,}"
 
     def report(self) -> Check:
         """Return the result."""
         failed = any(row.status == "fails" for row in self.rows)
-        family = self.family or "learner"
-        return Check(f"a {family}", self.rows, self.suspects() if failed else ())
+        return Check("a learner", self.rows, self.suspects() if failed else ())
 
     def suspects(self) -> list[str]:
         """Return the errors whose exact results are nearest to those of the learner."""
         distances = {error: self.distance(error) for error in ERRORS}
-        names = sorted(ERRORS, key=lambda error: distances[error])
-        right = self.distance("")
-        limit = min(MAX_DISTANCE, right)
-        return [name for name in names if distances[name] < limit][:MAX_SUSPECTS]
+        limit = min(MAX_DISTANCE, self.distance(""))
+        near = [error for error in ERRORS if distances[error] < limit]
+        return sorted(near, key=distances.__getitem__)[:MAX_SUSPECTS]
 
     def distance(self, error: str) -> float:
         """Return the root mean square difference from the results of an error; "" for none."""

@@ -15,7 +15,7 @@ it. Its openings were searched by the exact loss of the error that it is for
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,9 +83,9 @@ class Power(NamedTuple):
 class MakeEnv:
     """Makes environments of a probe: all that a learner gets to know of it."""
 
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any]
     """keyword arguments of ``gymnasium.make(ENV_ID)``"""
-    masks: bool = True
+    masks: bool
     """whether the learner is measured with legal actions only; if not, it must not use action
     masks, because it is to learn which actions are illegal"""
 
@@ -269,10 +269,7 @@ class ExactProbe:
         return to_text(Position(own + 2 * other, 0), self._game)
 
 
-def _read() -> dict[str, Probe]:
-    """Return the probes of the file beside this module, easiest first."""
-    return {name: Probe(name, **row) for name, row in read_table(__file__).items()}
-
-
-PROBES: Mapping[str, Probe] = _read()
-"""The probes by name."""
+PROBES: Mapping[str, Probe] = {
+    name: Probe(name, **row) for name, row in read_table(__file__).items()
+}
+"""The probes by name, the easiest first."""
