@@ -14,7 +14,8 @@ class Program:
     """
 
     def __init__(self, main, capsys):
-        self.main, self.capsys = main, capsys
+        self.main = main
+        self.capsys = capsys
 
     def __call__(self, *line):
         """The standard output of this line alone; ``err`` is its standard error."""
@@ -39,8 +40,10 @@ class Program:
 
 def words_of(*line):
     """The words of a command line, see :class:`Program`."""
-    parts = [shlex.split(part) if isinstance(part, str) else [str(part)] for part in line]
-    return [word for part in parts for word in part]
+    words = []
+    for part in line:
+        words += shlex.split(part) if isinstance(part, str) else [str(part)]
+    return words
 
 
 def json_of(capsys, *words):

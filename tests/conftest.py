@@ -133,7 +133,7 @@ def pytest_collection_modifyitems(config, items):
             # alone
             node_id = getattr(item, "_nodeid", item.nodeid)
             if node_id != item.nodeid:
-                item._id = type(item._id).parse(node_id)
+                item._id = type(item._id).parse(node_id)  # noqa: SLF001
             told_to_all = item.nodeid.endswith("@" + item.get_closest_marker("xdist_group").args[0])
             assert told_to_all, (
                 "pytest-xdist tells groups in another way now: see whether they stay together"

@@ -292,7 +292,8 @@ def guarded(folder):
         ):  # of TensorFlow
             faults.append(f"{event} {path}")
 
-    usual, tempfile.tempdir = tempfile.tempdir, str(folder)  # TensorFlow writes temporary sources
+    usual = tempfile.tempdir
+    tempfile.tempdir = str(folder)  # TensorFlow writes temporary sources
     _look.append(look)
     try:
         yield faults

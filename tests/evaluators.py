@@ -15,7 +15,8 @@ class Perfect:
 
     def __init__(self, game):
         self.optimal = make_policy("optimal", game)
-        self.values, self.action_values = self.optimal.values, self.optimal.action_values
+        self.values = self.optimal.values
+        self.action_values = self.optimal.action_values
         self.probabilities = self.optimal.probabilities
 
     def evaluate(self, boards):

@@ -24,7 +24,8 @@ class Disk:
     """Counts the changes of files in a folder; from a given one on nothing reaches the disk."""
 
     def __init__(self, folder, kill_at=None):
-        self.folder, self.kill_at = f"{folder}{os.sep}", kill_at
+        self.folder = f"{folder}{os.sep}"
+        self.kill_at = kill_at
         self.changes = 0
 
     @property

@@ -115,7 +115,8 @@ def open_pages(browser, ignored=()):
 
     Messages in the console that contain one of ``ignored`` are no errors.
     """
-    contexts, faults = [], []
+    contexts = []
+    faults = []
 
     def is_ignored(text):
         return any(part in text for part in ignored)

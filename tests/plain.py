@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learners.checkpoint import load_checkpoint
-from ttt_envs import Boards, Game, Position, chance_outcomes
+from ttt_envs import Boards, Game, Position, chance_outcomes, from_text
 from ttt_envs.game import reference
 from ttt_envs.game.boards import from_keys
 from ttt_envs.game.game import VARIANTS
@@ -87,6 +87,11 @@ def cells_of_any(game):
     """Hypothesis: any cells, reachable or not."""
     stones = st.binary(min_size=game.cells, max_size=game.cells)
     return stones.map(lambda text: (np.frombuffer(text, np.uint8) % 3).astype(np.int8))
+
+
+def from_texts(*texts, game=None):
+    """A batch of positions as ``from_text`` reads them."""
+    return Boards.from_positions([from_text(text, game) for text in texts])
 
 
 def positions_of_random_play(game, count, seed=0):

@@ -3,7 +3,6 @@
 import numpy as np
 
 from ttt_envs import mnk_v0
-from ttt_envs.envs.single_env import SingleEnv
 
 FAMILIES = {
     "plain": {},
@@ -15,30 +14,22 @@ FAMILIES = {
     "phantom-classic": {"phantom": "classic", "skip_chance": 0.25},
     "phantom-abrupt": {"phantom": "abrupt"},
     "15x15": {"size": 15, "win_length": 5},
-    "opponent": {
-        "opponent": "win-or-block", "seat": "random", "skip_chance": (0.1, 0.5),
-        "symmetry": "random", "observe_skip_chance": True, "observation": "dict",
-    },
-}  # fmt: skip
-"""family -> arguments of the environment; the one with an opponent is Gymnasium's"""
+}
+"""family -> arguments of the environment; tests/signatures.py has opponents"""
 SEED = 20
 ACTIONS = {"exact-lines": [0, 4, 1, 6, 3, 7, 2, 5], "15x15": [0, 16, 1, 17, 2, 18, 3, 19, 4]}
 """family -> the actions; those of other families are drawn from the mask"""
-EPISODES = 3
 MAX_DRAWN_ROWS = 6
 """Maximum number of rows of a board that is drawn after every move."""
 
 
 def playthrough(family):
-    """Return the text of the first episodes of a seed."""
+    """Return the text of the first episode of a seed."""
     settings = FAMILIES[family]
     arguments = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     lines = [f"arguments: {arguments or 'none'}", f"seed: {SEED}"]
     rng = np.random.default_rng(SEED)
-    if "opponent" in settings:
-        lines += play_single(settings, rng)
-    else:
-        lines += play_both(settings, rng, ACTIONS.get(family, ()))
+    lines += play_both(settings, rng, ACTIONS.get(family, ()))
     return "\n".join(lines) + "\n"
 
 
@@ -79,28 +70,6 @@ def both_lines(env):
     agent = env.agent_selection
     rewards = ", ".join(f"{env.rewards[player]:g}" for player in env.possible_agents)
     return [*rows, f"next {agent}; rewards {rewards}; {describe(env.infos[agent])}"]
-
-
-def play_single(settings, rng):
-    """Yield the lines of ``EPISODES`` episodes of the Gymnasium environment."""
-    env = SingleEnv(**settings)
-    for episode in range(EPISODES):
-        observation, info = env.reset(seed=SEED if episode == 0 else None)
-        yield from ["", f"# episode {episode}", *single_lines(env, observation, 0.0, info)]
-        is_over = False
-        while not is_over:
-            action = int(rng.choice(np.flatnonzero(info["action_mask"])))
-            observation, reward, is_over, _, info = env.step(action)
-            yield from ["", f"# play {action}", *single_lines(env, observation, reward, info)]
-
-
-def single_lines(env, observation, reward, info):
-    """Return the view with own stones as 1 and the mask, the reward and the info."""
-    grids = [draw(observation["observation"], ".12"), draw_mask(info["action_mask"], env.game)]
-    rows = ["   ".join(row) for row in zip(*grids, strict=True)]
-    chance = float(observation["skip_chance"][0])
-    facts = {name: value for name, value in info.items() if name != "action_mask"}
-    return [*rows, f"observed skip chance {chance:g}; reward {reward:g}; {describe(facts)}"]
 
 
 def draw(planes, characters):

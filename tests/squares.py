@@ -11,7 +11,9 @@ SQUARES = [0, 1, 4, 9, 16]
 class Squares(Study):
     """Nothing differs."""
 
-    title, source, left_out = "Squares", "Euclid", "three squares"
+    title = "Squares"
+    source = "Euclid"
+    left_out = "three squares"
 
     def units(self, quick):
         return [{"n": n} for n in range(2 if quick else 5)]

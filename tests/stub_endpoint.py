@@ -58,8 +58,13 @@ class Stub:
     """
 
     def __init__(self, game, faults=(), delay_s=0.0):
-        self.game, self.faults, self.delay_s = game, list(faults), delay_s
-        self.answered, self.attempts, self.most_at_once, self.at_once = [], 0, 0, 0
+        self.game = game
+        self.faults = list(faults)
+        self.delay_s = delay_s
+        self.answered = []
+        self.attempts = 0
+        self.most_at_once = 0
+        self.at_once = 0
         self.lock = threading.Lock()
 
     def move_of(self, model, position):
@@ -87,7 +92,8 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_POST(self):
-        stub, key = self.server.stub, self.headers["authorization"]
+        stub = self.server.stub
+        key = self.headers["authorization"]
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         with stub.lock:
             stub.attempts += 1

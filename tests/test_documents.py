@@ -93,7 +93,8 @@ def test_generated_tables_and_files_of_pages_are_those_of_the_checkout():
 def test_blocks_run(page, tmp_path, request):
     slow_too = request.config.getoption("markexpr") == "slow"
     shell = Shell(tmp_path, active=page.name != "README.md")
-    missing, printed = set(), ""
+    missing = set()
+    printed = ""
     try:
         for block in blocks(page):
             if block.output:

@@ -22,7 +22,8 @@ from ttt_eval.exact.dynamic_programming import exploitability
 
 pytestmark = pytest.mark.more
 
-EXAMPLES, PAGE = ROOT / "examples", ROOT / "docs" / "clients.md"
+EXAMPLES = ROOT / "examples"
+PAGE = ROOT / "docs" / "clients.md"
 MODULES = {"bench_dqn", "bench_ppo"}
 """Those that are no scripts."""
 TRAININGS = {

@@ -268,7 +268,8 @@ def square(unit):
 
 
 def test_damaged_results_are_measured_again(tmp_path):
-    units, provenance = [{"n": number} for number in range(4)], {"code": "x"}
+    units = [{"n": number} for number in range(4)]
+    provenance = {"code": "x"}
     expected = json.dumps(collect_results(square, units, tmp_path, provenance))
 
     def verify(path):
@@ -280,7 +281,8 @@ def test_damaged_results_are_measured_again(tmp_path):
 
 @pytest.fixture(scope="module")
 def games():
-    skipping, plain = Game(3, 3, 3, 0.25), Game(2, 3, 2)
+    skipping = Game(3, 3, 3, 0.25)
+    plain = Game(2, 3, 2)
     won = (Move(0, False), Move(5, False), Move(1, False))
     return [
         PlayedGame(
@@ -320,7 +322,8 @@ def run_command(main, words, typed=""):
     """Run a command in this process: it succeeds, or exits with code 2 and a message without a
     traceback.
     """
-    error, output = io.StringIO(), io.StringIO()
+    error = io.StringIO()
+    output = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(TRUST, "0")
         patch.setenv(CACHE_BYTES_VARIABLE, "10000000")
@@ -374,9 +377,11 @@ OPEN_OR_LONG = {"cluster", "jobs", "threads", "clock", "web", "gomocup", "preset
 
 def words_by_field(*commands):
     """Words of the positional fields of commands, in order; and of their options, by name."""
-    positional, options = [], {}
+    positional = []
+    options = {}
     for command in commands:
-        kinds, annotated = get_type_hints(command), get_type_hints(command, include_extras=True)
+        kinds = get_type_hints(command)
+        annotated = get_type_hints(command, include_extras=True)
         for name in (field.name for field in dataclasses.fields(command)):
             if dataclasses.is_dataclass(kinds[name]):
                 options |= words_by_field(kinds[name])[1]

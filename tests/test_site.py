@@ -40,7 +40,8 @@ def anchors_of(page):
 
 
 def test_the_navigation_has_every_page_once():
-    pages, there = make_pages.navigation(), {*make_pages.page_paths().values(), *GENERATED}
+    pages = make_pages.navigation()
+    there = {*make_pages.page_paths().values(), *GENERATED}
     assert len(pages) == len(set(pages)), (
         f"twice in mkdocs.yml: {sorted(page for page in pages if pages.count(page) > 1)}"
     )

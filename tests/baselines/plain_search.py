@@ -242,7 +242,8 @@ class PlainTree:
         unknown = [turn for turn in turns if turn not in self.exact_values]
         if len(unknown) < 2:
             return unknown[0] if unknown else turns[0]
-        skip, (other, own) = self.game.skip_chance, unknown
+        skip = self.game.skip_chance
+        other, own = unknown
         return own if skip * self.visits[other] > (1 - skip) * self.visits[own] else other
 
     def make(self, node, cell, turns):

@@ -60,10 +60,8 @@ def rank_of(full):
 )
 def test_relative_errors_are_known(known_values, case):
     method, terminal = case.split("_", 1)
-    full, values = (
-        decomposition(Game(), method, terminal=terminal),
-        random_play_values(Game(), terminal),
-    )
+    full = decomposition(Game(), method, terminal=terminal)
+    values = random_play_values(Game(), terminal)
     for rank, fact in known_values["relative_error_3x3x3"][case].items():
         compressed = full.at(int(rank))
         assert compressed.relative_error == pytest.approx(fact, abs=6e-6)
@@ -124,7 +122,8 @@ def test_tt_equals_tensorly(split):
     import tensorly
     from tensorly.decomposition import tensor_train
 
-    grouping, values = Grouping.parse(BOARD, split), table_of_noise(BOARD)
+    grouping = Grouping.parse(BOARD, split)
+    values = table_of_noise(BOARD)
     tensor = grouping.tensor(values)
     for rank in (1, 4, 9):
         expected = tensorly.tt_to_tensor(tensor_train(tensor, rank))
@@ -141,7 +140,8 @@ SMALL = [Game(2, 3, 2), Game(2, 3, 3, 0.25), Game(1, 5, 3), Game(4, 1, 2, 0.5), 
 @st.composite
 def groupings(draw, method):
     """A grouping of a small board, and whether it is one of moves: any cells in any order."""
-    game, of_moves = draw(st.sampled_from(SMALL)), draw(st.booleans())
+    game = draw(st.sampled_from(SMALL))
+    of_moves = draw(st.booleans())
     axes = draw(st.permutations(range(game.cells + of_moves)))
     count = 2 if method == "svd" else draw(st.integers(2, len(axes)))
     borders = sorted(draw(st.permutations(range(1, len(axes))))[: count - 1])
@@ -157,7 +157,8 @@ def groupings(draw, method):
 @given(st.data())
 def test_read_equals_the_reconstructed_table(method, data):
     grouping = data.draw(groupings(method))
-    game, of_moves = grouping.game, grouping.of_moves
+    game = grouping.game
+    of_moves = grouping.of_moves
     values = table_of_noise(game, data.draw(st.integers(0, 9)), of_moves)
     full = decompose(method, values, grouping)
     assert full.largest == largest_rank(method, grouping)
@@ -254,14 +255,16 @@ def test_singular_vectors_do_not_depend_on_the_method(monkeypatch, exact, gram, 
 
 @pytest.mark.parametrize("method", ["svd", "hosvd", "hosvd2", "tt"])
 def test_a_truncated_decomposition_equals_the_exact_one(monkeypatch, method):
-    values, grouping = random_play_values(Game()), make_grouping(Game(), method)
+    values = random_play_values(Game())
+    grouping = make_grouping(Game(), method)
     exact = decompose(method, values, grouping)
     monkeypatch.setattr(singular_vectors, "EXACT", 0)
     monkeypatch.setattr(singular_vectors, "GRAM", 3**2)
     truncated = decompose(method, values, grouping, max_vectors=20)
     assert truncated.largest == 20
     for rank in (1, 7, 12, 20):
-        ours, reference = truncated.at(rank), exact.at(rank)
+        ours = truncated.at(rank)
+        reference = exact.at(rank)
         assert ours.relative_error == pytest.approx(reference.relative_error, rel=1e-6)
         assert_allclose(ours.table(), reference.table(), rtol=0, atol=1e-7)
     with pytest.raises(ValueError, match=r"rank=21 is no rank of .* choose 0 to 20"):
@@ -288,7 +291,8 @@ def test_large_decomposition_is_cached(tmp_path):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_policy_uses_the_default_rank(name):
-    policy, boards = make_policy(name, SKIP), plain.positions_of_random_play(SKIP, 32)
+    policy = make_policy(name, SKIP)
+    boards = plain.positions_of_random_play(SKIP, 32)
     expected = (
         decomposition(SKIP, name)
         .at(default_rank(name, make_grouping(SKIP, name)))

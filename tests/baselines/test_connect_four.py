@@ -86,9 +86,11 @@ def test_scores_are_those_of_another_program(kind):
 
 @pytest.mark.parametrize("kind", EASY)
 def test_best_play_ends_after_the_distance(kind):
-    game, solver = CONNECT_FOUR, solver_of(CONNECT_FOUR)
+    game = CONNECT_FOUR
+    solver = solver_of(CONNECT_FOUR)
     for columns, score in list(SCORED["scores"][kind].items())[:10]:
-        value, start = int(np.sign(score)), len(columns)
+        value = int(np.sign(score))
+        start = len(columns)
         for rest in range(solver.distance(score, start), 0, -1):
             now = solver.score(played(columns, game))
             assert (solver.distance(now.low, len(columns)), now.value) == (
@@ -114,7 +116,8 @@ def test_limited_searches_bound_the_score(nodes):
 
 def test_interruptions_do_not_change_a_score(monkeypatch):
     (columns, score), *_ = MIDDLE.items()
-    position, calls = played(columns, CONNECT_FOUR), []
+    position = played(columns, CONNECT_FOUR)
+    calls = []
     monkeypatch.setattr("baselines.connect_four.SLICE", 1000)
     result = Solver(CONNECT_FOUR, progress=calls.append).score(position)
     assert result.score == score
@@ -127,7 +130,8 @@ def test_interruptions_do_not_change_a_score(monkeypatch):
 )
 def test_lines_are_found_as_in_plain_reading(game, data):
     """In any filling of the columns from below."""
-    board, height = ColumnBoard.from_game(game), game.rows + 1
+    board = ColumnBoard.from_game(game)
+    height = game.rows + 1
     heights = data.draw(st.tuples(*[st.integers(0, game.rows)] * game.columns))
 
     def bit(row, column):
@@ -181,7 +185,8 @@ SIZES = [
 @pytest.mark.parametrize("size", [*SIZES, (1, 1, 1)], ids=str)
 def test_searched_solutions_are_those_of_the_layered_solver(size):
     game = drop(*size)
-    searched, layers = SearchedSolution(game, memory=0), solve(game)
+    searched = SearchedSolution(game, memory=0)
+    layers = solve(game)
     boards = plain.positions_of_random_play(game, 300)
     for answer in ("values", "action_values", "optimal_actions", "distance"):
         assert_array_equal(getattr(searched, answer)(boards), getattr(layers, answer)(boards))
@@ -198,7 +203,8 @@ def test_optimal_plays_connect_four_by_searches():
         played(columns, game)
         for columns in ("", "1", "1223", "234432", "12341234123", "1111122222333")
     ]
-    boards, policy = Boards.from_positions(positions), Optimal(game)
+    boards = Boards.from_positions(positions)
+    policy = Optimal(game)
     values = [solver_of(game).score(position).value for position in positions]
     assert_array_equal(policy.values(boards), values)
     best = policy.action_values(boards) == np.array(values)[:, None]

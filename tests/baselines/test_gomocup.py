@@ -169,7 +169,8 @@ def moves_of(spec, *positions, game=GAME):
     return moves
 
 
-FIRST, SECOND = with_stones(), with_stones(o=["00"], x=["35"])
+FIRST = with_stones()
+SECOND = with_stones(o=["00"], x=["35"])
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,8 @@ def test_engine_without_restart_is_started_again(engine, received, answer):
 
 
 def test_rectangles_and_exactly_five_are_sent(engine, received):
-    game, cells = Game(5, 9, 5, overlines=False), np.zeros(45, np.int8)
+    game = Game(5, 9, 5, overlines=False)
+    cells = np.zeros(45, np.int8)
     cells[8] = 1
     assert moves_of(engine(), Position(cells, 1), game=game) == [0]
     lines = received()
@@ -256,7 +258,8 @@ def test_time_and_memory_limits_are_sent(engine, received):
 
 
 def test_clock_of_a_match_replaces_its_own(engine, received):
-    player, only = make_policy(engine(clock=100), GAME).player(), np.zeros(1, np.int64)
+    player = make_policy(engine(clock=100), GAME).player()
+    only = np.zeros(1, np.int64)
     player.use_clock(7, 1)
     for position in (
         FIRST,
@@ -437,7 +440,8 @@ def test_probabilities_are_one_hot_for_its_moves(engine, received):
 )
 def test_late_engine_loses_a_timed_match(engine, clock, settings):
     """By its clock, or by its own limit for a move, which is a forfeit."""
-    logged, spec = [], engine(SLOW["hangs"], tolerance=0.05, **settings)
+    logged = []
+    spec = engine(SLOW["hangs"], tolerance=0.05, **settings)
     score = play_pairs(GAME, spec, "random", 1, seed=4, clock=Clock(clock), log=logged.extend)
     assert score.table.tolist() == [[0, 0, 1], [0, 0, 1]]
     assert (score.times[0].lost, score.forfeits.a) == ((0, 2) if settings else (2, 0))
@@ -465,7 +469,8 @@ def test_late_answer_costs_no_other_game_of_a_batch(engine):
 
 def test_fault_forfeits_one_game_of_a_match(engine):
     spec = engine(FAULTY.format(free="2,0", fault="return '0,0'"))
-    logged, others = [], []
+    logged = []
+    others = []
     score = play_pairs(GAME, spec, "random", 4, seed=1, openings="random:2", log=logged.extend)
     play_pairs(GAME, FirstEmpty(), "random", 4, seed=1, openings="random:2", log=others.extend)
     assert 0 < score.forfeits.a < 8
@@ -480,10 +485,8 @@ def test_fault_forfeits_one_game_of_a_match(engine):
 
 def test_commands_report_and_store_forfeits(engine, tmp_path, capsys):
     spec = engine(FAULTY.format(free="2,0", fault="return 'no idea'"))
-    game, log = (
-        ["--size=7", "--win-length=5", "--games=8", "--seed=1", "--openings=random:2"],
-        tmp_path / "games.jsonl",
-    )
+    game = ["--size=7", "--win-length=5", "--games=8", "--seed=1", "--openings=random:2"]
+    log = tmp_path / "games.jsonl"
     evaluate.main(["match", spec, "random", *game, f"--log={log}", "--json"])
     output = capsys.readouterr()
     forfeits = json.loads(output.out)["forfeits"]

@@ -27,7 +27,9 @@ def counted_visits(moves, simulations):
     """Return the earlier visits of each simulation's move, counted as by the authors."""
     if moves < 2:
         return list(range(simulations))
-    visits, candidates, out = [0] * moves, moves, []
+    visits = [0] * moves
+    candidates = moves
+    out = []
     while len(out) < simulations:
         for _ in range(max(1, int(simulations / (math.ceil(math.log2(moves)) * candidates)))):
             out += visits[:candidates]
@@ -47,7 +49,8 @@ def counted_visits(moves, simulations):
 )
 def test_it_agrees_with_a_plain_implementation(shape, skip, seed, considered, simulations, scales):
     game = Game(*shape, skip)
-    boards, evaluator = plain.positions_of_random_play(game, 2, seed), Noise()
+    boards = plain.positions_of_random_play(game, 2, seed)
+    evaluator = Noise()
     noise = noise_for(boards, seed)
     named = {
         "maxvisit_init": scales[0],
@@ -67,7 +70,8 @@ def test_it_agrees_with_a_plain_implementation(shape, skip, seed, considered, si
         values = other.completed(())
         value = other.exact_values.get((), sum(improved[cell] * values[cell] for cell in cells))
         assert_allclose(result.improved_values[row], value, atol=1e-5)
-        times, certain = {cell: other.times((), cell) for cell in cells}, other.solved(())
+        times = {cell: other.times((), cell) for cell in cells}
+        certain = other.solved(())
         last = {c for c in other.noisy() if times[c] == max(times.values())} | set(certain)
         last -= {cell for cell in certain if values[cell] < max(values[c] for c in certain)}
         scores = {cell: score for cell, score in other.noisy().items() if cell in last}
@@ -80,7 +84,8 @@ def test_it_agrees_with_a_plain_implementation(shape, skip, seed, considered, si
 def test_a_perfect_evaluator_gives_exact_values(skip):
     game = Game(skip_chance=skip)
     boards = plain.positions_of_random_play(game, 100, seed=1)
-    exact, of_moves = solve(game).values(boards), solve(game).action_values(boards)
+    exact = solve(game).values(boards)
+    of_moves = solve(game).action_values(boards)
     result = gumbel_search(game, boards, Perfect(game), simulations=32)
     tried = result.search.visits > 0
     assert_allclose(result.search.action_values[tried], of_moves[tried], rtol=0, atol=1e-9)
@@ -93,7 +98,8 @@ def test_a_perfect_evaluator_gives_exact_values(skip):
 
 def test_priors_and_values_are_all_that_an_evaluator_needs():
     """A class with `evaluate` alone gives the same searches; one that has no priors is refused."""
-    boards, noise = plain.positions_of_random_play(Game(), 4), Noise()
+    boards = plain.positions_of_random_play(Game(), 4)
+    noise = Noise()
 
     class Bare:
         def evaluate(self, boards):
@@ -144,7 +150,8 @@ def test_a_move_solved_as_worse_is_not_chosen():
     result = gumbel_search(
         game, boards, Noise(9.0), simulations=200, value_scale=0.0, noise=noise_for(boards)
     )
-    solved, priors = result.search.solved, result.search.tree.priors[:, 0]
+    solved = result.search.solved
+    priors = result.search.tree.priors[:, 0]
     best = np.where(solved, exact, -np.inf).max(axis=1, keepdims=True)
     assert ((result.scores > -np.inf) & solved & (exact < best - 1e-9)).sum() == 0
     certain = solved.sum(axis=1) == (priors > 0).sum(axis=1)

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import LayeredSolution, Work, build, estimate, open_layers, solve
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Boards, Game, make_policy
 from ttt_envs.core.files import locked
 
 pytestmark = pytest.mark.more
@@ -44,7 +44,7 @@ def test_values_above_16_cells_are_float32():
 
 def test_positions_of_no_alternating_play_are_refused_without_skips():
     """On large boards."""
-    boards = Boards.from_positions([from_text(17 * "." + " o"), from_text("o" + 16 * "." + " o")])
+    boards = plain.from_texts(17 * "." + " o", "o" + 16 * "." + " o")
     for ask in (build_once(Game(1, 17, 2)).values, build_once(Game(1, 17, 2)).action_values):
         with pytest.raises(ValueError, match=r"such as 0.25"):
             ask(boards)
@@ -89,7 +89,8 @@ def test_without_the_cache_layers_stay_in_memory(cache_path, monkeypatch):
 def test_moves_within_rounding_error_are_optimal(cache_path):
     """On a single row every move has its mirror, and no image of it rounds as it does."""
     boards = plain.positions_of_random_play(LONG, 200)
-    solution, policy = solve(LONG), make_policy("optimal", LONG)
+    solution = solve(LONG)
+    policy = make_policy("optimal", LONG)
     values = solution.action_values(boards)
     best = values >= np.nanmax(values, axis=1, keepdims=True) - 1e-9 - 36 * 2**-25
     assert_array_equal(solution.optimal_actions(boards), best)
@@ -102,14 +103,16 @@ def test_moves_within_rounding_error_are_optimal(cache_path):
 
 @pytest.mark.parametrize("game", [SMALL, Game(), Game(3, 3, 3, 0.1), Game(2, 4, 2)], ids=str)
 def test_estimate_equals_the_size_of_the_layers(game):
-    ours, needed = build_once(game), estimate(game, folder=False)
+    ours = build_once(game)
+    needed = estimate(game, folder=False)
     layers = [ours.layer(stones) for stones in range(game.cells + 1)]
     assert needed.by_stones == tuple(layer.size for layer in layers)
     assert needed.disk == sum(layer.nbytes for layer in layers)
 
 
 def test_too_little_memory_is_refused_before_building(tmp_path):
-    needed, alone = estimate(SMALL), estimate(SMALL, folder=False).memory_alone
+    needed = estimate(SMALL)
+    alone = estimate(SMALL, folder=False).memory_alone
     with pytest.raises(MemoryError, match=f"takes {alone:,} bytes of memory.*or give it a folder"):
         build(SMALL, work=Work(memory=alone - 1))
     with pytest.raises(MemoryError, match=f"takes {needed.memory:,} bytes of memory"):

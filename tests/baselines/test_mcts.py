@@ -14,7 +14,7 @@ from plain_search import PlainTree, compare, softmax
 from baselines import mcts
 from baselines.exact import solve
 from baselines.mcts import MCTS, MCTSSearch, Tree
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Boards, Game, make_policy
 
 SKIPS = [0.0, 0.1, 0.25, 0.5]
 
@@ -125,7 +125,7 @@ class Hesitating(PlainEvaluator):
 
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
 def test_moves_with_nearly_equal_priors_are_all_tried(skip_chance):
-    boards = Boards.from_positions([from_text(".../.../... o"), from_text("x../.../... o")])
+    boards = plain.from_texts(".../.../... o", "x../.../... o")
     visits = searched(Game(skip_chance=skip_chance), boards, 60, Hesitating()).visits
     assert ((visits > 0) == (boards.cells == 0)).all()
 
@@ -176,7 +176,7 @@ def test_a_continued_tree_agrees_with_a_plain_implementation(skip, text):
     """In the last case, solved moves are continued, too."""
     game = Game(skip_chance=skip)
     leaf = Noise()
-    boards = Boards.from_positions([from_text(text)])
+    boards = plain.from_texts(text)
     mover = int(boards.mover[0])
     search = searched(game, boards, 300, leaf)
     other = PlainTree(game, boards.position(0), leaf)
@@ -215,11 +215,11 @@ def test_a_tree_of_another_position_is_ignored():
         ".../.../... x",
         "xx./.ox/... x",
     ):
-        board = Boards.from_positions([from_text(text)])
+        board = plain.from_texts(text)
         assert MCTSSearch(game, board, keys_for(1), trees=[tree]).visits.sum() == 0, text
     tree = searched(Game(), boards, 500).tree
     for text in (".../.o./... o", "x../.o./x.. o"):  # no such turns where nothing is skipped
-        board = Boards.from_positions([from_text(text)])
+        board = plain.from_texts(text)
         assert MCTSSearch(Game(), board, keys_for(1), trees=[tree]).visits.sum() == 0
 
 
@@ -270,9 +270,7 @@ def test_the_temperature_spreads_the_moves():
 
 def test_root_noise_is_mixed_with_the_priors():
     game = Game(skip_chance=0.25)
-    boards = Boards.from_positions(
-        [from_text(".../.../... o"), from_text("oo./xx./... o"), from_text("x../.o./... x")]
-    )
+    boards = plain.from_texts(".../.../... o", "oo./xx./... o", "x../.o./... x")
     shares = np.random.default_rng(0).dirichlet(np.ones(9), 3)
     noisy = MCTSSearch(game, boards, np.zeros(3, np.uint64), leaf=Noise())
     noisy.add_root_noise(shares, 0.25)

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from baselines.exact import solve
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Boards, Game, make_policy
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.open_spiel import load_game, to_states
 
@@ -47,11 +47,9 @@ def test_alpha_beta_plays_the_first_optimal_move():
 @there
 def test_alpha_beta_obeys_its_depth():
     near, far = (make_policy(f"openspiel:alpha-beta,depth={depth}", BIG) for depth in (1, 3))
-    wins = Boards.from_positions([from_text(".ooo./xxx../...../..... o")])
+    wins = plain.from_texts(".ooo./xxx../...../..... o")
     assert near.probabilities(wins)[0, [0, 4]].tolist() == [1, 0]
-    forks = Boards.from_positions(
-        [from_text("...../..oo./x..x./..... o")]
-    )  # both ends of the line are open after b2
+    forks = plain.from_texts("...../..oo./x..x./..... o")  # both ends of the line are open after b2
     assert near.probabilities(forks)[0, 0] == 1
     assert far.probabilities(forks)[0, 6] == 1
 

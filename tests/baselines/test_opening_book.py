@@ -66,7 +66,8 @@ def plain_counts(game, made, plies):
 @pytest.mark.parametrize("game", GAMES, ids=str)
 def test_results_are_counted_up_to_symmetry(game):
     made = random_made(game)
-    book, expected = make_book(game, [made], plies=4), plain_counts(game, made, 4)
+    book = make_book(game, [made], plies=4)
+    expected = plain_counts(game, made, 4)
     assert len(book.cells) == len(expected)
     for row, moves in enumerate(book.moves(made.boards)):
         cells, mover = made.boards.position(row)
@@ -117,8 +118,10 @@ def test_shares_by_best_ucb_and_softmax(tmp_path):
     made = PlayedMoves(
         Boards.start(Game(), 3), np.array([4, 0, 1]), np.array([[6, 2, 2], [5, 0, 5], [0, 0, 10]])
     )
-    book, start = make_book(Game(), [made], plies=1), Boards.start(Game())
-    corners, edges = [0, 2, 6, 8], [1, 3, 5, 7]
+    book = make_book(Game(), [made], plies=1)
+    start = Boards.start(Game())
+    corners = [0, 2, 6, 8]
+    edges = [1, 3, 5, 7]
     book.write(tmp_path / "x")
     spec = f"book:{tmp_path / 'x'},temperature=0.1,then=random,choose="
     policies = [make_policy(spec + choose, Game()) for choose in ("best", "ucb", "softmax")]
@@ -203,7 +206,8 @@ def test_invalid_specs_are_refused(book_file, settings, game, message):
 def test_next_policy_plays_where_the_book_ends(book_file):
     game = Game(skip_chance=0.25)
     path = book_file(game)
-    policy, then = make_policy(f"book:{path},then=optimal", game), make_policy("optimal", game)
+    policy = make_policy(f"book:{path},then=optimal", game)
+    then = make_policy("optimal", game)
     boards = plain.positions_of_random_play(game, 200)
     _, in_book = policy.book_probabilities(boards)
     assert 0 < in_book.sum() < 200
@@ -214,7 +218,8 @@ def test_next_policy_plays_where_the_book_ends(book_file):
 
 def test_memory_of_the_next_policy_begins_where_the_book_ends(book_file):
     policy = make_policy(f"book:{book_file()},then=(mcts:simulations=20)", Game())
-    player, boards = policy.player(), plain.positions_of_random_play(Game(), 100)
+    player = policy.player()
+    boards = plain.positions_of_random_play(Game(), 100)
     slots = np.arange(100)
     player.begin(slots)
     actions = player.act(boards, slots, np.random.default_rng(0))

@@ -68,10 +68,8 @@ def random_positions(game, count, empty, seed=0):
             ]
         ]
         half = len(order) // 2 + int(rng.integers(-1, 2))
-        own, other = (
-            sum(1 << cell for cell in order[:half]),
-            sum(1 << cell for cell in order[half:]),
-        )
+        own = sum(1 << cell for cell in order[:half])
+        other = sum(1 << cell for cell in order[half:])
         if not any(stones & line == line for line in lines for stones in (own, other)):
             positions.append((own, other))
     return positions
@@ -177,7 +175,8 @@ def test_threats_and_candidate_moves_keep_the_value():
     counts = {YES: 0, NO: 0, UNKNOWN: 0}
     narrowed = 0
     for game in MIDDLE:
-        value, board = solver(game), make_board(game)
+        value = solver(game)
+        board = make_board(game)
         lines = [sum(1 << cell for cell in line) for line in plain.all_lines(game)]
         for own, other in random_positions(game, 300, empty=7):
             verdict, cells = find_threats(own, other, board)
@@ -212,7 +211,8 @@ def outcome_of(game, value, own, other, cell):
 def test_player_0_does_not_win_where_player_1_holds():
     held = 0
     for game in MIDDLE:
-        value, board = solver(game), make_board(game)
+        value = solver(game)
+        board = make_board(game)
         for first, second in random_positions(game, 300, empty=7, seed=1):
             for mover in (0, 1):
                 if holds(first, second, mover, board):

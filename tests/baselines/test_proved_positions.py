@@ -15,9 +15,11 @@ SOLVED = [Game(), Game(3, 4, 3), Game(4, 4, 4), Game(4, 4, 3), Game(2, 5, 3), Ga
 
 def played(game, count, seed):
     """Positions after any number of random moves."""
-    rng, boards = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    boards = []
     while len(boards) < count:
-        cells, stones = np.zeros(game.cells, np.int8), int(rng.integers(game.cells))
+        cells = np.zeros(game.cells, np.int8)
+        stones = int(rng.integers(game.cells))
         cells[rng.permutation(game.cells)[:stones]] = np.arange(stones) % 2 + 1
         if winner(game, cells) is None:
             boards.append(Position(cells, stones % 2))
@@ -28,7 +30,8 @@ def played(game, count, seed):
 def test_every_move_has_the_result_that_the_solver_has(game):
     boards = played(game, 60, seed=1)
     values = build(game).action_values(boards)
-    prover, kinds = Prover(game), set()
+    prover = Prover(game)
+    kinds = set()
     for row in range(len(boards.mover)):
         results = prover.results(boards.position(row))
         expected = np.where(np.isnan(values[row]), TAKEN, np.nan_to_num(values[row]))

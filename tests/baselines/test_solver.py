@@ -158,7 +158,8 @@ def test_values_satisfy_the_bellman_equation(game, seed, other_mover):
     ],
 )
 def test_optimal_play_has_its_known_value(known_values, name):
-    facts, (shape, skip) = known_values["optimal_play"][name], name.split(" skip ")
+    facts = known_values["optimal_play"][name]
+    shape, skip = name.split(" skip ")
     game = Game(*map(int, shape.split("x")), float(Fraction(skip)))
     solution = solve(game, cache=False)
     start = Boards.start(game)

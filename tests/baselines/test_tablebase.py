@@ -43,9 +43,7 @@ def folder_of(tmp_path_factory):
 def test_positions_before_the_first_layer_are_refused_but_not_moves_into_it(folder_of):
     game = Game()
     table = open_layers(game, folder_of(game, 5))
-    early, before = (
-        Boards.from_positions([from_text(text)]) for text in ("o../.x./..o x", "o.x/.x./..o o")
-    )
+    early, before = (plain.from_texts(text) for text in ("o../.x./..o x", "o.x/.x./..o o"))
     with pytest.raises(ValueError, match="begins at 5 stones"):
         table.values(early)
     assert_array_equal(table.values(before), solve(game).values(before))
@@ -112,9 +110,11 @@ def test_invalid_sizes_are_refused(tmp_path):
 )
 def test_wrong_entry_is_found(tmp_path, game, stones):
     table = build(game, tmp_path, stones=0 if game.gravity else 5)
-    path, size = tmp_path / f"0{stones}-layer.npy", table.numbering.size(stones)
+    path = tmp_path / f"0{stones}-layer.npy"
+    size = table.numbering.size(stones)
     for entry in np.random.default_rng(0).choice(size, 5, replace=False).tolist():
-        content, layer = path.read_bytes(), np.array(table.layer(stones))
+        content = path.read_bytes()
+        layer = np.array(table.layer(stones))
         layer[entry] = 5 if game.skip_chance == 0 else layer[entry] + 1e-3
         path.write_bytes(content[: -layer.nbytes] + layer.tobytes())
         for entries in (range(size), np.array([entry])):
@@ -133,14 +133,13 @@ def test_wrong_entry_is_found(tmp_path, game, stones):
     ("game", "stones"), [(Game(), 4), (Game(), 7), (Game(), 9), (Game(2, 5, 3), 5)], ids=str
 )
 def test_full_search_without_skips_has_the_same_values_with_fewer_nodes(folder_of, game, stones):
-    boards, result = plain.positions_of_random_play(game, 30), []
+    boards = plain.positions_of_random_play(game, 30)
+    result = []
     for endgame in (str(folder_of(game, stones)), None):
         policy = Expectiminimax(game, depth=game.cells, endgame=endgame)
         analyses = [policy.analyse(boards.position(row)) for row in range(30)]
-        nodes, moves = (
-            [analysis.nodes for analysis in analyses],
-            [analysis.move_values for analysis in analyses],
-        )
+        nodes = [analysis.nodes for analysis in analyses]
+        moves = [analysis.move_values for analysis in analyses]
         result.append((sum(nodes), moves, policy.probabilities(boards)))
     (fewer, *with_it), (nodes, *without) = result
     for ours, expected in zip(with_it, without, strict=True):
@@ -225,7 +224,8 @@ def reachable_positions(game):
 
 @by_rules
 def test_values_of_all_rules_equal_the_solver(folder_of, game):
-    solution, boards = solve(game, cache=False), reachable_positions(game)
+    solution = solve(game, cache=False)
+    boards = reachable_positions(game)
     for table in (open_layers(game, folder_of(game, 0)), build(game)):
         tolerance = 1e-15 if game.skip_chance == 0 or table.dtype == np.float64 else table.error
         assert_allclose(table.values(boards), solution.values(boards), rtol=0, atol=tolerance)
@@ -250,14 +250,15 @@ def test_a_floating_stone_is_refused(folder_of):
     game = Game(3, 4, 3, 0.25, gravity=True)
     table = open_layers(game, folder_of(game, 0))
     with pytest.raises(ValueError, match="a stone above an empty cell"):
-        table.values(Boards.from_positions([from_text("..../o.../.x.. o")]))
+        table.values(plain.from_texts("..../o.../.x.. o"))
 
 
 @pytest.mark.parametrize(
     "game", [Game(), Game(skip_chance=0.25), Game(3, 3, 3, 0.25, gravity=True)], ids=str
 )
 def test_searches_and_optimal_play_by_a_database(folder_of, game):
-    boards, folder = plain.positions_of_random_play(game, 60), str(folder_of(game, 4))
+    boards = plain.positions_of_random_play(game, 60)
+    folder = str(folder_of(game, 4))
     expected = solve(game).action_values(boards)
     best = np.nanmax(expected, axis=1)
     search = MCTS(game, simulations=20, endgame=folder).search(

@@ -64,7 +64,8 @@ def test_tables_equal_a_recursion_in_plain_python(game, terminal):
 
 
 def test_random_play_has_known_values(known_values):
-    facts, table = known_values["random_play_values_3x3x3"], random_play_values(Game())
+    facts = known_values["random_play_values_3x3x3"]
+    table = random_play_values(Game())
     win, _, loss = (Fraction(share) for share in facts["win_draw_loss_of_player_0"])
     assert table[0] == pytest.approx(float(win - loss), abs=1e-12)
     assert table[0] == pytest.approx(float(Fraction(facts["value_at_start"])), abs=1e-12)

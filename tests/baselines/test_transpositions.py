@@ -41,7 +41,8 @@ def test_a_table_returns_what_was_stored_and_nothing_else(words):
 
 
 def test_a_full_bucket_replaces_the_row_of_the_least_worth():
-    keys, table = np.arange(1, 7)[:, None], np.zeros((BUCKET, 2), np.int64)
+    keys = np.arange(1, 7)[:, None]
+    table = np.zeros((BUCKET, 2), np.int64)
     for row, worth in enumerate((9, 3, 7, 5)):
         store(keys, row, 1, worth << WORTH_SHIFT, table)
     assert store(keys, 4, 1, 4 << WORTH_SHIFT, table)[1] == 0
@@ -59,7 +60,8 @@ def test_a_full_bucket_replaces_the_row_of_the_least_worth():
 
 @pytest.mark.parametrize("memory", [0, 16 * MIN_ROWS - 1, 16 * MIN_ROWS, 1 << 20, 1 << 24])
 def test_a_table_grows_within_its_memory(memory):
-    table, full = np.zeros((0, 2), np.int64), 0
+    table = np.zeros((0, 2), np.int64)
+    full = 0
     while full < FOREVER:
         old = table
         table, _, full = grow(old, full, 1, memory)
@@ -70,9 +72,12 @@ def test_a_table_grows_within_its_memory(memory):
 
 @pytest.mark.parametrize("size", [(3, 3), (4, 5), (5, 5), (1, 7), (8, 8), (9, 9)], ids=str)
 def test_symmetric_positions_have_the_same_key(size):
-    game, rng = Game(*size, 3), np.random.default_rng(0)
+    game = Game(*size, 3)
+    rng = np.random.default_rng(0)
     for _ in range(50):
-        order, keys, images = rng.permutation(game.cells)[:6], set(), set()
+        order = rng.permutation(game.cells)[:6]
+        keys = set()
+        images = set()
         for image in symmetries(game):
             planes = Planes.empty(game)
             for number, cell in enumerate(image[order]):

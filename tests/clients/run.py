@@ -176,8 +176,10 @@ def make_environment(name: str, wheel: Path) -> Path:
     """Create an environment with the newest versions that its pins allow, and the wheel; return its
     Python.
     """
-    folder, log = CACHE / "environments" / name, f"install-{name}"
-    python, ready = folder / "bin" / "python", folder / "ready.txt"
+    folder = CACHE / "environments" / name
+    log = f"install-{name}"
+    python = folder / "bin" / "python"
+    ready = folder / "ready.txt"
     [torch] = re.findall(
         r"^torch==.*$", (ROOT / "constraints.txt").read_text(), re.M
     )  # others bring gigabytes of CUDA
@@ -228,7 +230,8 @@ def read_report(report: Path) -> str:
     """Return ``passed (N)`` of a report of pytest, or the tests that failed or were not run, and
     why.
     """
-    count, problems = 0, []
+    count = 0
+    problems = []
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         properties = [
             item.get("value") for item in case.iter("property") if item.get("name") == "tests"

@@ -29,7 +29,8 @@ class Module(types.ModuleType):
 
     def __init__(self, name, **kwargs):
         super().__init__(name)
-        self.env, self.raw_env = partial(mnk_v0.env, **kwargs), partial(mnk_v0.raw_env, **kwargs)
+        self.env = partial(mnk_v0.env, **kwargs)
+        self.raw_env = partial(mnk_v0.raw_env, **kwargs)
 
 
 def put(name, **attributes):

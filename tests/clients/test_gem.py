@@ -49,7 +49,8 @@ def test_vector(async_mode):
     observations, rewards, *_ = envs.step(["nonsense"] * 4)
     assert all("You may answer up to 3 times more" in text for text in observations)
     assert list(rewards) == [0.0] * 4
-    rng, ends = np.random.default_rng(0), 0
+    rng = np.random.default_rng(0)
+    ends = 0
     for _ in range(40):
         _, rewards, terminated, _, _ = envs.step([f"[{rng.choice(['a1', 'b2', 'c3', 'b1'])}]"] * 4)
         ends += int(np.sum(terminated))

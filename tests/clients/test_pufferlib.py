@@ -53,8 +53,10 @@ def test_vectors(games, backend, number, more):
     obs, _ = made.reset(seed=5)
     expected = np.concatenate([env.reset(seed=(5 + i) * COUNT)[0] for i, env in enumerate(ours)])
     np.testing.assert_array_equal(obs, expected)
-    memory, tensor = obs.ctypes.data, torch.from_numpy(obs)
-    rng, ended = np.random.default_rng(0), 0
+    memory = obs.ctypes.data
+    tensor = torch.from_numpy(obs)
+    rng = np.random.default_rng(0)
+    ended = 0
     for _ in range(100):
         legal = obs.reshape(-1, 2, 9).sum(axis=1) == 0
         actions = (rng.random(legal.shape) * legal).argmax(axis=1).astype(made.action_space.dtype)

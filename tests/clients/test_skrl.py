@@ -81,7 +81,8 @@ def test_ppo(tmp_path):
         device="cpu",
         cfg={**settings, **files},
     )
-    game, policy = Game(3, 3, 3), as_policy(actor.layers, Game(3, 3, 3), "planes", "logits")
+    game = Game(3, 3, 3)
+    policy = as_policy(actor.layers, Game(3, 3, 3), "planes", "logits")
     before = match_outcome(game, policy, "random")
     trainer = {"timesteps": 256, "disable_progressbar": True, "close_environment_at_exit": False}
     SequentialTrainer(env=env, agents=agent, cfg=trainer).train()

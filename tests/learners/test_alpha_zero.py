@@ -22,7 +22,7 @@ from learners.alpha_zero.self_play import (
     td_lambda_targets,
 )
 from learners.mlp import ADAM
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Boards, Game, make_policy
 from ttt_envs.core.records import concatenate
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.exact.dynamic_programming import exploitability
@@ -56,7 +56,7 @@ def test_targets_lie_between_the_searchs_value_and_the_next_target():
     plies = [
         SearchedPly(
             rows=np.zeros(1, np.int64),
-            boards=Boards.from_positions([from_text(text)]),
+            boards=plain.from_texts(text),
             policy=np.zeros((1, 9), np.float32),
             value=np.array([value]),
             random=np.array([False]),
@@ -84,7 +84,8 @@ def ply(mover, value, random=False):
 
 def test_td_lambda_targets_by_hand():
     """player_1 moves twice and wins: -1 to player_0."""
-    plies, result = [ply(0, 0.2), ply(1, 0.4), ply(1, -0.6)], np.array([-1.0])
+    plies = [ply(0, 0.2), ply(1, 0.4), ply(1, -0.6)]
+    result = np.array([-1.0])
     assert_allclose(np.ravel(td_lambda_targets(plies, result, 0.5)), [-0.05, 0.3, 0.2], atol=1e-7)
     assert_allclose(np.ravel(td_lambda_targets(plies, result, 1.0)), [-1, 1, 1], atol=1e-7)
     assert_allclose(np.ravel(td_lambda_targets(plies, result, 0.0)), [0.2, 0.4, -0.6], atol=1e-7)
@@ -97,10 +98,8 @@ def test_td_lambda_targets_by_hand():
 @pytest.mark.parametrize("td_lambda", [0.0, 0.5, 1.0])
 def test_value_targets_of_perfect_searches_are_exact_despite_random_moves(td_lambda):
     """Random moves lose value: traced back through one of them, values would be wrong."""
-    game, config = (
-        Game(),
-        AlphaZeroConfig(opening=9, epsilon=0.4, td_lambda=td_lambda, simulations=8),
-    )
+    game = Game()
+    config = AlphaZeroConfig(opening=9, epsilon=0.4, td_lambda=td_lambda, simulations=8)
     examples = play_games(config, game, Perfect(game), KEY, range(60))
     boards = Boards(
         examples.obs, np.zeros(len(examples.obs), np.int8)
@@ -152,7 +151,9 @@ class Unfused:
     """A net without its fused simulations."""
 
     def __init__(self, net):
-        self.evaluate, self.values, self.action_values = net.evaluate, net.values, net.action_values
+        self.evaluate = net.evaluate
+        self.values = net.values
+        self.action_values = net.action_values
 
 
 @pytest.mark.parametrize("game", [Game(), SKIPS, Game(3, 4, 3), Game(4, 4, 4, 0.25)], ids=str)
@@ -194,7 +195,8 @@ def lines_by_hand(game, cells):
     """
     columns = []
     for line in game.line_cells:
-        own, other = (cells[:, line] == 1).sum(axis=1), (cells[:, line] == 2).sum(axis=1)
+        own = (cells[:, line] == 1).sum(axis=1)
+        other = (cells[:, line] == 2).sum(axis=1)
         columns += [(own == count) & (other == 0) for count in range(1, game.win_length)]
         columns += [(other == count) & (own == 0) for count in range(1, game.win_length)]
         columns.append((own > 0) & (other > 0))
@@ -228,8 +230,9 @@ def test_the_net_equals_its_definition(game, lines):
 
 
 def test_decisive_play_completes_and_blocks_lines():
-    won, lost = "oo./xx./... o", "oo./x../... x"
-    boards = Boards.from_positions([from_text(won), from_text(lost)])
+    won = "oo./xx./... o"
+    lost = "oo./x../... x"
+    boards = plain.from_texts(won, lost)
     for seed in range(3):
         assert_array_equal(
             np.argwhere(build(seed=seed).probabilities(boards) > 0), [[0, 2], [1, 2]]
@@ -280,19 +283,19 @@ def losses_by_hand(game, weights, examples, config):
 @LEARNING
 @pytest.mark.parametrize("lines", [True, False])
 def test_an_update_equals_the_one_by_hand(lines):
-    game, settings = (
-        Game(1, 4, 3),
-        {"weight_decay": 0.01, "learning_rate": 0.02, "learning_rate_decay": 0.5},
-    )
+    game = Game(1, 4, 3)
+    settings = {"weight_decay": 0.01, "learning_rate": 0.02, "learning_rate_decay": 0.5}
     net = build(game, hidden=(3,), lines=lines, value_weight=0.7, **settings)
-    config, examples = net.config, random_examples(game, 12, np.random.default_rng(5))
+    config = net.config
+    examples = random_examples(game, 12, np.random.default_rng(5))
     once = TrainingExamples(*(None if part is None else part[None] for part in examples))
     learning = SelfPlay(net, 1, batch=1, seed=0)
     policy_loss, value_loss = learning.update(once)
     entropy, error, _ = losses_by_hand(game, net.weights, examples, config)
     assert policy_loss == pytest.approx(entropy, rel=1e-5)
     assert value_loss == pytest.approx(error, rel=1e-5)
-    moments, first = learning.net.state, learning.net.arrays
+    moments = learning.net.state
+    first = learning.net.arrays
     for name, array in net.weights.items():
         gradient = np.zeros(array.shape)
         for place in np.ndindex(array.shape):
@@ -315,7 +318,9 @@ def test_the_replay_buffer_draws_the_latest_positions_under_all_symmetries():
     done = taught(
         SKIPS, 40, gradient_steps=200, batch_size=5, learning_rate=1e-30
     )  # the net remains as it is
-    replay, net, origins = done.replay, done.learner, {}
+    replay = done.replay
+    net = done.learner
+    origins = {}
     weights = dict(sorted(net.state.items()))  # which are read by name, not in order
     assert_array_equal(replay.obs, play_block(net.config, SKIPS, weights, 0, range(40)).obs[-100:])
     for row, (obs, policy, value) in enumerate(zip(*replay[:3], strict=True)):
@@ -378,8 +383,10 @@ def test_runs_play_and_search_without_tensorflow(tiny_run, fresh):
 
 @LEARNING
 def test_the_search_policy_equals_a_search_with_its_net(tiny_run, monkeypatch):
-    run, game = tiny_run("alpha-zero"), tiny.GAME
-    boards, net = plain.positions_of_random_play(game, 40), make_policy(f"run:{run}", game)
+    run = tiny_run("alpha-zero")
+    game = tiny.GAME
+    boards = plain.positions_of_random_play(game, 40)
+    net = make_policy(f"run:{run}", game)
     policy = make_policy(f"alpha-zero:{run},simulations=12,max_num_considered_actions=3", game)
     search = policy.search(boards)
     settings = {"simulations": 12, "max_num_considered_actions": 3, "value_scale": 2.0}

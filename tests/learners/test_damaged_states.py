@@ -47,7 +47,8 @@ CASES = [
     ("exact-pg", {"method": "r-nad"}, SMALL, "self"),
     ("exact-pg", {"method": "optimistic-mirror-descent"}, SMALL, "random"),
 ]
-GAMES, BATCH = 12, 4
+GAMES = 12
+BATCH = 4
 
 
 @pytest.mark.more
@@ -96,7 +97,8 @@ def mutations(array, rng):
     for name, settings, game, opponent in CASES
 ])  # fmt: skip
 def test_mutations(name, settings, game, opponent):
-    config, rng = load_learner(name)(**settings), np.random.default_rng(0)
+    config = load_learner(name)(**settings)
+    rng = np.random.default_rng(0)
 
     def make_training():
         return config.training(game, GAMES, batch=BATCH, seed=0, opponent=opponent)
@@ -105,7 +107,8 @@ def test_mutations(name, settings, game, opponent):
     whole.run(after_step=lambda training: training.done.games < GAMES // 2)
     assert whole.running
     parts = {"learner": whole.learner.state, "training": whole.state}
-    training, step = make_training(), 6 if name in tiny.PACKAGES else 1
+    training = make_training()
+    step = 6 if name in tiny.PACKAGES else 1
     for part, arrays in parts.items():
         for array_name, array in arrays.items():
             for changed in islice(mutations(array, rng), int(rng.integers(step)), None, step):
@@ -129,7 +132,8 @@ NETS = ["sb3-dqn", "sb3-maskable-ppo"]
 @pytest.mark.skipif(not INTERPRETED, reason="machine code checks no index")
 @pytest.mark.parametrize("name", [tiny.case(name) for name in NETS])
 def test_mutated_nets(name):
-    config, rng = load_learner(name)(hidden=(4,)), np.random.default_rng(0)
+    config = load_learner(name)(hidden=(4,))
+    rng = np.random.default_rng(0)
     arrays = config.training(SMALL, 10, batch=1, seed=0, opponent="random").learner.state
     for array_name, array in arrays.items():
         for changed in mutations(array, rng):

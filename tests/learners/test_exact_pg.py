@@ -5,11 +5,12 @@ lead.
 from typing import get_args
 
 import numpy as np
+import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learners.exact_pg import ExactPGConfig, Method, log_softmax
-from ttt_envs import Boards, Game, PhantomGame, from_text
+from ttt_envs import Game, PhantomGame
 from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.graph.game_graph import GameGraph
 from ttt_eval.exact import evaluate_policy, policy_gradient
@@ -48,7 +49,7 @@ def test_a_natural_gradient_adds_the_advantages_to_the_logits():
     """
     game = Game(1, 3, 2)
     training = trained(game, 1, method="natural-gradient", learning_rate=1.0)
-    p = training.learner.probabilities(Boards.from_positions([from_text("... o", game)]))[0]
+    p = training.learner.probabilities(plain.from_texts("... o", game=game))[0]
     weights = np.exp([1 / 2 - 2 / 3, 1 - 2 / 3, 1 / 2 - 2 / 3])
     assert_allclose(p, weights / weights.sum())
 
@@ -100,7 +101,10 @@ def test_gradient_is_the_policy_gradient(game, opponent, seat):
 
 def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
     """With the opponent's policy, the action values at the last move are constant: closed forms."""
-    game, steps, rate, temperature = Game(2, 3, 3, 0.25), 7, 0.5, 0.2
+    game = Game(2, 3, 3, 0.25)
+    steps = 7
+    rate = 0.5
+    temperature = 0.2
     learners = {
         method: trained(game, steps, "random", method=method, learning_rate=rate,
                         temperature=temperature,
@@ -143,7 +147,8 @@ def test_later_updates_are_those_of_the_sources(method, before):
     """The optimistic step 2 q_t - q_(t-1), and the step of R-NaD after which nothing regularizes
     its new policy.
     """
-    graph, logits = GameGraph(SMALL), []
+    graph = GameGraph(SMALL)
+    logits = []
     for games in range(before + 2):
         logits.append(trained(SMALL, games, method=method, reference_interval=2).learner.logits)
     q = [graph.evaluate(np.where(graph.legal, np.exp(x), 0)).action_values for x in logits]
@@ -162,7 +167,8 @@ def test_batches_and_checkpoints_change_nothing(method):
     config = ExactPGConfig(method=method, reference_interval=2)
     part, rest = (config.training(SMALL, 9, batch=4, seed=3) for _ in range(2))
     part.step()
-    rest.learner.state, rest.state = part.learner.state, part.state
+    rest.learner.state = part.learner.state
+    rest.state = part.state
     rest.run()
     assert_array_equal(whole.learner.logits, rest.learner.logits)
     assert (whole.logged, whole.done) == (rest.logged, rest.done)

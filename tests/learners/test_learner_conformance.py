@@ -94,8 +94,11 @@ class Signed(Policy):
     """A learner whose rewards have this sign."""
 
     def __init__(self, learner, sign):
-        self.learner, self.sign = learner, sign
-        self.game, self.backup, self.on_policy = learner.game, learner.backup, learner.on_policy
+        self.learner = learner
+        self.sign = sign
+        self.game = learner.game
+        self.backup = learner.backup
+        self.on_policy = learner.on_policy
 
     def explore(self, boards, rng):
         return self.learner.explore(boards, rng)
@@ -128,7 +131,8 @@ def test_probabilities_are_of_legal_moves_and_sum_to_one(make, learned, game):
     learner = learned(game)
     boards = plain.positions_of_random_play(game, 64)
     frozen = Boards(*(array.copy() for array in boards))
-    p, legal = learner.probabilities(frozen), boards.legal(game)
+    p = learner.probabilities(frozen)
+    legal = boards.legal(game)
     assert (p.dtype, p.shape, str(learner)) == (np.float64, (64, game.cells), make.name)
     assert (p >= 0).all()
     assert (p[~legal] == 0).all()
@@ -189,10 +193,8 @@ def lockstep_cases():
         CASES, (0.0, 0.25), (None, "classic", "abrupt"), ("random", "self")
     ):
         name, settings = case.values[0]
-        is_negamax, has_afterstates = (
-            settings.get("backup") == "negamax",
-            settings.get("values") == "afterstate",
-        )
+        is_negamax = settings.get("backup") == "negamax"
+        has_afterstates = settings.get("values") == "afterstate"
         if is_negamax and (opponent == "random" or phantom):
             continue
         if phantom and (has_afterstates or skip_chance == 0):
@@ -213,7 +215,8 @@ def test_lockstep_and_pettingzoo_train_the_same_learner(make, skip_chance, phant
     """
     game = Game(skip_chance=skip_chance)
     variant = game if phantom is None else PhantomGame(game, phantom)
-    lockstep, seated = make(variant), make(variant)
+    lockstep = make(variant)
+    seated = make(variant)
     played = Trainer(lockstep, opponent, 24, batch=1, seed=7).run()
     env = mnk_v0.env(skip_chance=skip_chance, phantom=phantom)
     assert played == train_in(env, seated, opponent, 24, seed=7)
@@ -222,7 +225,8 @@ def test_lockstep_and_pettingzoo_train_the_same_learner(make, skip_chance, phant
 
 
 def test_damaged_arrays_and_those_of_another_game_are_refused(make):
-    learner, arrays = make(Game()), stored(make.trained(Game(), games=8))
+    learner = make(Game())
+    arrays = stored(make.trained(Game(), games=8))
     for name, array in arrays.items():
         for broken in (
             array[None],
@@ -252,7 +256,8 @@ def test_damaged_arrays_and_those_of_another_game_are_refused(make):
 def test_training_on_its_rewards_beats_random_play_and_on_the_opponents_loses(make, sign):
     """The opponent's rewards are the mistake of a well-known self-play wrapper."""
     game = Game(skip_chance=0.25)
-    learner, games = make(game), 4_000 if make.name == "q-net" else 10_000
+    learner = make(game)
+    games = 4_000 if make.name == "q-net" else 10_000
     opponent = "self" if learner.backup == "negamax" else "random"
     before = match_outcome(game, learner, "random").value
     Trainer(Signed(learner, sign), opponent, games, batch=32).run()

@@ -14,10 +14,10 @@ GAME = Game()
 
 
 def test_a_game_meets_one_snapshot(monkeypatch):
-    training, keys_of = (
-        QLearningConfig().training(GAME, 200, batch=8, seed=1, opponent="pool:every=10,size=3"),
-        {},
+    training = QLearningConfig().training(
+        GAME, 200, batch=8, seed=1, opponent="pool:every=10,size=3"
     )
+    keys_of = {}
     act = training.pool.act_in_games
 
     def watched(boards, games, keys, plies):
@@ -58,7 +58,10 @@ def test_games_meet_the_copies_of_a_list(at):
     """Game g meets, all alike, one of the newest of the copies made before it; also of a pool
     restored at ``at``.
     """
-    pool, copies, expected, start = make_pool(), [], {}, Boards.start(GAME, 600)
+    pool = make_pool()
+    copies = []
+    expected = {}
+    start = Boards.start(GAME, 600)
     keys = np.random.default_rng(0).integers(0, 1 << 63, 600, dtype=np.uint64)
     for first in range(40):
         if first == at:

@@ -4,13 +4,14 @@ import gc
 import sys
 
 import numpy as np
+import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learners.base import Transition
 from learners.q_net import QNetConfig
 from learners.training import Trainer
-from ttt_envs import Boards, Game, from_text
+from ttt_envs import Boards, Game
 from ttt_envs.game.symmetry import inverse, symmetries
 from ttt_eval.exact.dynamic_programming import exploitability
 
@@ -30,16 +31,18 @@ def transition(*rows):
     before, action, reward, discount, following = zip(*rows, strict=True)
     return Transition(
         np.arange(len(rows)),
-        Boards.from_positions([from_text(text) for text in before]),
+        plain.from_texts(*before),
         np.array(action),
         np.array(reward, float),
         np.array(discount, float),
-        Boards.from_positions([from_text(text) for text in following]),
+        plain.from_texts(*following),
         np.full(len(rows), -1),
     )
 
 
-A, B, C = "oo./xx./... o", "o../xx./..o o", "o../.x./... x"
+A = "oo./xx./... o"
+B = "o../xx./..o o"
+C = "o../.x./... x"
 ONE_OF_EACH = transition(
     (B, 1, 0, 1, A), (C, 8, 0, -1, A), (A, 2, 1, 0, A), ("oxo/xxo/.ox x", 6, 0, 0, A)
 )
@@ -105,7 +108,9 @@ def plain_gradient(weights, batch, gamma):
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_updates_equal_those_by_hand(optimizer):
-    rate, decay, gamma = 0.05, 0.5, 0.9
+    rate = 0.05
+    decay = 0.5
+    gamma = 0.9
     # a seed with gradients well away from 0: Adam makes a whole step of the rounding of a smaller
     # one
     learner = build(
@@ -138,7 +143,8 @@ def test_updates_equal_those_by_hand(optimizer):
 def test_an_update_covers_all_symmetries():
     """It is one with all images of the decisions, without the setting."""
     game = Game(skip_chance=0.25)
-    learner, unaware = build(game, symmetries="all"), build(game)
+    learner = build(game, symmetries="all")
+    unaware = build(game)
     permutations = symmetries(game)
     cells, mover = ONE_OF_EACH.boards
     images = Boards(
@@ -189,7 +195,8 @@ def test_an_update_leaves_nothing_in_memory():
     """TensorFlow keeps a Python number, and 650 bytes more, for each different number that it
     converts.
     """
-    learner, blocks = build(optimizer="adam"), []
+    learner = build(optimizer="adam")
+    blocks = []
     for count in (500, 1000):  # the first fill caches
         for _ in range(count):
             learner.update(ONE_OF_EACH)

@@ -13,7 +13,7 @@ from tiny import fit
 
 from learners.mlp import planes
 from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig, sign_buffer
-from ttt_envs import Boards, Game, PhantomGame, from_text, make_policy
+from ttt_envs import Game, PhantomGame, make_policy
 from ttt_envs.agents.adapters import as_value_function
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.envs.single_env import SingleEnv
@@ -50,7 +50,7 @@ def test_a_net_sees_the_movers_stones_as_its_own():
         "q_net.2.weight": half,
         "q_net.2.bias": np.zeros(9, np.float32),
     }
-    boards = Boards.from_positions([from_text("oo./xx./... o"), from_text("oo./xx./... x")])
+    boards = plain.from_texts("oo./xx./... o", "oo./xx./... x")
     legal = [2, 5, 6, 7, 8]
     assert net.action_values(boards)[:, legal].tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
     assert net.probabilities(boards)[:, legal].tolist() == [[1, 0, 0, 0, 0], [0.2] * 5]
@@ -89,7 +89,8 @@ def trained(request):
     """The settings, the game and the net of a few hundred games, with skips, on a board that is not
     square.
     """
-    game, config = Game(3, 4, 3, 0.1), CONFIGS[request.param]
+    game = Game(3, 4, 3, 0.1)
+    config = CONFIGS[request.param]
     return config, game, fit(config, game, 300)[1]
 
 
@@ -115,7 +116,8 @@ def test_arrays_are_a_state_dict_and_play_as_stable_baselines(trained):
     import torch
 
     config, game, net = trained
-    model, boards = model_of(*trained), boards_of(game)
+    model = model_of(*trained)
+    boards = boards_of(game)
     assert_plays_as_predicted(net.probabilities(boards), model, boards)
     if config.name == "sb3-maskable-ppo":
         observations = model.policy.obs_to_tensor(flat(boards))[0]
@@ -182,16 +184,15 @@ def test_discounts_in_self_play_give_the_next_mover(skip_chance, openings):
     )
     if openings:
         assert (training.model.env.reset().sum(axis=1) == 1).all()
-    count, signs = training.count, set()
+    count = training.count
+    signs = set()
 
     def watch(step, rest):
-        before = step["self"]._last_obs.reshape(-1, 2, 9).copy()
+        before = step["self"]._last_obs.reshape(-1, 2, 9).copy()  # noqa: SLF001
         goes_on = count(step, rest)
-        over, observations, discount = (
-            step["dones"],
-            step["new_obs"].reshape(-1, 2, 9),
-            training.discount,
-        )
+        over = step["dones"]
+        observations = step["new_obs"].reshape(-1, 2, 9)
+        discount = training.discount
         assert_array_equal(discount == 0, over)
         assert (step["rewards"] >= over * 0.0).all()  # to who moved, who cannot lose by that
         before[np.arange(16), 0, step["actions"]] = 1
@@ -214,7 +215,8 @@ def test_self_play_by_its_defaults_visits_what_an_opponent_could_choose():
     """So its stochastic policy is not far from unexploitable; the other one has 0 or 0.5 by single
     positions.
     """
-    config, game = MaskablePPOConfig(**MaskablePPOConfig.self_play), Game()
+    config = MaskablePPOConfig(**MaskablePPOConfig.self_play)
+    game = Game()
     training = config.training(
         game, config.self_play_games, batch=config.batch, seed=0, opponent="self"
     )
@@ -233,17 +235,22 @@ def test_signed_buffers_by_hand():
     import torch
     from stable_baselines3.common.buffers import ReplayBuffer, RolloutBuffer
 
-    env, games = SingleEnv(), Fixed()
+    env = SingleEnv()
+    games = Fixed()
     spaces = env.observation_space, env.action_space
-    gamma, gae_lambda, steps = 0.9, 0.8, 6
+    gamma = 0.9
+    gae_lambda = 0.8
+    steps = 6
     rollout = sign_buffer(
         games, RolloutBuffer(steps, *spaces, "cpu", gamma=gamma, gae_lambda=gae_lambda, n_envs=2)
     )
     replay = sign_buffer(games, ReplayBuffer(100, *spaces, "cpu", n_envs=2))
     rng = np.random.default_rng(0)
     discounts = rng.choice([-1, 0, 1], (steps, 2)).astype(np.float32)
-    rewards, values = rng.normal(size=(steps, 2)), rng.normal(size=(steps + 1, 2))
-    obs, actions = np.zeros((2, 18), np.int8), np.zeros((2, 1), np.int64)
+    rewards = rng.normal(size=(steps, 2))
+    values = rng.normal(size=(steps + 1, 2))
+    obs = np.zeros((2, 18), np.int8)
+    actions = np.zeros((2, 1), np.int64)
     for step in range(steps):
         games.discount = discounts[step]
         over = discounts[step] == 0
@@ -313,7 +320,8 @@ def test_zips_are_read_only_if_trusted(zipped, monkeypatch):
 
 def test_zips_play_as_their_models_predict(zipped, tmp_path):
     algorithm, model, path = zipped
-    boards, spec = boards_of(GAME), f"sb3:path={path},algorithm={algorithm},trust=true"
+    boards = boards_of(GAME)
+    spec = f"sb3:path={path},algorithm={algorithm},trust=true"
     policy = make_policy(spec, GAME)
     p = policy.probabilities(boards)
     assert (p[boards.cells != 0] == 0).all()

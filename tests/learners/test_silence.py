@@ -47,10 +47,8 @@ def test_torch_and_tensorflow_work_in_any_order(first, second, has, fresh):
 @pytest.mark.parametrize("name", [tiny.case(name) for name in sorted(LEARNERS)])
 def test_commands_write_nothing_but_their_own_lines(name, tmp_path):
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LANG": "C.UTF-8"}
-    run, words = (
-        tmp_path / "run",
-        ("--size=2x3", "--win-length=2", "--batch=4", "--exact-every=0", "--no-report"),
-    )
+    run = tmp_path / "run"
+    words = ("--size=2x3", "--win-length=2", "--batch=4", "--exact-every=0", "--no-report")
     commands = [["train.py", "--learner", name, *tiny.OPTIONS[name], *words, "--out", run]]
     commands += [["evaluate.py", "exploitability", f"run:{run}", "--size=2x3", "--win-length=2"]]
     for command in commands:

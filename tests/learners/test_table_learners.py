@@ -5,6 +5,7 @@ to play.
 from collections import defaultdict
 
 import numpy as np
+import plain
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
 from learners.q_table import QTable, count_update, find, write_keys
 from learners.training import Trainer
-from ttt_envs import Boards, Game, PhantomGame, from_text
+from ttt_envs import Boards, Game, PhantomGame
 from ttt_envs.game import reference
 from ttt_envs.game.phantom import visible
 from ttt_envs.game.symmetry import symmetries
@@ -23,7 +24,7 @@ from ttt_eval.exact.dynamic_programming import exploitability
 
 def decision(text, action, reward, discount):
     """A decision in the position drawn, after which the board is the same."""
-    boards = Boards.from_positions([from_text(text)])
+    boards = plain.from_texts(text)
     numbers = np.array([action]), np.array([float(reward)]), np.array([float(discount)])
     return Transition(np.zeros(1, np.int64), boards, *numbers, boards, np.array([-1]))
 
@@ -68,24 +69,29 @@ class Dictionary:
     """
 
     def __init__(self, config, game):
-        self.config, self.game = config, visible(game)
+        self.config = config
+        self.game = visible(game)
         self.afterstates = getattr(config, "values", "action") == "afterstate"
         self.permutations = symmetries(game, config.symmetries)
         self.values = defaultdict(lambda: 0.5 if config.rewards == "report" else 0.0)
-        self.counts, self.moves = defaultdict(int), defaultdict(list)
+        self.counts = defaultdict(int)
+        self.moves = defaultdict(list)
 
     def key(self, obs, action):
         images = []
         for permutation in self.permutations:
-            board, place = obs[permutation], int(np.flatnonzero(permutation == action)[0])
+            board = obs[permutation]
+            place = int(np.flatnonzero(permutation == action)[0])
             board[place] = self.afterstates
             images.append((board.tobytes(), None if self.afterstates else place))
         return min(images)
 
     def update(self, transition):
-        boards, next_boards = transition.boards, transition.next_boards
+        boards = transition.boards
+        next_boards = transition.next_boards
         for b, action in enumerate(transition.action):
-            reward, discount = transition.reward[b], transition.discount[b]
+            reward = transition.reward[b]
+            discount = transition.discount[b]
             if self.config.rewards == "report" and discount == 0:
                 reward = {1: 1.0, 0: 0.5, -1: 0.0}[reward]
             key = self.key(own_first(boards, b), action)
@@ -111,10 +117,8 @@ class Dictionary:
 
     def learn(self, key, target):
         self.counts[key] += 1
-        step_size, power = (
-            getattr(self.config, "step_size", 1.0),
-            getattr(self.config, "step_size_power", 1.0),
-        )
+        step_size = getattr(self.config, "step_size", 1.0)
+        power = getattr(self.config, "step_size_power", 1.0)
         self.values[key] += step_size / self.counts[key] ** power * (target - self.values[key])
 
 
@@ -128,8 +132,12 @@ class Both:
     pure = True
 
     def __init__(self, learner, dictionary):
-        self.learner, self.dictionary, self.boards = learner, dictionary, []
-        self.game, self.backup, self.on_policy = learner.game, learner.backup, learner.on_policy
+        self.learner = learner
+        self.dictionary = dictionary
+        self.boards = []
+        self.game = learner.game
+        self.backup = learner.backup
+        self.on_policy = learner.on_policy
 
     def explore(self, boards, rng):
         self.boards += [own_first(boards, b) for b in range(len(boards.mover))]
@@ -175,7 +183,8 @@ def test_tables_are_those_of_a_dictionary(config, game):
         both, "self" if learner.backup == "negamax" else "win-or-block", 40, batch=3, seed=1
     )
     training.run()
-    dictionary, obs = both.dictionary, np.array(both.boards)
+    dictionary = both.dictionary
+    obs = np.array(both.boards)
     values = learner.action_values(Boards(obs, np.zeros(len(obs), np.int8)))
     for b, cell in np.argwhere(~np.isnan(values)).tolist():
         assert values[b, cell] == pytest.approx(
@@ -202,7 +211,8 @@ def test_keys_are_exact(game, data):
         st.lists(st.tuples(st.lists(cells, max_size=6, unique=True), cells), min_size=1, max_size=8)
     )
     for afterstates in (False, True):
-        table, entries = QTable(game, "none", afterstates, 0.0, 1 << 26), {}
+        table = QTable(game, "none", afterstates, 0.0, 1 << 26)
+        entries = {}
         table.reserve(len(moves))
         table = table.memory
         for learns in (True, False):
@@ -211,10 +221,8 @@ def test_keys_are_exact(game, data):
                 board[stones], board[action] = np.arange(len(stones)) % 2 + 1, 0
                 write_keys(board, action, action + 1, table)
                 board[action] = afterstates
-                key, entry = (
-                    table.action_keys[action],
-                    (board.tobytes(), None if afterstates else action),
-                )
+                key = table.action_keys[action]
+                entry = (board.tobytes(), None if afterstates else action)
                 if learns:
                     entries.setdefault(entry, []).append(number)
                     slot, move = count_update(key, table)

@@ -18,7 +18,8 @@ def build(game, **settings):
 @pytest.mark.parametrize("seat", ["first", "second", "alternate"])
 def test_a_seat_learns_the_same_in_pettingzoos_tictactoe(seat):
     tictactoe_v3 = pytest.importorskip("pettingzoo.classic.tictactoe_v3")
-    ours, peer = build(Game(), target="sarsa"), build(Game(), target="sarsa")
+    ours = build(Game(), target="sarsa")
+    peer = build(Game(), target="sarsa")
     played = Trainer(ours, "random", 50, batch=1, seed=3, seat=seat).run()
     assert played == train_in(tictactoe_v3.raw_env(), peer, "random", 50, seed=3, seat=seat)
     plain.assert_same_arrays(ours.state, peer.state)
@@ -40,7 +41,9 @@ class Recorder:
     on_policy = True
 
     def __init__(self, game, backup="agent"):
-        self.game, self.backup, self.batches = game, backup, []
+        self.game = game
+        self.backup = backup
+        self.batches = []
 
     def explore(self, boards, rng):
         return np.argmax(boards.cells == 0, axis=1)
@@ -69,15 +72,16 @@ def test_transitions_are_moves_and_the_learners_own_rewards(opponent, backup, sk
     winner.
     """
     game = Game(skip_chance=skip_chance)
-    learner, ends = Recorder(game, backup), []
+    learner = Recorder(game, backup)
+    ends = []
     Trainer(learner, opponent, 60, batch=8).run()
     for transition, row in rows_of(learner):
-        position, action = transition.boards.position(row), int(transition.action[row])
-        outcomes, next_position = (
-            chance_outcomes(game, position, action),
-            transition.next_boards.position(row),
-        )
-        reward, discount = transition.reward[row], transition.discount[row]
+        position = transition.boards.position(row)
+        action = int(transition.action[row])
+        outcomes = chance_outcomes(game, position, action)
+        next_position = transition.next_boards.position(row)
+        reward = transition.reward[row]
+        discount = transition.discount[row]
         if discount == 0 and outcomes[0].winner is None:  # the opponent's move was the last
             assert backup == "agent"
             assert reward in (-1, 0)

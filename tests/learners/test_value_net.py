@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from learners.mlp import TFNet, dense_layers, forward, layer_shapes, planes
 from learners.value_net import PRESETS, ValueNetConfig, hold_out, make_teacher, play_training_games
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Boards, Game, make_policy
 from ttt_envs.core.records import concatenate
 from ttt_envs.game.boards import one_ply_ahead
 from ttt_envs.game.symmetry import symmetries
@@ -40,7 +40,7 @@ def test_the_best_position_is_worth_the_depth_of_the_teacher():
     ...
     """
     score_moves, win, bound = make_teacher("expectiminimax:depth=2", Game())
-    boards = Boards.from_positions([from_text("oo./xx./... o")])
+    boards = plain.from_texts("oo./xx./... o")
     scores = score_moves(boards, np.random.default_rng(0))[0]
     assert scores[2] == np.nanmax(scores) == 2
     assert win == 3
@@ -79,11 +79,13 @@ def test_a_game_depends_on_its_number_and_the_seed():
 @pytest.mark.parametrize("at", [1, 5])
 def test_a_restored_training_ends_as_a_longer_one(tf, at):
     """In the games, and in the iterations; tests/ttt_apps/test_runs.py has those of one length."""
-    part, longer = training(games=10, iterations=20), training(games=14, iterations=20)
+    part = training(games=10, iterations=20)
+    longer = training(games=14, iterations=20)
     whole = training(games=14, iterations=20, jobs=2 if at == 1 else 1)
     for _ in range(at):
         part.step()
-    longer.learner.state, longer.state = part.learner.state, part.state
+    longer.learner.state = part.learner.state
+    longer.state = part.state
     for begun in (longer, whole):
         begun.run()
     plain.assert_same_arrays(longer.learner.state, whole.learner.state)
@@ -110,7 +112,8 @@ def test_positions_held_out_are_of_other_games_and_classes():
 
 
 def test_moves_are_valued_one_ply_ahead_by_bounded_values():
-    rng, boards = np.random.default_rng(0), plain.positions_of_random_play(SKIP, 40)
+    rng = np.random.default_rng(0)
+    boards = plain.positions_of_random_play(SKIP, 40)
     net = ValueNetConfig(hidden=(8,), activations=("tanh",)).build(SKIP, rng)
     net.weights = {
         name: rng.normal(size=array.shape).astype(np.float32) for name, array in net.weights.items()
@@ -161,7 +164,8 @@ def test_invalid_trainings_are_refused(tf, settings, message):
 
 
 def test_the_log_has_both_errors_and_the_best_weights_are_kept(tf):
-    rows, biases = [], []
+    rows = []
+    biases = []
     trained = training(games=8, iterations=25, keep="best", learning_rate=0.2, held_out=0.3)
     trained.run(
         log=lambda games, row: (rows.append(row), biases.append(trained.learner.weights["0.bias"]))

@@ -8,11 +8,12 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from learners.mlp import TFNet, line_states
-from ttt_envs import Boards, Game, from_text
+from ttt_envs import Boards, Game
 from ttt_envs.game.boards import one_ply_ahead
 from ttt_envs.game.rules import chance_outcomes
 
-GRAVITY, MISERE = Game(4, 4, 4, gravity=True), Game(3, 3, 3, misere=True)
+GRAVITY = Game(4, 4, 4, gravity=True)
+MISERE = Game(3, 3, 3, misere=True)
 games = pytest.mark.parametrize(
     "game", [GRAVITY, MISERE, Game(3, 3, 3, 0.25, misere=True, gravity=True)], ids=str
 )
@@ -37,7 +38,8 @@ def test_one_ply_ahead_is_the_mean_over_outcomes(game):
     means = one_ply_ahead(game, boards, values)
     assert_array_equal(np.isnan(means), ~boards.legal(game))
     for row, cell in np.argwhere(boards.legal(game)).tolist():
-        position, expected = boards.position(row), 0.0
+        position = boards.position(row)
+        expected = 0.0
         for chance, next_position, winner in chance_outcomes(game, position, cell):
             if winner is None:
                 value = float(values(Boards.from_positions([next_position]))[0])
@@ -48,7 +50,7 @@ def test_one_ply_ahead_is_the_mean_over_outcomes(game):
 
 
 def test_a_line_that_is_too_long_counts_as_closed():
-    cells = Boards.from_positions([from_text("ooooo/x.x.x/...../...../..... x")]).own_first()
+    cells = plain.from_texts("ooooo/x.x.x/...../...../..... x").own_first()
     lines = np.array([[0, 1, 2, 3], [10, 11, 12, 13], [5, 6, 7, 8]])
     assert line_states(cells, lines).tolist() == [[7, 0, 2]]
 

@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-from commands import json_of, text_of
 from documents import ROOT
 
 from studies import (
@@ -19,7 +18,6 @@ from studies import (
     svd,
     trees,
 )
-from ttt_apps import evaluate
 from ttt_envs import Game
 from ttt_envs.agents.specs import load_object
 from ttt_eval.benchmark.scores import score_submission
@@ -52,10 +50,11 @@ def test_studies_are_described_and_have_distinct_units(name):
         for name in STUDIES
     ],
 )
-def test_quick_form(name, tmp_path, capsys, monkeypatch):
+def test_quick_form(name, tmp_path, evaluate_py, monkeypatch):
     """It writes a page with the questions of the documents, and no unit is measured twice."""
-    text_of(capsys, "reproduce", name, "--quick", "--out", tmp_path)
-    page, result = (tmp_path / "table.md").read_text(), (tmp_path / "result.json").read_text()
+    evaluate_py.text("reproduce", name, "--quick --out", tmp_path)
+    page = (tmp_path / "table.md").read_text()
+    result = (tmp_path / "result.json").read_text()
     pictures = re.findall(r"!\[.*\]\((.*)\)", page)
     assert sorted(pictures) == sorted(path.name for path in tmp_path.glob("*.png"))
     assert pictures or name in ("svd-table1", "claims")
@@ -73,7 +72,7 @@ def test_quick_form(name, tmp_path, capsys, monkeypatch):
             _, *rows = csv.reader(file)
         assert all(row in claims_of_pages()[name] for row in rows)
     monkeypatch.setattr(study, "measure", None)
-    evaluate.main(["reproduce", name, "--quick", "--out", str(tmp_path)])
+    evaluate_py("reproduce", name, "--quick --out", tmp_path)
     assert (tmp_path / "result.json").read_text() == result
 
 
@@ -121,8 +120,8 @@ def test_figure_5_has_known_results(pair, rates):
     assert (round(win, 3), round(loss, 3)) == rates
 
 
-def test_claims_about_table_1(tmp_path, capsys):
-    result = json_of(capsys, "reproduce", "svd-table1", "--out", tmp_path)
+def test_claims_about_table_1(tmp_path, evaluate_py):
+    result = evaluate_py.json("reproduce svd-table1 --out", tmp_path)
     assert all(row["agrees"] for row in result["rows"])
     assert [claim["holds"] for claim in result["claims"]] == [False, False, True]
 
@@ -131,7 +130,8 @@ def test_decompositions_are_the_policies_of_their_names():
     *_, point, _, _ = compression.Decompositions().measure(
         {"table": "random play", "method": "svd"}
     )
-    size, play = point["size"], point["play"]
+    size = point["size"]
+    play = point["play"]
     assert (size["rank"], size["numbers"]) == (18, 5832)
     assert play["exploitability"] == pytest.approx(exploitability(Game(), "svd:rank=18"), abs=1e-9)
     assert play["against the whole"] == pytest.approx(
@@ -153,11 +153,9 @@ def test_duels_are_measured_from_the_challengers_side(seed):
         "seed": seed,
     }
     untrained, trained = learners.DuelStudy().measure(unit)
-    first, draw, second = (
-        737 / 1260,
-        8 / 63,
-        121 / 420,
-    )  # random against random: nothing was learned yet
+    first = 737 / 1260
+    draw = 8 / 63
+    second = 121 / 420  # random against random: nothing was learned yet
     assert untrained["exact"] == pytest.approx(
         [second, draw, first] if seed == 0 else [first, draw, second]
     )
@@ -283,7 +281,8 @@ def test_the_search_is_measured_from_a_stored_run():
 
 
 def test_intervals_over_tasks_with_seeds_in_common_cover_the_mean():
-    rng, inside = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    inside = []
     for _ in range(500):
         levels = 0.3 + 0.1 * rng.standard_normal((18, 1))
         shares = levels + 0.03 * rng.standard_normal((18, 5))

@@ -31,7 +31,8 @@ def learners(pair):
 
 @pytest.mark.parametrize("pair", PAIRS, ids=("max", "chosen"))
 def test_lockstep_and_pettingzoo_train_the_same_learners(pair):
-    together, apart = learners(pair), learners(pair)
+    together = learners(pair)
+    apart = learners(pair)
     Trainer(TwoLearners(*together), "self", 40, seed=3).run()
     env = mnk_v0.env(
         size=(GAME.rows, GAME.columns), win_length=GAME.win_length, skip_chance=GAME.skip_chance

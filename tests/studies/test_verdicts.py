@@ -10,7 +10,9 @@ from ttt_eval.store.statistics import Interval
 
 pytestmark = pytest.mark.more
 
-YES, NO, OPEN = Interval(0.2, 0.1, 0.3), Interval(-0.2, -0.3, -0.1), Interval(0.2, -0.1, 0.5)
+YES = Interval(0.2, 0.1, 0.3)
+NO = Interval(-0.2, -0.3, -0.1)
+OPEN = Interval(0.2, -0.1, 0.5)
 
 
 def test_verdicts():
@@ -42,14 +44,16 @@ def test_multinomial_test_is_exact():
 def test_is_smaller_is_the_mann_whitney_test():
     from scipy.stats import PermutationMethod, mannwhitneyu
 
-    sample, other = [1.0, 2.0, 2.0, 3.0, 5.0], [4.0, 5.0, 6.0, 7.0, math.inf]
+    sample = [1.0, 2.0, 2.0, 3.0, 5.0]
+    other = [4.0, 5.0, 6.0, 7.0, math.inf]
     assert verdicts.is_smaller(sample, other) is True
     assert verdicts.is_smaller(other, sample) is False
     assert verdicts.is_smaller(sample, sample) is None
     assert verdicts.is_smaller([1.0], [2.0]) is None  # two runs say nothing
     rng = np.random.default_rng(0)
     for _ in range(20):
-        a, b = rng.integers(0, 6, 5).astype(float), rng.integers(1, 8, 5).astype(float)
+        a = rng.integers(0, 6, 5).astype(float)
+        b = rng.integers(1, 8, 5).astype(float)
         p = mannwhitneyu(a, b, method=PermutationMethod()).pvalue  # all 252 ways to deal them out
         assert (verdicts.is_smaller(a.tolist(), b.tolist(), level=0.2) is None) == (p >= 0.2), (
             a,

@@ -2,7 +2,6 @@
 plays.
 """
 
-import json
 import os
 import re
 import signal
@@ -11,17 +10,14 @@ import sys
 
 import pytest
 import tiny
-from commands import error_of, json_of
+from commands import error_of
 from explorers import run_explorer
 from processes import ROOT, run_python
 
-from ttt_apps import evaluate
 from ttt_apps.cli import help
 from ttt_apps.cli import options as cli
 from ttt_apps.cli.signals import interrupt_on_signals, stop_requests
-from ttt_apps.evaluate import COMMANDS
 from ttt_apps.terminal import command as play
-from ttt_apps.training import command as train
 from ttt_envs import Game
 from ttt_envs.core.checks import Refusal
 from ttt_envs.game.game import VARIANTS
@@ -61,21 +57,10 @@ def test_even_numbers(text):
         cli.parse_count(text, 2, 2)
 
 
-def test_quiet_prints_results_alone(tmp_path, capsys):
-    train.main(["--games", "50", "--quiet", "--out", str(tmp_path / "run")])
-    output = capsys.readouterr()
-    assert output.err == ""
-    assert [line.startswith("exactly: exploitability") for line in output.out.splitlines()] == [
-        True
-    ]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(command, capsys):
-    with pytest.raises(SystemExit) as end:
-        evaluate.main([command, "--help"])
-    assert end.value.code == 0
-    assert f"evaluate.py {command}" in capsys.readouterr().out
+def test_quiet_prints_results_alone(tmp_path, train_py):
+    [line] = train_py("--games 50 --quiet --out", tmp_path / "run").splitlines()
+    assert line.startswith("exactly: exploitability")
+    assert train_py.err == ""
 
 
 def test_a_closed_pipe_ends_a_command_without_a_message():
@@ -200,33 +185,27 @@ def test_output_shows_names_without_markup_and_without_control_characters(
         "match random timed:search=(expectiminimax:depth=1,leaf=(RUN)),max-depth=1 --games 2",
     ],
 )
-def test_a_command_plays_the_game_of_its_run_or_another_with_a_note(command, tiny_run, capsys):
-    words = command.replace("RUN", f"run:{tiny_run('q-learning')}").split()
-    capsys.readouterr()
-    assert json_of(capsys, *words)["game"] == tiny.GAME.to_dict()
-    evaluate.main([*words, "--skip-chance", "0.5", "--json"])
-    output = capsys.readouterr()
-    assert (json.loads(output.out)["game"]["skip_chance"], output.err.count("note: run:")) == (
-        0.5,
-        1,
-    )
+def test_a_command_plays_the_game_of_its_run_or_another_with_a_note(command, tiny_run, evaluate_py):
+    line = command.replace("RUN", f"run:{tiny_run('q-learning')}")
+    assert evaluate_py.json(line)["game"] == tiny.GAME.to_dict()
+    assert evaluate_py.json(line, "--skip-chance 0.5")["game"]["skip_chance"] == 0.5
+    assert evaluate_py.err.count("note: run:") == 1
 
 
-def test_runs_of_different_games_need_the_game_by_name(tmp_path, capsys):
-    runs = [tmp_path / skip for skip in ("0.0", "0.5")]
-    for run in runs:
-        train.main(["--games", "20", "--skip-chance", run.name, "--no-report", "--out", str(run)])
-    capsys.readouterr()
-    words = ("exact", *(f"run:{run}" for run in runs))
-    assert "name the game" in error_of(capsys, evaluate.main, *words)
-    assert json_of(capsys, *words, "--skip-chance", "0")["game"] == Game().to_dict()
+def test_runs_of_different_games_need_the_game_by_name(tmp_path, evaluate_py, train_py):
+    for skip in ("0.0", "0.5"):
+        train_py(f"--games 20 --skip-chance {skip} --no-report --out", tmp_path / skip)
+    line = f"exact run:{tmp_path / '0.0'} run:{tmp_path / '0.5'}"
+    assert "name the game" in evaluate_py.error(line)
+    assert evaluate_py.json(line, "--skip-chance 0")["game"] == Game().to_dict()
 
 
-def test_lists(capsys):
-    learners, policies = json_of(capsys, "list", "learners"), json_of(capsys, "list", "policies")
+def test_lists(evaluate_py):
+    learners = evaluate_py.json("list learners")
+    policies = evaluate_py.json("list policies")
     assert learners["q-learning"]["arguments"]["epsilon"] == {"default": 0.3, "needed": False}
     assert learners["q-learning"]["self_play"] == {"backup": "negamax", "symmetries": "all"}
     assert policies["run"]["arguments"]["path"]["needed"]
-    assert "chance-25" in json_of(capsys, "list", "tasks")
-    assert json_of(capsys, "list", "agents").keys() == AGENTS.keys()
-    assert "svd-fig4" in json_of(capsys, "list", "studies")
+    assert "chance-25" in evaluate_py.json("list tasks")
+    assert evaluate_py.json("list agents").keys() == AGENTS.keys()
+    assert "svd-fig4" in evaluate_py.json("list studies")

@@ -123,7 +123,8 @@ def test_exact_measurements_do_not_change_training(tmp_path):
     assert_same_arrays(
         *(load_checkpoint(tmp_path / name)["learner"] for name in ("plain", "measured"))
     )
-    game, last = Game(skip_chance=0.25), measured[-1]
+    game = Game(skip_chance=0.25)
+    last = measured[-1]
     learner = make_policy(f"run:{tmp_path / 'measured'}", game)
     assert last["exploitability"] == exact.exploitability(game, learner)
     assert last["regret"] == exact.regret(game, learner)

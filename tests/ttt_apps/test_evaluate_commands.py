@@ -66,7 +66,9 @@ def test_solve_by_layers(evaluate_py, tmp_path, monkeypatch):
     monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
     monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "0")
     data = evaluate_py.json("solve --skip-chance 0.25")
-    corner, edge, centre = 11281 / 65536, 7285 / 65536, 5095 / 16384
+    corner = 11281 / 65536
+    edge = 7285 / 65536
+    centre = 5095 / 16384
     assert (data["value"], data["optimal"], data["distance"], data["method"]) == (
         centre,
         [4],
@@ -250,7 +252,9 @@ def runs(tmp_path_factory):
 
 def test_plots_of_every_format_hold_the_medians(runs, tmp_path, evaluate_py):
     for form, start in (("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")):
-        path, csv_path, contents = tmp_path / f"a.{form}", tmp_path / "a.csv", []
+        path = tmp_path / f"a.{form}"
+        csv_path = tmp_path / "a.csv"
+        contents = []
         for _ in range(2):
             assert f"written: {path}" in evaluate_py.text(
                 "plot", runs, "--out", path, "--csv", csv_path, "--overwrite"
@@ -339,14 +343,16 @@ def test_values_distances_and_damage_of_a_database_without_skips(evaluate_py, tm
     ):
         assert word in evaluate_py.error("database probe", place, f"'{position}'")
     assert evaluate_py.json("database verify", folder)["largest_difference"] == 0
-    layer, manifest = folder / "06-layer.npy", folder / "manifest.json"
+    layer = folder / "06-layer.npy"
+    manifest = folder / "manifest.json"
 
     def replace_layer(content):
         whole, other = (hashlib.sha256(data).hexdigest() for data in (layer.read_bytes(), content))
         layer.write_bytes(content)
         manifest.write_text(manifest.read_text().replace(whole, other))
 
-    content, size = layer.read_bytes(), np.load(layer).nbytes
+    content = layer.read_bytes()
+    size = np.load(layer).nbytes
     for entry in (0, size - 1):  # a byte each
         place = len(content) - size + entry
         replace_layer(content[:place] + b"\x05" + content[place + 1 :])

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import plain
 import pytest
 from explorers import client_of, make_explorer, run_explorer, serve
 from tiny import GAME, train_run
@@ -33,7 +34,7 @@ from ttt_apps.explorer.solutions import LRUCache
 from ttt_envs import Game
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import CACHE_VARIABLE
-from ttt_envs.game.boards import Boards, cell_at, coordinate, from_text, to_text
+from ttt_envs.game.boards import Boards, cell_at, coordinate, to_text
 from ttt_envs.game.rules import DRAW
 
 pytestmark = [pytest.mark.more, pytest.mark.needs("fastapi", "httpx")]
@@ -117,7 +118,7 @@ def random_game(game, seed):
 
 @pytest.mark.parametrize("text", [START, "x.o/.../..o x", "x.o/.../..o o"])
 def test_panels_have_the_numbers_of_python(client, text):
-    boards = Boards.from_positions([from_text(text, GAME_3X3)])
+    boards = plain.from_texts(text, game=GAME_3X3)
     kinds = ({"kind": "random"}, {"kind": "search", "depth": 4}, {"kind": "mcts"})
     at_random, search, tree = values(client, text, *kinds)
     check_values(
@@ -204,9 +205,7 @@ def test_proofs_are_results_of_perfect_play(client):
     fall.
     """
     proved = values(client, "x.o/.o./..x o", {"kind": "prove"}, game={})[0]
-    check_values(
-        proved, solve(Game()).action_values(Boards.from_positions([from_text("x.o/.o./..x o")]))[0]
-    )
+    check_values(proved, solve(Game()).action_values(plain.from_texts("x.o/.o./..x o"))[0])
     five = {"rows": 5, "columns": 5, "win_length": 4}
     little = values(
         client, "...../...../..o../...../..... x", {"kind": "prove", "nodes": 24}, game=five
@@ -215,7 +214,7 @@ def test_proofs_are_results_of_perfect_play(client):
     late = "......./..xo.../..ox.../.xoo.../.oxx.../xxoo.o. x"
     solution = SearchedSolution(Game(6, 7, 4, gravity=True), memory=1 << 22)
     proved = values(client, late, {"kind": "prove"}, game=SEVEN)[0]
-    check_values(proved, solution.action_values(Boards.from_positions([from_text(late)]))[0])
+    check_values(proved, solution.action_values(plain.from_texts(late))[0])
     early = values(
         client, "/".join(["......."] * 6) + " o", {"kind": "prove", "nodes": 1}, game=SEVEN
     )[0]
@@ -334,7 +333,7 @@ def test_a_database_gives_values_where_it_begins(tmp_path):
     early = "." * 11 + "/" + "." * 11 + " o"
     client = client_of(make_explorer(databases=tmp_path))
     assert ask(client, "review", game=request_of(game))["exact"] == "part"
-    boards = Boards.from_positions([from_text(late, game)])
+    boards = plain.from_texts(late, game=game)
     check_values(
         values(client, late, EXACT, game=request_of(game))[0], table.action_values(boards)[0]
     )

@@ -5,6 +5,7 @@ test_explorer.py.
 import shlex
 
 import numpy as np
+import plain
 import pytest
 from documents import ROOT
 from explorers import run_explorer, serve
@@ -15,7 +16,7 @@ from baselines.compression import decomposition
 from baselines.exact import SearchedSolution, solve
 from baselines.tables import Softmax
 from ttt_envs import Game
-from ttt_envs.game.boards import Boards, cell_at, from_text
+from ttt_envs.game.boards import cell_at, from_text
 from ttt_envs.game.game import VARIANTS
 from ttt_eval.reports.formats import explorer_command
 
@@ -69,7 +70,7 @@ def panel_values(page, where):
 
 def values_of(solution, text):
     """Values of moves to three places, as a page has them."""
-    values = solution.action_values(Boards.from_positions([from_text(text)]))[0]
+    values = solution.action_values(plain.from_texts(text))[0]
     return [None if np.isnan(value) else pytest.approx(value, abs=5.001e-4) for value in values]
 
 
@@ -140,8 +141,10 @@ def test_panels_a_link_and_the_board_have_the_values_of_python(open_page, where)
         "skip=0.25&x=you&moves=b2.a1%2B.c3.b1&at=3"
         "&panels=exact.compressed.policy&policy=table&rank=18"
     )
-    page, position = open_page(link, where), "x../.o./..x o"
-    exact, whole = values_of(solve(SKIPS), position), decomposition(SKIPS, "svd")
+    page = open_page(link, where)
+    position = "x../.o./..x o"
+    exact = values_of(solve(SKIPS), position)
+    whole = decomposition(SKIPS, "svd")
     assert panel_values(page, "#panel-exact") == panel_values(page, "#board") == exact
     assert page.inner_text("#bar-text") == "+0.177 for o, by perfect play"
     assert "c3 loses 0.100: its value is +0.024. Best is c1 or a3, with +0.124." in page.inner_text(
@@ -182,7 +185,7 @@ def test_play_mode_shows_no_values_until_the_game_is_over(open_page, where):
     page.click("#hint")
     hinted = page.wait_for_selector("#board .cell.hint").get_attribute("aria-label")[:2]
     wait_for_text(page, f"o to move. Hint: {hinted}, by perfect play")
-    best = solve(Game()).optimal_actions(Boards.from_positions([from_text(".x./.o./... o")]))[0]
+    best = solve(Game()).optimal_actions(plain.from_texts(".x./.o./... o"))[0]
     assert best[cell_at(hinted, Game())]
     play(page, "a1", "c3", "a2", "a3", "c2")
     wait_for_text(page, "o has won")

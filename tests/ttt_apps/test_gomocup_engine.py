@@ -179,7 +179,8 @@ def test_any_lines_get_valid_replies(lines):
 @pytest.mark.parametrize("seat", ["first", "second"])
 def test_games_equal_those_of_the_environment_with_the_same_seed(seat):
     """As play.py says of its own: the same seed and moves give the same replies."""
-    seed, answers = 11, []
+    seed = 11
+    answers = []
     env = SingleEnv(7, 5, opponent="win-or-block", seat=seat)
     brain = Brain("win-or-block", seed, answers.append)
     brain.handle_line("START 7")
@@ -189,7 +190,8 @@ def test_games_equal_those_of_the_environment_with_the_same_seed(seat):
         env.reset(seed=seed if episode == 0 else None)
         if seat == "second":
             brain.handle_line("BEGIN")
-        done, before = False, np.zeros(49, np.int8)
+        done = False
+        before = np.zeros(49, np.int8)
         while not done:
             if seat == "second" or before.any():
                 (cell,) = np.flatnonzero(env.clone_state()["cells"][0] != before)
@@ -215,10 +217,8 @@ def test_games_equal_those_of_the_environment_with_the_same_seed(seat):
 )
 def test_search_obeys_the_managers_times_and_its_own_limits(spec, turn_s, clocked, limits):
     """None: the policy is as it is."""
-    policy, itself = (
-        make_timed_policy(spec, Game(9, 9, 5), turn_s, clocked),
-        make_policy(spec, Game(9, 9, 5)),
-    )
+    policy = make_timed_policy(spec, Game(9, 9, 5), turn_s, clocked)
+    itself = make_policy(spec, Game(9, 9, 5))
     assert policy == itself if limits is None else (policy.move, policy.max_depth) == limits
 
 

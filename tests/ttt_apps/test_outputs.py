@@ -6,16 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import error_of, json_of
 
-from ttt_apps import evaluate
-from ttt_apps.training import command as train
 from ttt_eval.runs.run_files import REPORT
 from ttt_eval.store.result_store import RESULT
 
-MATCH = ("match", "random", "win-or-block", "--games", "8")
-TOURNAMENT = ("match", "random", "win-or-block", "table", "--games", "8")
-TEST = ("match", "random", "win-or-block", "--sprt", "0", "20", "--games", "32")
+MATCH = "match random win-or-block"
+TOURNAMENT = "match random win-or-block table"
+TEST = "match random win-or-block --sprt 0 20"
 CONTENT = "mine" * 20
 
 
@@ -40,118 +37,90 @@ def contents(folder):
     ],
 )
 def test_a_file_is_replaced_only_by_overwrite(
-    words, option, tiny_run, tmp_path, monkeypatch, capsys
+    words, option, tiny_run, tmp_path, monkeypatch, evaluate_py
 ):
     monkeypatch.chdir(tmp_path)
-    evaluate.main(["--quiet", "match", "random", "random", "--games", "2", "--log", "log"])
+    evaluate_py("--quiet match random random --games 2 --log log")
     path = Path(option.partition("=")[2])
     path.write_text(CONTENT)
     scores = Path(__file__).parents[2] / "benchmarks" / "scores" / "random.json"
     places = {"RUN": tiny_run("q-learning"), "LOG": "log", "SCORES": scores}
-    words = [str(places.get(word, word)) for word in words.split()] + [option]
-    assert f"{path} is there already" in error_of(capsys, evaluate.main, *words)
+    line = [places.get(word, word) for word in words.split()]
+    assert f"{path} is there already" in evaluate_py.error(*line, option)
     assert path.read_text() == CONTENT
-    if words[1] != "score":  # which takes submissions alone
-        evaluate.main([*words, "--overwrite", "--quiet"])
+    if "score" not in line:  # which takes submissions alone
+        evaluate_py(*line, option, "--overwrite --quiet")
         assert path.read_bytes() != CONTENT.encode()
 
 
 @pytest.mark.parametrize(
-    ("first", "others"),
+    ("first", "games", "others"),
     [
         (
             MATCH,
-            [
-                ("--seed=1",),
-                ("--openings=random:1",),
-                ("--games=4",),
-                ("--size=4",),
-                ("--skip-chance=0.5",),
-            ],
+            8,
+            ("--seed=1", "--openings=random:1", "--games=4", "--size=4", "--skip-chance=0.5"),
         ),
-        (
-            TOURNAMENT,
-            [("--seed=1",), ("--openings=random:1",), ("--games=4",), ("--anchor=random",)],
-        ),
-        (TEST, [("--seed=1",), ("--alpha=0.1",), ("--games=16",)]),
-        (MATCH, [("--clock=9+1",)]),
+        (TOURNAMENT, 8, ("--seed=1", "--openings=random:1", "--games=4", "--anchor=random")),
+        (TEST, 32, ("--seed=1", "--alpha=0.1", "--games=16")),
+        (MATCH, 8, ("--clock=9+1",)),
     ],
 )
-def test_a_result_of_other_settings_is_refused(first, others, tmp_path, capsys):
-    json_of(capsys, *first, "--out", tmp_path)
+def test_a_result_of_other_settings_is_refused(first, games, others, tmp_path, evaluate_py):
+    first += f" --games {games}"
+    evaluate_py.json(first, "--out", tmp_path)
     before = contents(tmp_path)
     assert len(before) == 2
-    json_of(capsys, *first, "--out", tmp_path)
-    for words in (*others, ("optimal",), *([] if first is TOURNAMENT else [("table",)])):
-        players = (
-            [words[0], *first[2:]] if words[0] in ("optimal", "table") else [*first[1:], *words]
-        )
-        line = ["match", *players, "--out", tmp_path]
-        assert "choose another --out, or --overwrite replaces it" in error_of(
-            capsys, evaluate.main, *line
+    evaluate_py.json(first, "--out", tmp_path)
+    players = [first.replace("random", "optimal")]
+    if not first.startswith(TOURNAMENT):
+        players.append(first.replace("win-or-block", "table"))
+    for line in (*(f"{first} {option}" for option in others), *players):
+        assert "choose another --out, or --overwrite replaces it" in evaluate_py.error(
+            line, "--out", tmp_path
         )
         assert contents(tmp_path) == before
-    changed = json_of(capsys, *first, "--seed=1", "--out", tmp_path, "--overwrite")
+    changed = evaluate_py.json(first, "--seed=1 --overwrite --out", tmp_path)
     assert changed["seed"] == 1
     assert json.loads((tmp_path / RESULT).read_text()) == changed
 
 
-def test_a_result_grows_by_games_and_players(tmp_path, capsys):
-    for words in (MATCH, TOURNAMENT, TEST):
-        folder = tmp_path / words[3]
-        json_of(capsys, *words, "--out", folder / str(len(words)))
-        grown = json_of(capsys, *words[:-1], "64", "--out", folder / str(len(words)))
-        assert grown == json_of(
-            capsys, *words[:-1], "64", "--out", tmp_path / "new" / str(len(words))
-        )
-    players = json_of(
-        capsys, "match", "optimal", *TOURNAMENT[1:], "--games=64", "--out", folder / "6"
-    )["players"]
-    assert len(players) == 4
+def test_a_result_grows_by_games_and_players(tmp_path, evaluate_py):
+    for number, line in enumerate((MATCH, TEST, TOURNAMENT)):
+        folder = tmp_path / str(number)
+        evaluate_py.json(line, "--games 32 --out", folder)
+        grown = evaluate_py.json(line, "--games 64 --out", folder)
+        assert grown == evaluate_py.json(line, "--games 64 --out", tmp_path / "new" / str(number))
+    more = evaluate_py.json(TOURNAMENT, "optimal --games=64 --out", folder)
+    assert len(more["players"]) == 4
 
 
-def test_default_folders_differ_by_players_and_settings(tmp_path, capsys, monkeypatch):
+def test_default_folders_differ_by_players_and_settings(tmp_path, evaluate_py, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    lines = [
-        TOURNAMENT,
-        [*TOURNAMENT, "--seed=1"],
-        [*TOURNAMENT, "--openings=random:1"],
-        ["match", *MATCH[1:3], "optimal"],
-    ]
-    lines += [TEST, [*TEST, "--seed=1"]]
-    results = [json_of(capsys, *words, "--games=8") for words in lines]
+    lines = [f"{of}{seed}" for of in (TOURNAMENT, TEST) for seed in ("", " --seed=1")]
+    lines += [f"{TOURNAMENT} --openings=random:1", f"{MATCH} optimal"]
+    results = [evaluate_py.json(line, "--games=8") for line in lines]
     assert {path.read_text() for path in Path("runs").rglob(RESULT)} == {
         json.dumps(data, indent=2) + "\n" for data in results
     }
     assert len(list(Path("runs").rglob(REPORT))) == len(lines)
 
 
-def test_pages_and_results_of_others_are_refused(tmp_path, capsys):
+def test_pages_and_results_of_others_are_refused(tmp_path, evaluate_py, train_py):
+    study = "reproduce svd-table1"
     for name in (REPORT, RESULT):
         folder = tmp_path / name
         folder.mkdir()
         (folder / name).write_text("[]")
-        for words in ((*MATCH, "--out", folder), ("reproduce", "svd-table1", "--out", folder)):
-            assert "--overwrite replaces it" in error_of(capsys, evaluate.main, *words)
+        for line in (f"{MATCH} --games 8", study):
+            assert "--overwrite replaces it" in evaluate_py.error(line, "--out", folder)
         if name == REPORT:
-            assert "--overwrite replaces it" in error_of(
-                capsys, train.main, "--games=9", "--out", folder
-            )
+            assert "--overwrite replaces it" in train_py.error("--games=9 --out", folder)
         assert (folder / name).read_text() == "[]"
     (folder / RESULT).write_text('{"study": "svd-table1", "quick": false}')
-    words = ("reproduce", "svd-table1", "--quick", "--out", folder)
-    assert "is a result with quick False, not True" in error_of(capsys, evaluate.main, *words)
-    (tmp_path / "submission.npz").write_text(CONTENT)
-    words = (
-        "bench",
-        "run",
-        "--agent",
-        "random",
-        "--task",
-        "random",
-        "--seeds=1",
-        "--steps=200",
-        "--out",
-        tmp_path,
+    assert "is a result with quick False, not True" in evaluate_py.error(
+        study, "--quick --out", folder
     )
-    assert "is there already" in error_of(capsys, evaluate.main, *words)
+    (tmp_path / "submission.npz").write_text(CONTENT)
+    line = "bench run --agent random --task random --seeds=1 --steps=200 --out"
+    assert "is there already" in evaluate_py.error(line, tmp_path)

@@ -1,19 +1,16 @@
 """Play in the terminal: commands, output, logs, signals."""
 
-import fcntl
 import io
 import os
-import pty
 import re
-import select
-import struct
 import subprocess
 import sys
-import termios
 from itertools import islice
 
 import numpy as np
+import pexpect
 import pytest
+from commands import words_of
 from processes import ROOT
 from rich.status import Status
 
@@ -101,7 +98,8 @@ def test_output_of_a_game():
 
 @pytest.mark.parametrize("seat", ["first", "second", "alternate", "random"])
 def test_games_equal_those_of_the_environment(seat, tmp_path):
-    game, log = Game(3, 4, 3, 0.25), tmp_path / "log.jsonl"
+    game = Game(3, 4, 3, 0.25)
+    log = tmp_path / "log.jsonl"
 
     def first_free(session):
         while True:
@@ -112,7 +110,8 @@ def test_games_equal_those_of_the_environment(seat, tmp_path):
     score = [0, 0, 0]
     for episode, played in enumerate(read_games(log)):
         env.reset(seed=5 if episode == 0 else None)
-        reward, done = 0.0, False
+        reward = 0.0
+        done = False
         while not done:
             _, reward, done, _, info = env.step(int(np.flatnonzero(env.action_masks())[0]))
         assert (played.players[info["seat"]], played.players[1 - info["seat"]]) == (HUMAN, "random")
@@ -132,7 +131,8 @@ def test_undo_keeps_skips_and_replies(opponent, tmp_path):
     opponents.
     """
     for seed in range(2):
-        straight, wavering_log = tmp_path / f"{seed}", tmp_path / f"{seed}-undone"
+        straight = tmp_path / f"{seed}"
+        wavering_log = tmp_path / f"{seed}-undone"
         play_session(
             Person(varied(seed)),
             opponent=opponent,
@@ -237,7 +237,8 @@ def test_hint_names_the_move_nearest_to_the_middle_first():
 
 
 def test_a_long_search_is_announced_and_counted(monkeypatch):
-    game, texts = Game(3, 6, 4, gravity=True), []
+    game = Game(3, 6, 4, gravity=True)
+    texts = []
     monkeypatch.setattr("ttt_apps.terminal.game.MAX_SEARCHED_CELLS", 16)
     monkeypatch.setattr(Status, "update", lambda self, text: texts.append(text.plain))
     output = play_session(["d", "d", "quit"], game, "optimal").output
@@ -349,7 +350,8 @@ def test_a_board_marks_the_last_move_and_the_line():
 
 
 def test_replay_shows_a_game(tmp_path):
-    log, out = tmp_path / "log.jsonl", io.StringIO()
+    log = tmp_path / "log.jsonl"
+    out = io.StringIO()
     play_session(["b2", "a1", "yes", "a1", "quit"], opponent="win-or-block", seed=0, log=log)
     console = PlainConsole(file=out, width=200)
     replay(console, log, 1)
@@ -365,85 +367,41 @@ def test_replay_shows_a_game(tmp_path):
 # The command
 
 
-class Terminal:
-    """``play.py`` in a terminal of its own."""
-
-    def __init__(self, *arguments):
-        self.output = ""
-        self.child, self.file = pty.fork()
-        if self.child == 0:
-            os.chdir(ROOT)
-            # by hand, for readline, which pytest imports, writes COLUMNS where os.environ does not
-            # see it
-            environment = {**os.environ, "TERM": "xterm-256color"}
-            environment.pop("COLUMNS", None)
-            os.execve(sys.executable, [sys.executable, "play.py", *arguments], environment)
-        fcntl.ioctl(self.file, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-
-    def until(self, words):
-        """Read until ``words`` are shown since the last call, and return that; it fails where
-        nothing more comes.
-        """
-        text = ""
-        while words not in text:
-            assert select.select([self.file], [], [], 120)[0], text
-            text += self._read()
-        self.output += text
-        return text
-
-    def _read(self):
-        try:
-            return os.read(self.file, 4096).decode(errors="replace")
-        except OSError:  # the other end is closed
-            raise AssertionError("it has ended: " + self.output) from None
-
-    def type(self, text):
-        os.write(self.file, text.encode("latin-1"))
-
-    def interrupt(self):
-        """Press Ctrl-C until it is seen: readline keeps a signal that comes just before it reads
-        until the next one.
-        """
-        while "Goodbye" not in self.output:
-            self.type("\x03")
-            while "Goodbye" not in self.output and select.select([self.file], [], [], 10)[0]:
-                self.output += self._read()
-
-    def end(self):
-        """The exit code."""
-        try:
-            while True:
-                self.output += self._read()
-        except AssertionError:
-            os.close(self.file)
-            return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+def interrupt(terminal):
+    """Press Ctrl-C until it is heard: readline keeps a signal that comes just before it reads until
+    the next one.
+    """
+    terminal.sendintr()
+    while terminal.expect_exact([b"Goodbye", pexpect.TIMEOUT], timeout=10) == 1:
+        terminal.sendintr()
 
 
 @pytest.mark.parametrize("end", ["interrupt", "hang up"])
 def test_terminal_with_invalid_input_that_is_interrupted_or_closed(end, tmp_path):
     log = tmp_path / "log.jsonl"
-    terminal = Terminal(
-        "--opponent", "win-or-block", "--size", "7", "--win-length", "4", "--log", str(log)
-    )
-    first = terminal.until("or help): ")
-    assert "   a  b  c  d  e  f  g" in first
-    for nonsense in ("\n", "zz9\n", "\xff\xfe\n", "\x1b[A\x1b[B\n", "\t\n", "9" * 3000 + "\n"):
-        terminal.type(nonsense)
-        terminal.until("or help): ")
-    terminal.type("d4\n")
-    terminal.until("or help): ")
+    words = words_of("play.py --opponent win-or-block --size 7 --win-length 4 --log", log)
+    # readline, which pytest imports, writes COLUMNS where os.environ does not see it
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    environment.pop("COLUMNS", None)
+    terminal = pexpect.spawn(sys.executable, words, cwd=ROOT, env=environment, timeout=120)
+    terminal.logfile_read = output = io.BytesIO()
+    prompt = b"or help): "
+    terminal.expect_exact(prompt)
+    assert b"   a  b  c  d  e  f  g" in terminal.before
+    for nonsense in (b"", b"zz9", b"\xff\xfe", b"\x1b[A\x1b[B", b"\t", b"9" * 3000):
+        terminal.sendline(nonsense)
+        terminal.expect_exact(prompt)
+    terminal.sendline(b"d4")
+    terminal.expect_exact(prompt)
     if end == "interrupt":
-        terminal.interrupt()
-        assert terminal.end() == 130
-        lines = terminal.output.splitlines()
-        assert any(
-            line.startswith("Goodbye: you have won 0, drawn 0 and lost 0. 1 saved in")
-            for line in lines
-        )
+        interrupt(terminal)
+        terminal.expect_exact(b": you have won 0, drawn 0 and lost 0. 1 saved in")
+        terminal.expect(pexpect.EOF)
+        assert terminal.wait() == 130
     else:
-        os.close(terminal.file)
-        os.waitpid(terminal.child, 0)
-    assert "Traceback" not in terminal.output
+        os.close(terminal.child_fd)
+        terminal.wait()
+    assert b"Traceback" not in output.getvalue()
     (record,) = read_games(log)
     assert coordinate(record.moves[0].action, record.game) == "d4"
     assert record.result is None

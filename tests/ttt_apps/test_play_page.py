@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import plain
 import pytest
 from documents import ROOT
 from pages import in_browser, open_pages
@@ -30,7 +31,7 @@ from ttt_apps.play_page.numbers import (
 from ttt_envs.agents.policy import sample
 from ttt_envs.agents.wrappers import check_colour_blind, check_symmetric
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.boards import Boards, coordinate, from_text, to_text
+from ttt_envs.game.boards import Boards, coordinate, to_text
 from ttt_envs.game.game import VARIANTS as RULES
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import STREAM_OPPONENT
@@ -102,7 +103,8 @@ def test_strengths_are_those_of_exact_evaluation():
 
 @pytest.mark.slow
 def test_the_page_is_reproducible_and_the_published_one():
-    new, old = numbers(), inside()
+    new = numbers()
+    old = inside()
     assert build_page(new | {"games": []}) == build_page(old | {"games": []})
     for before, now in zip(old["games"], new["games"], strict=True):
         assert before["net"] == now["net"]
@@ -125,9 +127,7 @@ def test_answers_to_the_questions_for_a_class_are_exact():
     words = "is {:.3f} without skips. Rank 45 has {:.3f}, rank 18 has {:.3f}, rank 3 has {:.3f}"
     assert words.format(*(ranks[rank] for rank in (75, 45, 18, 3))) in page
     game = Game(skip_chance=0.25)
-    moves = np.sort(
-        solve(game).action_values(Boards.from_positions([from_text("xo./..x/x.. o", game)]))[0]
-    )[:5]
+    moves = np.sort(solve(game).action_values(plain.from_texts("xo./..x/x.. o", game=game))[0])[:5]
     assert moves[4] == moves[3] == pytest.approx(moves[2] + 0.09, abs=0.005)
 
 
@@ -137,7 +137,8 @@ def test_answers_to_the_questions_for_a_class_are_exact():
 
 def played(game, seed):
     """A game of random moves, with the skips of an episode of its seed."""
-    live, rng = LiveGame(game, np.uint64(seed), 0), np.random.default_rng(seed)
+    live = LiveGame(game, np.uint64(seed), 0)
+    rng = np.random.default_rng(seed)
     while live.outcome is None:
         live.move(int(rng.choice(np.flatnonzero(live.boards.legal(game)[0]))))
     return live
@@ -179,7 +180,8 @@ def test_games_have_the_moves_lines_values_policies_and_puzzles_of_a_server(answ
     from ttt_apps.explorer.root import Root
     from ttt_apps.explorer.schemas import PuzzlesRequest, ReviewRequest, ValuesRequest
 
-    api, panels = ExplorerApi(Root()), [{"kind": "exact"}]
+    api = ExplorerApi(Root())
+    panels = [{"kind": "exact"}]
     if game.cells <= 12:
         panels += [
             {"kind": "random"},
@@ -250,18 +252,18 @@ def test_the_rules_have_the_skips_legal_moves_and_ends_of_python(answer, browser
     "number", [0, 2, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 3))]
 )
 def test_nets_and_compressed_tables_have_the_numbers_of_python(answer, number):
-    game, ranks = GAMES[number], (0, 3, 18, 75)
-    own, tables = make_opponent(game, "net"), [make_opponent(game, "svd", rank) for rank in ranks]
+    game = GAMES[number]
+    ranks = (0, 3, 18, 75)
+    own = make_opponent(game, "net")
+    tables = [make_opponent(game, "svd", rank) for rank in ranks]
     panels = [{"kind": "run"}, {"kind": "policy", "policy": "run:learned-net"}]
     panels += [{"kind": "compressed", "rank": rank} for rank in ranks]
     panels += [{"kind": "policy", "policy": f"svd:rank={rank}"} for rank in ranks]
     for seed in range(6):
         live = played(game, seed)
         position = live.plies[seed * len(live.plies) // 6].position
-        boards, body = (
-            Boards.from_positions([position]),
-            {**line_of(live), "position": to_text(position, game)},
-        )
+        boards = Boards.from_positions([position])
+        body = {**line_of(live), "position": to_text(position, game)}
         expected = [own.action_values(boards), own.probabilities(boards)]
         expected += [table.action_values(boards) for table in tables]
         expected += [table.probabilities(boards) for table in tables]

@@ -100,7 +100,8 @@ class Files:
 @pytest.fixture(scope="module")
 def files(tiny_run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("printed")
-    log, book = folder / "log", folder / "book"
+    log = folder / "log"
+    book = folder / "book"
     board = game_options(tiny.GAME)
     commands = (
         [
@@ -157,7 +158,8 @@ def exact_rows(files):
 @case("exploitability RUN", board=False)
 def exploitability_rows(files):
     policy = f"run:{files.run}"
-    best, regret = exploitation(tiny.GAME, policy), exact.regret(tiny.GAME, policy)
+    best = exploitation(tiny.GAME, policy)
+    regret = exact.regret(tiny.GAME, policy)
     yield "first", *probabilities(best.first)
     yield "second", *probabilities(best.second)
     yield "(NashConv / 2)", f"{best.exploitability:.6f}"
@@ -167,7 +169,8 @@ def exploitability_rows(files):
 
 @case("solve --position 'o../x.. x'")
 def solution_rows(files):
-    boards, solution = Boards.start(tiny.GAME), solve(tiny.GAME)
+    boards = Boards.start(tiny.GAME)
+    solution = solve(tiny.GAME)
     yield "value", number(float(solution.values(boards)[0]))
     later = Boards.from_positions([parse_position("o../x.. x", tiny.GAME)])
     yield "value to mover", number(float(solution.values(later)[0]))
@@ -189,7 +192,8 @@ def match_rows(files):
 def tournament_rows(files):
     settings = MatchSettings(tiny.GAME, (*PLAYERS, "table"), luck_correction="exact")
     result = run_tournament(settings, Path("again"), {}, pairs=4, anchor="random")
-    scores, players = result.scores, result.players
+    scores = result.scores
+    players = result.players
     ranked = sorted(range(3), key=lambda index: -players[index].rating.mean)
     for place, row in enumerate(ranked, 1):
         name = f"{place} {players[row].spec}"
@@ -361,7 +365,8 @@ def verified_rows(files):
 
 @case("database probe DATABASE '.../... o'", board=False)
 def probed_rows(files):
-    boards, solution = Boards.start(tiny.GAME), solve(tiny.GAME)
+    boards = Boards.start(tiny.GAME)
+    solution = solve(tiny.GAME)
     yield f"value {float(solution.values(boards)[0]):.7g} for the mover;"
     yield from starred(solution.action_values(boards)[0])
 
@@ -554,7 +559,8 @@ def test_a_run_is_saved_after_as_many_games_as_asked(tmp_path, monkeypatch):
 
 
 def test_the_speed_of_a_resumed_run_is_that_of_its_new_games(monkeypatch):
-    began, rows = time.perf_counter(), []
+    began = time.perf_counter()
+    rows = []
     log = RunLog(BytesIO(), 200, lambda games, row: rows.append(row))
     monkeypatch.setattr(time, "perf_counter", lambda: began + 1e6)
     log.write(300, dict.fromkeys(COUNTS, 100))

@@ -14,14 +14,13 @@ import time
 import numpy as np
 import pytest
 import tiny
-from commands import error_of, rows_of
+from commands import rows_of, words_of
 from kills import train_until
 from plain import assert_same_runs
 from processes import ROOT
 
 from learners import LEARNERS
 from learners.checkpoint import load_checkpoint, save_checkpoint
-from ttt_apps import evaluate
 from ttt_apps.training import command as train
 from ttt_envs.core.files import write_json
 from ttt_eval.reports import runs as run_report
@@ -48,40 +47,23 @@ def options(name, out, opponent="random", games=600, **more):
         "seat": "random",
         "exact-every": 0,
     }
-    words = [
-        *NETS.get(name, ()),
-        *(f"--{key}={value}" for key, value in {**settings, **more}.items()),
-    ]
-    return ["--learner", name, "--opponent", opponent, *words, "--no-report", "--out", str(out)]
+    line = f"--learner {name} --opponent {opponent} --no-report --out {out}"
+    words = (f"--{key}={value}" for key, value in {**settings, **more}.items())
+    return words_of(line, *NETS.get(name, ()), *words)
 
 
 def arguments(name, folder, *more):
     """A tiny run with metrics, checkpoints and a report."""
     games = GAMES.get(name, 60)
-    board = ("--size=2x3", "--win-length=2", "--skip-chance=0.25")
+    line = f"--games={games} --quiet --out {folder}"
+    board = "--size=2x3 --win-length=2 --skip-chance=0.25 --batch=4"
     # no checkpoint depends on the time
-    every = (
-        "--batch=4",
-        f"--log-every={games // 3}",
-        f"--checkpoint-games={games // 2}",
-        "--checkpoint-seconds=1e9",
-    )
-    words = (
-        "--learner",
-        name,
-        *tiny.OPTIONS[name],
-        f"--games={games}",
-        *board,
-        *every,
-        *more,
-        "--out",
-        str(folder),
-    )
-    return [*words, "--quiet"]
+    every = f"--log-every={games // 3} --checkpoint-games={games // 2} --checkpoint-seconds=1e9"
+    return words_of("--learner", name, *tiny.OPTIONS[name], line, board, every, *more)
 
 
 def resume(folder, *more):
-    return ["resume", str(folder), "--quiet", *more]
+    return words_of("resume --quiet", folder, *more)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -91,7 +73,8 @@ def resume(folder, *more):
 @pytest.fixture(scope="module")
 def curves_drawn_once():
     """Curves of the same numbers are drawn once: drawing is most of what a tiny run costs."""
-    drawn, draw = {}, run_report.parts.curves_figure
+    drawn = {}
+    draw = run_report.parts.curves_figure
 
     def embed(*arguments, **options):
         key = repr((arguments, options))
@@ -117,9 +100,10 @@ def curves_drawn_once():
         for name, opponent in RESUMABLE
     ],
 )
-def test_run_killed_several_times(name, opponent, tmp_path):
+def test_run_killed_several_times(name, opponent, tmp_path, train_py):
     games = 130 if name in NETS else 200
-    whole, folder = tmp_path / "whole", tmp_path / "killed"
+    whole = tmp_path / "whole"
+    folder = tmp_path / "killed"
     every_step = {"checkpoint-games": 1, "checkpoint-seconds": 1e9}
     if name in ("exact-pg", "ppo"):  # they list all positions whenever they start
         every_step |= {"size": "2x3", "win-length": 2}
@@ -135,7 +119,7 @@ def test_run_killed_several_times(name, opponent, tmp_path):
     for kill_at in kills:
         train_until(kill_at, folder, words)
         words = resume(folder)
-    train.main(words)
+    train_py(*words)
     assert len(json.loads((folder / "config.json").read_text())["resumed"]) == len(kills)
     assert_same_runs(whole, folder)
 
@@ -153,7 +137,8 @@ def test_run_killed_several_times(name, opponent, tmp_path):
 )
 def test_run_killed_at_any_change_of_a_file(name, step, tmp_path):
     """By default, learners with loops of their own are killed at every third change."""
-    whole, folder = tmp_path / "whole", tmp_path / "killed"
+    whole = tmp_path / "whole"
+    folder = tmp_path / "killed"
     changes = train_until(None, whole, arguments(name, whole))
     assert RunDirectory(whole).read_state().is_trained()
     assert not RunDirectory(whole).read_state().missing
@@ -165,26 +150,27 @@ def test_run_killed_at_any_change_of_a_file(name, step, tmp_path):
 
 
 @pytest.mark.usefixtures("curves_drawn_once")
-def test_run_killed_while_it_is_extended(tmp_path):
+def test_run_killed_while_it_is_extended(tmp_path, train_py):
     part, whole, folder = (tmp_path / each for each in ("part", "whole", "killed"))
-    train.main(arguments("q-learning", part))
+    train_py(*arguments("q-learning", part))
     more = "--games=68"
     shutil.copytree(part, whole)
     for kill_at in range(train_until(None, whole, resume(whole, more))):
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(part, folder)
         train_until(kill_at, folder, resume(folder, more))
-        train.main(resume(folder, more))
+        train_py(*resume(folder, more))
         assert_same_runs(whole, folder)
 
 
 @pytest.mark.usefixtures("curves_drawn_once")
-def test_run_killed_while_it_replaces_another(tmp_path):
+def test_run_killed_while_it_replaces_another(tmp_path, train_py):
     old, new, folder = (tmp_path / each for each in ("old", "new", "killed"))
-    train.main(arguments("q-learning", old))
-    train.main(arguments("q-learning", new, "--seed=1"))
+    train_py(*arguments("q-learning", old))
+    train_py(*arguments("q-learning", new, "--seed=1"))
     shutil.copytree(old, folder)
-    words, seeds = arguments("q-learning", folder, "--seed=1", "--overwrite"), set()
+    words = arguments("q-learning", folder, "--seed=1", "--overwrite")
+    seeds = set()
     for kill_at in range(train_until(None, folder, words)):
         shutil.rmtree(folder)
         shutil.copytree(old, folder)
@@ -193,7 +179,7 @@ def test_run_killed_while_it_replaces_another(tmp_path):
         seed = json.loads(config.read_text())["seed"] if config.exists() else None
         seeds.add(seed)
         if seed == 0:
-            train.main(resume(folder))
+            train_py(*resume(folder))
             assert_same_runs(old, folder)
         train.main(resume(folder) if seed == 1 else words)
         assert_same_runs(new, folder)
@@ -222,17 +208,15 @@ def test_signal_stops_with_a_checkpoint(number, tmp_path):
 # Resumed and damaged
 
 
-def test_finished_run_is_extended_and_never_shortened(tmp_path, capsys):
-    assert "is no run" in error_of(capsys, train.main, "resume", tmp_path / "run")
-    train.main(options("q-learning", tmp_path / "run", games=300, batch=400))
-    assert "--games 200" in error_of(
-        capsys, train.main, "resume", tmp_path / "run", "--games", "200"
-    )
-    assert "--overwrite" in error_of(capsys, train.main, *options("q-learning", tmp_path / "run"))
-    train.main(["resume", str(tmp_path / "run"), "--games", "500"])
+def test_finished_run_is_extended_and_never_shortened(tmp_path, train_py):
+    assert "is no run" in train_py.error("resume", tmp_path / "run")
+    train_py(*options("q-learning", tmp_path / "run", games=300, batch=400))
+    assert "--games 200" in train_py.error("resume", tmp_path / "run", "--games 200")
+    assert "--overwrite" in train_py.error(*options("q-learning", tmp_path / "run"))
+    train_py("resume", tmp_path / "run", "--games 500")
     rows = rows_of(tmp_path / "run" / "metrics.jsonl")
     assert rows[-1]["games"] == rows[-1]["wins"] + rows[-1]["draws"] + rows[-1]["losses"] == 500
-    train.main(["resume", str(tmp_path / "run")])  # does nothing
+    train_py("resume", tmp_path / "run")  # does nothing
     assert rows_of(tmp_path / "run" / "metrics.jsonl") == rows
 
 
@@ -248,6 +232,12 @@ def finished(tmp_path_factory):
     return run
 
 
+@pytest.fixture
+def run(finished, tmp_path):
+    """A copy of it."""
+    return shutil.copytree(finished, tmp_path / "run")
+
+
 def without(finished, folder, *names):
     shutil.copytree(finished, folder)
     for name in names:
@@ -255,38 +245,35 @@ def without(finished, folder, *names):
     return folder
 
 
-def test_derived_files_are_regenerated(finished, tmp_path, capsys):
+def test_derived_files_are_regenerated(finished, tmp_path, train_py):
     pytest.importorskip("tensorboard")
     for names in ([REPORT], [EVENTS]):
         run = without(finished, tmp_path / names[0], *names)
-        train.main(["resume", str(run)])
+        train_py("resume", run)
         assert_same_runs(finished, run)
-    train.main(["resume", str(run)])
-    assert "nothing was done. --games N plays more" in capsys.readouterr().out
+    assert "nothing was done. --games N plays more" in train_py("resume", run)
 
 
 @pytest.mark.skipif(
     not os.path.isdir("/proc/self/fd"), reason="a descriptor does not tell its path"
 )
-def test_full_disk_keeps_the_last_checkpoint(finished, tmp_path, monkeypatch, capsys):
+def test_full_disk_keeps_the_last_checkpoint(finished, run, monkeypatch, train_py):
     def full(descriptor):
         if "checkpoint" in os.readlink(f"/proc/self/fd/{descriptor}"):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    run = without(finished, tmp_path / "run")
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        assert "No space left" in error_of(capsys, train.main, "resume", run, "--games=80")
+        assert "No space left" in train_py.error("resume", run, "--games=80")
     assert not list(run.glob("*.tmp"))
     assert (run / "checkpoint.npz").read_bytes() == (finished / "checkpoint.npz").read_bytes()
 
 
-def test_resuming_leaves_files_alone_that_share_a_hard_link(finished, tmp_path):
-    run = without(finished, tmp_path / "run")
+def test_resuming_leaves_files_alone_that_share_a_hard_link(finished, run, tmp_path, train_py):
     names = [name for name in (METRICS, EVENTS) if (run / name).exists()]
     for name in names:
         os.link(run / name, tmp_path / name)
-    train.main(["resume", str(run), "--games=80"])
+    train_py("resume", run, "--games=80")
     for name in names:
         assert (
             (tmp_path / name).read_bytes()
@@ -295,27 +282,27 @@ def test_resuming_leaves_files_alone_that_share_a_hard_link(finished, tmp_path):
         )
 
 
-def test_missing_and_cut_files_of_training_are_reported(finished, tmp_path, capsys):
+def test_missing_and_cut_files_of_training_are_reported(finished, tmp_path, train_py):
     for name in ("metrics.jsonl", "cost.json"):
         run = without(finished, tmp_path / name, name)
-        assert f"{run} lacks {name}" in error_of(capsys, train.main, "resume", run)
+        assert f"{run} lacks {name}" in train_py.error("resume", run)
     run = without(finished, tmp_path / "cut")
     (run / "metrics.jsonl").write_bytes((finished / "metrics.jsonl").read_bytes()[:-1])
-    assert f"{run} lacks metrics.jsonl" in error_of(capsys, train.main, "resume", run)
+    assert f"{run} lacks metrics.jsonl" in train_py.error("resume", run)
 
 
-def test_report_is_regenerated_byte_for_byte_of_finished_runs_alone(finished, tmp_path, capsys):
+def test_report_is_regenerated_byte_for_byte_of_finished_runs_alone(
+    finished, tmp_path, evaluate_py
+):
     good, begun = (without(finished, tmp_path / name, REPORT) for name in ("good", "begun"))
     config = json.loads((begun / "config.json").read_text())
     write_json(begun / "config.json", {**config, "games": 100})
-    assert "60 of its 100 games are played" in error_of(
-        capsys, evaluate.main, "report", good, begun
-    )
+    assert "60 of its 100 games are played" in evaluate_py.error("report", good, begun)
     assert not (good / REPORT).exists()
-    evaluate.main(["report", str(good)])
+    evaluate_py("report", good)
     assert_same_runs(finished, good)
     (begun / "checkpoint.npz").unlink()
-    assert "it has no checkpoint yet" in error_of(capsys, evaluate.main, "report", begun)
+    assert "it has no checkpoint yet" in evaluate_py.error("report", begun)
 
 
 @pytest.mark.parametrize(
@@ -327,72 +314,55 @@ def test_report_is_regenerated_byte_for_byte_of_finished_runs_alone(finished, tm
     ],
 )
 def test_arrays_out_of_range_are_refused_by_file_and_name(
-    part, array, value, finished, tmp_path, capsys
+    part, array, value, run, evaluate_py, train_py
 ):
-    run = without(finished, tmp_path / "run")
     parts = load_checkpoint(run)
     parts[part][array][:1] = value
     save_checkpoint(run, **parts)
-    message = error_of(capsys, train.main, "resume", run, "--games=80")
+    message = train_py.error("resume", run, "--games=80")
     assert f"{run / CHECKPOINT}: " in message
     assert f" needs {array} as numbers from " in message
     if part == "learner":
-        assert f"{run / CHECKPOINT}: " in error_of(
-            capsys, evaluate.main, "exploitability", f"run:{run}"
-        )
+        assert f"{run / CHECKPOINT}: " in evaluate_py.error(f"exploitability run:{run}")
 
 
-def test_a_negative_seed_of_a_file_is_refused(finished, tmp_path, capsys):
-    run = without(finished, tmp_path / "run")
+def test_a_negative_seed_of_a_file_is_refused(run, train_py):
     write_json(run / "config.json", {**json.loads((run / "config.json").read_text()), "seed": -1})
-    assert "Expected `int` >= 0 - at `$.seed`" in error_of(
-        capsys, train.main, "resume", run, "--games=80"
-    )
+    assert "Expected `int` >= 0 - at `$.seed`" in train_py.error("resume", run, "--games=80")
 
 
-def test_a_table_that_fills_its_memory_is_played_reported_and_resumed(tmp_path, capsys):
+def test_a_table_that_fills_its_memory_is_played_reported_and_resumed(
+    tmp_path, evaluate_py, train_py
+):
     """Its 2 ** 14 slots take 2.6 of 3 MiB; twice as many would not fit."""
     run = tmp_path / "run"
-    words = (
-        "--opponent=self",
-        "--symmetries=none",
-        "--memory=0.0029",
-        "--batch=16",
-        "--exact-every=0",
-        "--no-report",
-    )
-    train.main([*words, "--games=20000", "--out", str(run)])
+    line = "--opponent=self --symmetries=none --memory=0.0029 --batch=16 --exact-every=0"
+    train_py(line, "--no-report --games=20000 --out", run)
     assert len(load_checkpoint(run)["learner"]["table.keys"]) > 6_000
-    train.main(["resume", str(run), "--games=20100"])
-    evaluate.main(["exploitability", f"run:{run}"])
-    small = ("--memory=1e-7", "--games=100", "--out", tmp_path / "small")
-    assert "may take 0.000102 MiB: give more with memory=" in error_of(capsys, train.main, *small)
+    train_py("resume", run, "--games=20100")
+    evaluate_py(f"exploitability run:{run}")
+    message = train_py.error("--memory=1e-7 --games=100 --out", tmp_path / "small")
+    assert "may take 0.000102 MiB: give more with memory=" in message
 
 
 @pytest.mark.needs("torch", "stable_baselines3")
-def test_learner_without_stored_state_cannot_be_extended(tmp_path, capsys):
+def test_learner_without_stored_state_cannot_be_extended(tmp_path, train_py):
     run = tiny.train_run("sb3-dqn", tmp_path / "run")
-    assert "cannot continue to 90 games" in error_of(
-        capsys, train.main, "resume", run, "--games=90"
-    )
-    train.main(["resume", str(run)])
-    assert capsys.readouterr().out.endswith(" games are played: nothing was done.\n")
+    assert "cannot continue to 90 games" in train_py.error("resume", run, "--games=90")
+    assert train_py("resume", run).endswith(" games are played: nothing was done.\n")
 
 
 # --------------------------------------------------------------------------------------------------
 # Refused
 
 
-def test_a_refused_run_leaves_no_folder_and_replaces_no_run(finished, tmp_path, capsys):
-    words = ("--size=7", "--skip-chance=0.1", "--games=20", "--exact-every=1")
-    assert "not measured exactly: 7 x 7" in error_of(
-        capsys, train.main, *words, "--out", tmp_path / "runs" / "large"
-    )
+def test_a_refused_run_leaves_no_folder_and_replaces_no_run(finished, run, tmp_path, train_py):
+    line = "--size=7 --skip-chance=0.1 --games=20 --exact-every=1 --out"
+    assert "not measured exactly: 7 x 7" in train_py.error(line, tmp_path / "runs" / "large")
     assert not (tmp_path / "runs" / "large").exists()
-    train.main(
-        arguments("q-learning", without(finished, tmp_path / "a", CHECKPOINT, METRICS))
+    train_py(
+        *arguments("q-learning", without(finished, tmp_path / "a", CHECKPOINT, METRICS))
     )  # it has stored nothing
     assert_same_runs(finished, tmp_path / "a")
-    run = without(finished, tmp_path / "run")
-    error_of(capsys, train.main, *words, "--overwrite", "--out", run)
+    train_py.error("--overwrite", line, run)
     assert_same_runs(finished, run)

@@ -11,7 +11,7 @@ import time
 
 import psutil
 import pytest
-from commands import error_of
+from commands import words_of
 from pages import read_page
 from processes import ROOT
 
@@ -45,6 +45,11 @@ def same_code():
 TRAIN_IN_SUBPROCESS = sweep.train_in_subprocess
 
 
+def sweep_line(file):
+    """The command of a sweep whose results are beside its file."""
+    return f"sweep {file} --quiet --out {file.with_name('out')}"
+
+
 def train_here(config, run):
     """In the place of a process of its own, which takes seconds to begin."""
     with pytest.MonkeyPatch.context() as patch:
@@ -67,7 +72,7 @@ def once(tmp_path_factory, at_once):
     """The folder of a sweep that one process did, to be read only."""
     folder = tmp_path_factory.mktemp("once")
     (folder / "tiny.toml").write_text(SWEEP)
-    train.main(["sweep", str(folder / "tiny.toml"), "--out", str(folder / "out"), "--quiet"])
+    train.main(words_of(sweep_line(folder / "tiny.toml")))
     return folder
 
 
@@ -85,11 +90,11 @@ def results_of(out):
 
 
 def run_sweep(once, out, *words):
-    train.main(["sweep", str(once / "tiny.toml"), "--out", str(out), "--quiet", *words])
+    train.main(words_of(f"sweep {once / 'tiny.toml'} --quiet --out {out}", *words))
     return results_of(out)
 
 
-def test_results_of_every_setting(once, capsys):
+def test_results_of_every_setting(once, train_py):
     numbers, learners = results_of(once / "out")
     assert len(numbers) == len(learners) == 2
     assert numbers[0] != numbers[1]
@@ -103,8 +108,7 @@ def test_results_of_every_setting(once, capsys):
         assert run["numbers"]["peak_rss_bytes"] == max(
             phase["peak_rss_bytes"] for phase in cost.values()
         )
-    train.main(["sweep", str(once / "tiny.toml"), "--out", str(once / "out"), "--json", "--quiet"])
-    assert json.loads(capsys.readouterr().out) == data  # nothing was trained again
+    assert train_py.json(sweep_line(once / "tiny.toml")) == data  # nothing was trained again
     assert "h2 Learning curves" in read_page(once / "out" / REPORT).outline
 
 
@@ -136,14 +140,13 @@ def test_killed_sweep_resumes_and_completes_its_runs(once, tmp_path):
 
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("level", ["runs", "runs/0001-q-learning-3x3-3-seed0"])
-def test_sweep_writes_nothing_through_a_linked_folder(level, tmp_path, capsys):
+def test_sweep_writes_nothing_through_a_linked_folder(level, tmp_path, train_py):
     (tmp_path / "tiny.toml").write_text(SWEEP)
     (tmp_path / "outside").mkdir()
     path = tmp_path / "out" / level
     path.parent.mkdir(parents=True)
     path.symlink_to(tmp_path / "outside")
-    words = ("sweep", tmp_path / "tiny.toml", "--out", tmp_path / "out", "--quiet")
-    assert f"{path.name} is a link" in error_of(capsys, train.main, *words)
+    assert f"{path.name} is a link" in train_py.error(sweep_line(tmp_path / "tiny.toml"))
     assert not list((tmp_path / "outside").iterdir())
 
 
@@ -152,15 +155,8 @@ def test_sweep_writes_nothing_through_a_linked_folder(level, tmp_path, capsys):
 def test_trainings_end_with_a_sweep_that_a_signal_ends(number, tmp_path):
     """The signal reaches the sweep alone. A stopped sweep waits for a checkpoint of the run."""
     (tmp_path / "long.toml").write_text("fixed = {games = 1000000000, log_every = 100}\nseeds = 2")
-    command = [
-        sys.executable,
-        str(ROOT / "train.py"),
-        "sweep",
-        "long.toml",
-        "--out",
-        "out",
-        "--quiet",
-    ]
+    words = words_of("sweep long.toml --out out --quiet")
+    command = [sys.executable, ROOT / "train.py", *words]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     run = RunDirectory(tmp_path / "out" / "runs" / "0001-q-learning-3x3-3-seed0")
     while process.poll() is None and not (run.metrics.is_file() and run.metrics.stat().st_size):
@@ -182,7 +178,7 @@ def test_trainings_end_with_a_sweep_that_a_signal_ends(number, tmp_path):
 
 
 @pytest.mark.parametrize("change", ["code", "option"])
-def test_runs_of_others_are_kept_and_refused(change, once, tmp_path, monkeypatch, capsys):
+def test_runs_of_others_are_kept_and_refused(change, once, tmp_path, monkeypatch, train_py):
     """Those of other code, and of an edited file."""
     out = tmp_path / "out"
     shutil.copytree(once / "out", out)
@@ -196,7 +192,7 @@ def test_runs_of_others_are_kept_and_refused(change, once, tmp_path, monkeypatch
         for path in tmp_path.rglob("*")
         if path.is_file() and path.suffix != ".jsonl"
     }
-    error_of(capsys, train.main, "sweep", tmp_path / "tiny.toml", "--out", out, "--quiet")
+    train_py.error(sweep_line(tmp_path / "tiny.toml"))
     assert {path: path.read_bytes() for path in results} == results
 
 
@@ -211,21 +207,21 @@ agent = "corner:Corner:firmly=0.5"
 
 
 @pytest.mark.usefixtures("at_once")
-def test_own_learners_and_agents_stand_beside_the_others(tmp_path, monkeypatch, capsys):
+def test_own_learners_and_agents_stand_beside_the_others(tmp_path, monkeypatch, train_py):
     monkeypatch.syspath_prepend(ROOT / "examples" / "files")
     (tmp_path / "own.toml").write_text(SWEEP + OWN)
-    words = ("sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out"), "--quiet")
-    assert "add --trust to run it" in error_of(capsys, train.main, *words)
+    line = sweep_line(tmp_path / "own.toml")
+    assert "add --trust to run it" in train_py.error(line)
     assert not (tmp_path / "out").exists()
     monkeypatch.setenv(TRUST, "1")
-    train.main([*words, "--trust"])
+    train_py(line, "--trust")
     data = json.loads((tmp_path / "out" / "result.json").read_text())
     numbers = [run["numbers"] for run in data["runs"]]
     assert [len(numbers), data["table"][1]["seeds"]] == [4, 1]
     assert numbers[2]["exploitability"] == exploitability(Game(), "win-or-block")
     assert ["cpu_s" in row for row in numbers] == [True, True, False, False]
     monkeypatch.setattr(sweep, "policy_identity", lambda spec: "edited")
-    assert "has other settings, versions or code" in error_of(capsys, train.main, *words, "--trust")
+    assert "has other settings, versions or code" in train_py.error(line, "--trust")
 
 
 def test_the_opponent_of_an_agent_runs_no_code(monkeypatch):
@@ -243,12 +239,10 @@ def test_the_opponent_of_an_agent_runs_no_code(monkeypatch):
         ('phantom = "classic"\nsize = "3x4"', "choose a board of up to 9"),
     ],
 )
-def test_a_sweep_of_unknown_agents_is_refused(tmp_path, capsys, monkeypatch, row, message):
+def test_a_sweep_of_unknown_agents_is_refused(tmp_path, train_py, monkeypatch, row, message):
     monkeypatch.setenv(TRUST, "0")
     (tmp_path / "a.toml").write_text(f"[[runs]]\n{row}\n")
-    assert message in error_of(
-        capsys, train.main, "sweep", tmp_path / "a.toml", "--out", tmp_path / "out"
-    )
+    assert message in train_py.error(sweep_line(tmp_path / "a.toml"))
     assert not (tmp_path / "out").exists()
 
 
@@ -283,21 +277,21 @@ def test_settings_that_are_on_by_default_are_turned_off(row, lines, tmp_path):
 
 
 @pytest.mark.usefixtures("at_once")
-def test_a_sweep_trains_in_the_game_of_its_file(tmp_path):
+def test_a_sweep_trains_in_the_game_of_its_file(tmp_path, train_py):
     (tmp_path / "a.toml").write_text(SWEEP.replace("= 60", "= 20, overlines = false"))
-    train.main(["sweep", str(tmp_path / "a.toml"), "--out", str(tmp_path / "out"), "--quiet"])
+    train_py(sweep_line(tmp_path / "a.toml"))
     for run in (tmp_path / "out" / "runs").iterdir():
         assert RunDirectory(run).read_game() == Game(overlines=False)
         assert not (run / REPORT).exists()
 
 
 @pytest.mark.usefixtures("at_once")
-def test_agents_play_by_the_rules_of_the_learners(tmp_path):
+def test_agents_play_by_the_rules_of_the_learners(tmp_path, train_py):
     fixed = 'fixed = {games = 50, size = 2, win-length = 2, phantom = "classic"}'
     (tmp_path / "a.toml").write_text(
         f'{fixed}\n[[runs]]\nlearner = "q-learning"\n[[runs]]\nagent = "random"\n'
     )
-    train.main(["sweep", str(tmp_path / "a.toml"), "--out", str(tmp_path / "out"), "--quiet"])
+    train_py(sweep_line(tmp_path / "a.toml"))
     learner, agent = json.loads((tmp_path / "out" / "result.json").read_text())["runs"]
     reference = strength(
         PhantomGame(Game(2, 2, 2), "classic"), "random", ["random", "win-or-block"]

@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import error_of
+from commands import words_of
 
 from learners.checkpoint import read_config
-from ttt_apps.evaluate import main as evaluate
 from ttt_apps.training import command as train
 from ttt_apps.training import runs
 from ttt_envs import Game
@@ -35,9 +34,7 @@ def untrusting(monkeypatch):
 
 
 def train_run(run, *more):
-    train.main(
-        ["--games=40", "--batch=4", "--log-every=10", "--no-report", "--out", str(run), *more]
-    )
+    train.main(words_of("--games=40 --batch=4 --log-every=10 --no-report --out", run, *more))
     return run
 
 
@@ -95,59 +92,52 @@ ATTACKS = [
         ({"learner": "sb3-ppo", "opponent": ATTACKS[0], "settings": {}}, False),
     ],
 )
-def test_opponent_or_teacher_from_a_file_runs_no_code(changes, resumed, evil, capsys):
+def test_opponent_or_teacher_from_a_file_runs_no_code(changes, resumed, evil, train_py):
     change_config(evil, **changes)
     if not resumed:
         (evil / "checkpoint.npz").unlink()
     more = ["--games=80"] * resumed
-    assert "was read from a file" in error_of(capsys, train.main, "resume", evil, *more)
+    assert "was read from a file" in train_py.error("resume", evil, *more)
     assert not (evil / "evil.ran").exists()
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        (train.main, ["resume", "runs/x", "--games=80"]),
-        (evaluate, ["exact", "run:runs/x", "random"]),
-        (evaluate, ["compare", "runs/x", "runs/x"]),
-    ],
-    ids=["resume", "exact", "compare"],
-)
-def test_learner_from_a_file_runs_no_code(command, words, evil, capsys):
+def test_learner_from_a_file_runs_no_code(evil, evaluate_py, train_py):
     change_config(evil, learner="runs.x.evil:Policy")
-    assert "was read from a file" in error_of(capsys, command, *words)
+    assert "was read from a file" in train_py.error("resume runs/x --games=80")
+    for line in ("exact run:runs/x random", "compare runs/x runs/x"):
+        assert "was read from a file" in evaluate_py.error(line)
     assert not (evil / "evil.ran").exists()
 
 
-def test_learner_named_by_its_user_is_trained_and_loaded_with_trust(tmp_path, monkeypatch, capsys):
+def test_learner_named_by_its_user_is_trained_and_loaded_with_trust(
+    tmp_path, monkeypatch, evaluate_py, train_py
+):
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples" / "files")
     name = "favourite:FavouriteConfig"
     train_run(tmp_path / "run", f"--learner={name}", "--epsilon=0.1")
-    capsys.readouterr()
     monkeypatch.setattr("learners.config.callers_classes", set())  # as in a new process
-    words = ["exploitability", f"run:{tmp_path / 'run'}", "--json"]
-    assert "was read from a file" in error_of(capsys, evaluate, *words)
-    evaluate([*words, "--trust"])
-    assert 0 <= json.loads(capsys.readouterr().out)["exploitability"] <= 1
-    assert "favourite:Favourite" in error_of(capsys, train.main, "--learner=favourite:Favourite")
+    line = f"exploitability run:{tmp_path / 'run'}"
+    assert "was read from a file" in evaluate_py.error(line)
+    assert 0 <= evaluate_py.json(line, "--trust")["exploitability"] <= 1
+    assert "favourite:Favourite" in train_py.error("--learner=favourite:Favourite")
 
 
-def test_run_that_a_file_names_runs_no_code_of_its_own(made, evil, tmp_path):
+def test_run_that_a_file_names_runs_no_code_of_its_own(made, evil, tmp_path, train_py):
     """``run:PATH`` is data: it plays what was learned, whomever its settings name."""
     other = change_config(made(tmp_path / "other"), opponent="run:runs/x")
     change_config(evil, opponent=ATTACKS[0])
-    train.main(["resume", str(other), "--games=80"])
+    train_py("resume", other, "--games=80")
     assert json.loads((other / "config.json").read_text())["games"] == 80
     assert not (evil / "evil.ran").exists()
 
 
-def test_the_command_line_and_the_trust_option_allow_code(evil):
+def test_the_command_line_and_the_trust_option_allow_code(evil, train_py):
     run = train_run(evil.parent / "y", "--opponent=runs.x.evil:Policy")
     assert isinstance(read_config(run)["opponent"], FromFile)
     (evil / "evil.ran").unlink()
     forget_runs()
     change_config(evil, opponent=ATTACKS[0])
-    train.main(["resume", str(evil), "--games=80", "--trust"])
+    train_py("resume", evil, "--games=80 --trust")
     assert (evil / "evil.ran").exists()
 
 
@@ -159,26 +149,26 @@ EVENTS = pytest.param("events.out.tfevents.run", marks=pytest.mark.needs("tensor
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", EVENTS])
-def test_nothing_is_written_through_a_link(made, name, tmp_path, capsys):
+def test_nothing_is_written_through_a_link(made, name, tmp_path, train_py):
     run = made(tmp_path / "run")
     outside = tmp_path / "outside"
     outside.write_text("precious")
     (run / name).unlink()
     (run / name).symlink_to(outside)
-    assert f"{name} is a link" in error_of(capsys, train.main, "resume", run, "--games=80")
+    assert f"{name} is a link" in train_py.error("resume", run, "--games=80")
     assert outside.read_text() == "precious"
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 @pytest.mark.parametrize("name", ["config.json", "checkpoint.npz", "metrics.jsonl"])
-def test_pipes_and_devices_are_rejected_at_once(made, name, kind, tmp_path, capsys):
+def test_pipes_and_devices_are_rejected_at_once(made, name, kind, tmp_path, train_py):
     run = made(tmp_path / "run")
     (run / name).unlink()
     if kind == "pipe":
         os.mkfifo(run / name)
     else:
         (run / name).symlink_to("/dev/zero")
-    assert f"{name} is a" in error_of(capsys, train.main, "resume", run, "--games=80")
+    assert f"{name} is a" in train_py.error("resume", run, "--games=80")
 
 
 @pytest.mark.parametrize(
@@ -191,10 +181,10 @@ def test_pipes_and_devices_are_rejected_at_once(made, name, kind, tmp_path, caps
     ],
 )
 def test_config_that_is_invalid_or_of_another_run_is_one_sentence(
-    made, change, word, tmp_path, capsys
+    made, change, word, tmp_path, train_py
 ):
     run = change_config(made(tmp_path / "run"), **change)
-    assert word in error_of(capsys, train.main, "resume", run, "--games=80")
+    assert word in train_py.error("resume", run, "--games=80")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -202,22 +192,20 @@ def test_config_that_is_invalid_or_of_another_run_is_one_sentence(
 
 
 @pytest.mark.more
-def test_second_process_is_refused(tmp_path, capsys, monkeypatch):
+def test_second_process_is_refused(tmp_path, train_py, monkeypatch):
     """During a training, and during its continuation."""
-    errors, run = [], tmp_path / "run"
+    errors = []
+    run = tmp_path / "run"
     learn = runs.Run.train
 
     def meanwhile(training, *rest):
         before = {path.name: path.read_bytes() for path in run.iterdir()}
-        for words in (
-            ["resume", run, "--games=80"],
-            ["--out", run, "--overwrite", "--games=40", "--no-report"],
-        ):
-            errors.append(error_of(capsys, train.main, *words))
+        for line in ("resume --games=80", "--overwrite --games=40 --no-report --out"):
+            errors.append(train_py.error(line, run))
         assert {path.name: path.read_bytes() for path in run.iterdir()} == before
         return learn(training, *rest)
 
     monkeypatch.setattr(runs.Run, "train", meanwhile)
     train_run(run)
-    train.main(["resume", str(run), "--games=80"])
+    train_py("resume", run, "--games=80")
     assert [f"another process is writing in {run}" in error for error in errors] == [True] * 4

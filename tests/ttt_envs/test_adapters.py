@@ -6,19 +6,18 @@ import threading
 
 import gymnasium
 import numpy as np
+import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ttt_envs import Boards, Game, Policy, as_policy, from_text, make_policy
+from ttt_envs import Boards, Game, Policy, as_policy, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_eval.exact import mean_loss
 from ttt_eval.matches.match import play_pairs
 
 GAME = Game(2, 3, 2)
-BOARDS = Boards.from_positions(
-    [from_text("o../x.. o"), from_text("o../..x x"), from_text(".../... o")]
-)
+BOARDS = plain.from_texts("o../x.. o", "o../..x x", ".../... o")
 LEGAL = BOARDS.cells == 0
 UNIFORM = LEGAL / LEGAL.sum(axis=1, keepdims=True)
 PLANES = np.stack([BOARDS.own_first() == 1, BOARDS.own_first() == 2], axis=1).reshape(3, 12)
@@ -271,7 +270,8 @@ def test_illegal_moves_have_mass_before_they_are_masked():
     """Of values, the share among the best of all cells; NaN or less than nothing where illegal is
     no mass.
     """
-    numbers, occupied = np.array([3.0, 1.0, 0.0, 3.0, 3.0, 1.0]), BOARDS.cells != 0
+    numbers = np.array([3.0, 1.0, 0.0, 3.0, 3.0, 1.0])
+    occupied = BOARDS.cells != 0
     weights = {
         "probabilities": numbers,
         "logits": np.exp(numbers),
@@ -299,7 +299,8 @@ class Model:
 
 
 class Duck:
-    pure, quick = False, True
+    pure = False
+    quick = True
 
     def probabilities(self, boards, rng=None):
         return UNIFORM
@@ -352,9 +353,7 @@ def test_a_function_is_an_opponent():
 
 def test_functions_choose_columns_under_gravity():
     game = Game(3, 4, 3, gravity=True)
-    boards = Boards.from_positions(
-        [from_text("o.../x.../o... x", game), from_text("..../..../.... o", game)]
-    )
+    boards = plain.from_texts("o.../x.../o... x", "..../..../.... o", game=game)
     leftmost = as_policy(lambda observation, mask: int(mask.argmax()), game)
     assert_array_equal(leftmost.probabilities(boards).argmax(axis=1), [9, 8])
     weights = np.array([0.5, 0.25, 0.125, 0.125])
@@ -371,7 +370,8 @@ def test_models_that_saw_skip_chances_are_policies_of_each_game():
         )
 
     for skip_chance in (0.1, 0.5):
-        model, game = trained(), Game(skip_chance=skip_chance)
+        model = trained()
+        game = Game(skip_chance=skip_chance)
         as_policy(model, game).probabilities(Boards.start(game))
         assert model.observation.tolist() == [*[0] * 18, np.float32(skip_chance)]
     for call in (

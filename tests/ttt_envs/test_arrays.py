@@ -1,33 +1,24 @@
 """A game as arrays: beside the rules in plain Python by enumeration, and beside exact values."""
 
-from itertools import combinations, product
+from itertools import combinations
 
 import gymnasium
 import numpy as np
+import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import ttt_envs
 from baselines.exact import solve
+from examples.arrays.value_iteration import iterate_values
 from ttt_envs import Game, PhantomGame, make_policy
-from ttt_envs.arrays import GameArrays, against, game_arrays
+from ttt_envs.arrays import against, game_arrays
 from ttt_envs.core.work import Work
 from ttt_envs.game import reference
-from ttt_envs.game.boards import Boards, from_text
-from ttt_envs.game.game import VARIANTS
+from ttt_envs.game.boards import Boards
 from ttt_envs.game.openings import draw_openings
 from ttt_eval.exact import best_response, outcome
 
-VALUES_OF_VARIANTS = (
-    {"gravity": True},
-    {"overlines": False},
-    {"misere": True},
-    {"torus": True},
-)
-RULES = [
-    {name: value for part in parts for name, value in part.items()}
-    for parts in product(*(({}, variant) for variant in VALUES_OF_VARIANTS))
-]
 BOARDS = [
     (1, 1, 1),
     (1, 2, 2),
@@ -104,8 +95,7 @@ def assert_equals_reference(game, openings=None):
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: "{}x{}-{}".format(*board))
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
 def test_all_rules_have_the_positions_and_moves_of_plain_python(board, skip_chance):
-    assert set().union(*RULES) == set(VARIANTS)
-    for rules in RULES:
+    for rules in ({}, *plain.COMBINATIONS):
         assert_equals_reference(Game(*board, skip_chance, **rules))
 
 
@@ -121,7 +111,7 @@ def test_openings_have_the_positions_and_moves_of_plain_python(game, plies):
 
 
 def test_openings_with_unequally_many_stones_are_refused():
-    openings = Boards.from_positions([from_text("o../.../... x"), from_text("o../x../... o")])
+    openings = plain.from_texts("o../.../... x", "o../x../... o")
     with pytest.raises(ValueError, match="equally many stones"):
         game_arrays(Game(), openings=openings)
 
@@ -153,25 +143,6 @@ def test_what_cannot_be_arrays_is_refused():
         against(arrays, make_policy("mcts:simulations=10", Game()), 0)
     with pytest.raises(ValueError, match="seat=2"):
         against(arrays, make_policy("random", Game()), 2)
-
-
-def test_a_file_is_read_in_one_line(tmp_path):
-    arrays = game_arrays(SKIPS)
-    np.savez(tmp_path / "game.npz", **arrays._asdict())
-    for read, written in zip(GameArrays(**np.load(tmp_path / "game.npz")), arrays, strict=True):
-        assert_array_equal(read, written)
-
-
-def iterate_values(arrays):
-    """Optimal values and those of actions, by as many sweeps as a game has moves."""
-    values = np.zeros(arrays.over + 1)
-    p = arrays.skip_chance
-    for _ in arrays.layers:
-        switched, stayed = np.moveaxis(values[arrays.next], 2, 0)
-        q = np.where(arrays.legal, p * stayed - (1 - p) * switched + arrays.rewards, -np.inf)
-        values = q.max(1)
-        values[arrays.over] = 0
-    return values, q
 
 
 @pytest.mark.parametrize(
@@ -230,7 +201,7 @@ def test_processes_are_distributions_and_end():
         assert matrix.data.min() > 0
         assert_array_equal(matrix[process.final :].toarray(), final)
     # skipped turns let the opponent win first: n random stones in one run have the first line
-    lines = [{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {0, 3, 6}, {1, 4, 7}, {2, 5, 8}, {0, 4, 8}, {2, 4, 6}]
+    lines = [set(line) for line in plain.all_lines(SKIPS)]
     with_line = [
         np.mean([any(line <= set(cells) for line in lines) for cells in combinations(range(9), n)])
         for n in range(10)

@@ -86,10 +86,11 @@ def test_keys_are_numbers_in_base_3_up_to_40_cells_and_two_planes_of_bits_beyond
 
 
 def test_a_batch_gives_views_positions_and_rows_of_its_own():
-    batch = Boards.from_positions([from_text("x.o/.../..o x"), from_text("x.o/.../..o o")])
+    batch = plain.from_texts("x.o/.../..o x", "x.o/.../..o o")
     before = batch.cells.copy()
     assert batch.own_first().tolist() == [[1, 0, 2, 0, 0, 0, 0, 0, 2], [2, 0, 1, 0, 0, 0, 0, 0, 1]]
-    position, some = batch.position(1), batch.take(np.array([1, 0]))
+    position = batch.position(1)
+    some = batch.take(np.array([1, 0]))
     assert isinstance(position.mover, int)
     assert (position.mover, some.mover.tolist()) == (0, [0, 1])
     position.cells[:] = some.cells[:] = 2
@@ -169,10 +170,8 @@ def test_canonical_keys_identify_boards_up_to_symmetry():
 
 def test_canonical_keys_of_several_words():
     game = Game(19, 19, 5)
-    cells, images = (
-        np.random.default_rng(0).integers(-60, 3, (9, game.cells)).clip(0).astype(np.int8),
-        symmetries(game),
-    )
+    cells = np.random.default_rng(0).integers(-60, 3, (9, game.cells)).clip(0).astype(np.int8)
+    images = symmetries(game)
     least, same = canonical_keys(cells, images)
     for row, board in enumerate(cells):
         of_images = boards.keys(board[images]).tolist()

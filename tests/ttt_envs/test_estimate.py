@@ -21,7 +21,8 @@ def test_too_large_computation_is_rejected_before_it_starts(game):
 
 
 def test_memory_limit():
-    game, limits = Game(4, 4, 4), Work(memory=1 << 20)
+    game = Game(4, 4, 4)
+    limits = Work(memory=1 << 20)
     check_measurable(game)
     with pytest.raises(MemoryError, match="GiB may be used"):
         outcome(game, "random", "optimal:epsilon=0.5", work=limits)

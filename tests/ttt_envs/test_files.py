@@ -101,7 +101,8 @@ def test_only_temporary_files_of_these_names_are_removed(fresh, tmp_path):
 
 
 def test_files_are_synced_before_renaming(tmp_path, monkeypatch):
-    done, replace = [], os.replace
+    done = []
+    replace = os.replace
     monkeypatch.setattr(
         files.os, "fsync", lambda file: done.append(("fsync", os.fstat(file).st_size))
     )

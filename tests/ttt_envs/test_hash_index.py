@@ -16,7 +16,9 @@ def keys_of(rng, count, words):
 
 @pytest.mark.parametrize("words", [1, 3])
 def test_keys_are_numbered_in_order_of_insertion(words):
-    rng, index, numbers = np.random.default_rng(0), KeyIndex(words), {}
+    rng = np.random.default_rng(0)
+    index = KeyIndex(words)
+    numbers = {}
     for count in (1, 40, 300, 7):
         keys = keys_of(rng, count, words)
         expected = [numbers.setdefault(key, len(numbers)) for key in map(bytes, keys)]

@@ -52,10 +52,8 @@ def play_games():
     """
     rng = np.random.default_rng(0)
     for size, win_length, skip_chance in ((3, 3, 0.25), ((5, 6), 4, 0)):
-        game, rules_of = (
-            Game.of_size(size, win_length, skip_chance),
-            {"size": size, "win_length": win_length},
-        )
+        game = Game.of_size(size, win_length, skip_chance)
+        rules_of = {"size": size, "win_length": win_length}
         rules_of["skip_chance"] = skip_chance
         for symmetry in ("none", "random"):
             env = mnk_v0.env(symmetry=symmetry, **rules_of)
@@ -121,7 +119,9 @@ def both_tiers(calls):
     Yields:
         How often each kernel was called so far, and which of them gave different results.
     """
-    counts, different, call = Counter(), set(), Kernel.__call__
+    counts = Counter()
+    different = set()
+    call = Kernel.__call__
 
     def call_both(kernel, *args):
         name = f"{kernel.__module__}.{kernel.__name__}"
@@ -129,7 +129,8 @@ def both_tiers(calls):
         if not (kernel.interpreted and kernel.has_wrapper and small and counts[name] < calls):
             return call(kernel, *args)
         copies = copy.deepcopy(args)
-        interpreted, result = interpret(kernel.py_func, copies), kernel.dispatcher(*args)
+        interpreted = interpret(kernel.py_func, copies)
+        result = kernel.dispatcher(*args)
         counts[name] += 1
         if repr(interpreted) != repr(result) or not all(map(is_same, copies, args)):
             different.add(name)
@@ -177,12 +178,13 @@ def test_interpreted_kernels_give_the_results_of_machine_code_bit_for_bit(fresh)
 
 def test_an_interrupt_while_a_kernel_is_compiled_is_raised_at_its_end(monkeypatch, capsys):
     """LLVM calls Python from C, as here, where an exception would be printed and dropped."""
-    ends, interrupt = [], ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGINT))
+    ends = []
+    interrupt = ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGINT))
 
     def compile_interrupted(kernel, signature):
-        while (
-            sys._current_frames()[threading.main_thread().ident].f_back.f_code.co_name != "result"
-        ):
+        main_thread = threading.main_thread().ident
+        frames = sys._current_frames  # noqa: SLF001
+        while frames()[main_thread].f_back.f_code.co_name != "result":
             time.sleep(0.01)  # until the caller waits
         interrupt()
         time.sleep(0.1)

@@ -139,7 +139,8 @@ def test_a_finished_game_is_restored_with_its_agents_and_rewards_and_last_move()
     env.reset(seed=0)
     for action in (0, 3, 1, 4, 2):
         env.step(action)
-    state, text = env.clone_state(include_rng=True), env.render()
+    state = env.clone_state(include_rng=True)
+    text = env.render()
     assert "last move" in text
     for again in (env, mnk_v0.env(render_mode="ansi")):  # the other one is not reset yet
         again.restore_state(state, seed=0)
@@ -160,7 +161,8 @@ def trace_of(env, actions, agents):
     by number.
     """
     env.reset(seed=0)
-    remaining, steps = list(actions), []
+    remaining = list(actions)
+    steps = []
     while env.agents:
         observation, reward, terminated, truncated, _ = env.last()
         is_over = terminated or truncated
@@ -184,7 +186,9 @@ def test_games_are_those_of_pettingzoos_tictactoe():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         tictactoe = pytest.importorskip("pettingzoo.classic.tictactoe_v3")
-    env, other, rng = mnk_v0.env(), tictactoe.raw_env(), np.random.default_rng(0)
+    env = mnk_v0.env()
+    other = tictactoe.raw_env()
+    rng = np.random.default_rng(0)
     assert env.observation_space("player_0") == other.observation_space("player_1")
     for _ in range(100):
         actions = rng.permutation(9).tolist()
@@ -197,7 +201,9 @@ def test_games_are_those_of_pettingzoos_connect_four(legal_share):
     pytest.importorskip("pygame")  # which PettingZoo's games import
     from pettingzoo.classic.connect_four import connect_four as connect_four_v3
 
-    ours, peer, rng = mnk_v0.env(**CONNECT_FOUR), connect_four_v3.env(), np.random.default_rng(0)
+    ours = mnk_v0.env(**CONNECT_FOUR)
+    peer = connect_four_v3.env()
+    rng = np.random.default_rng(0)
     for agent in peer.possible_agents:
         assert ours.observation_space(agent) == peer.observation_space(agent)
         assert ours.action_space(agent) == peer.action_space(agent)
@@ -217,7 +223,8 @@ def test_phantom_games_are_those_of_openspiel(hidden):
     game = pyspiel.load_game(
         "phantom_ttt", {"gameversion": {"classic": "classical", "abrupt": "abrupt"}[hidden]}
     )
-    env, rng = mnk_v0.env(phantom=hidden), np.random.default_rng(0)
+    env = mnk_v0.env(phantom=hidden)
+    rng = np.random.default_rng(0)
     for _ in range(200):
         state = game.new_initial_state()
         env.reset()

@@ -35,7 +35,8 @@ def open_boards(game, alternates):
     """All boards without a line, up to symmetries of their cells: {(stones of the last mover, of
     the other)}.
     """
-    images, classes = symmetries(game), {}
+    images = symmetries(game)
+    classes = {}
     for cells in itertools.product((0, 1, 2), repeat=game.cells):
         board = np.array(cells).reshape(game.rows, game.columns)
         own, other = (set(np.flatnonzero(board.ravel() == stone).tolist()) for stone in (1, 2))
@@ -63,7 +64,8 @@ def test_every_open_board_has_one_entry(game, with_codes, monkeypatch):
     classes = open_boards(game, numbering.alternates)
     assert numbering.alternates == (not with_codes and game.skip_chance == 0)
     for stones in range(game.cells + 1):
-        layer, expected = numbering.layer(stones), classes.get(stones, set())
+        layer = numbering.layer(stones)
+        expected = classes.get(stones, set())
         positions = [unrank(entry, layer) for entry in range(layer.size)]
         assert (
             len(positions)

@@ -1,9 +1,10 @@
 """Positions as states of OpenSpiel and back."""
 
 import numpy as np
+import plain
 import pytest
 
-from ttt_envs import Boards, Game, PhantomGame, from_text, to_text
+from ttt_envs import Game, PhantomGame, to_text
 from ttt_envs.game.actions import legal_actions
 from ttt_envs.game.rules import winner
 from ttt_envs.open_spiel import load_game, to_boards, to_game, to_states
@@ -23,7 +24,8 @@ GAMES = [
 
 def states_of_random_play(game, games, seed=0):
     """All states of some games, the first and the last included."""
-    rng, states = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    states = []
     for _ in range(games):
         state = load_game(game).new_initial_state()
         states.append(state.clone())
@@ -46,7 +48,7 @@ def test_what_openspiel_does_not_have_is_refused():
         lambda: load_game(Game(skip_chance=0.25)),
         lambda: to_game(pyspiel.load_game("chess")),
         lambda: to_states(
-            Boards.from_positions([from_text("o./x. o", falling)]), falling
+            plain.from_texts("o./x. o", game=falling), falling
         ),  # it has not fallen by turns
         lambda: to_boards(states),  # of two games
     ):
@@ -89,11 +91,11 @@ def test_positions_are_converted_both_ways(game):
 def test_positions_that_no_turns_reach_are_refused(text):
     """By the numbers of stones, the mover, or an earlier end."""
     with pytest.raises(ValueError, match=text):
-        to_states(Boards.from_positions([from_text(text)]), Game())
+        to_states(plain.from_texts(text), Game())
 
 
 def test_two_lines_with_one_stone_are_one_end():
     """Only the stone that both lines share can have been the last."""
-    [state] = to_states(Boards.from_positions([from_text("ooo/oxx/oxx o")]), Game())
+    [state] = to_states(plain.from_texts("ooo/oxx/oxx o"), Game())
     assert state.is_terminal()
     assert state.history()[-1] == 0

@@ -31,7 +31,8 @@ def test_a_move_without_probability_is_never_drawn(weights, u):
 
 def test_what_else_a_policy_draws_differs_at_every_ply_of_every_episode():
     """In the same position; an episode that goes on would show it only now and then."""
-    keys, plies = np.repeat(np.arange(3, dtype=np.uint64), 3), np.tile(np.arange(3), 3)
+    keys = np.repeat(np.arange(3, dtype=np.uint64), 3)
+    plies = np.tile(np.arange(3), 3)
     moves = Impure().act_in_games(
         Boards.start(Game(19, 19, 5), 9), np.zeros(9, np.int64), keys, plies
     )

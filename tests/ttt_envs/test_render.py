@@ -39,7 +39,8 @@ def test_an_illegal_move_is_shown_until_the_next_move():
     env = SingleEnv(opponent="self", illegal_action="penalize", render_mode="ansi")
     env.reset(seed=0)
     env.step(4)
-    text, line = env.render(), "refused: 4 (b2) is not empty\n"
+    text = env.render()
+    line = "refused: 4 (b2) is not empty\n"
     env.step(4)
     assert env.render() == text.replace("[o]", " o ").replace("last move: o b2\n", line)
     state = env.clone_state()
@@ -62,11 +63,9 @@ def test_large_boards_as_text_have_straight_columns_and_no_list_of_actions():
 
 
 def test_text_says_which_turns_were_skipped():
-    env, rng, skips = (
-        SingleEnv(4, 4, skip_chance=0.4, opponent="self", render_mode="ansi"),
-        np.random.default_rng(0),
-        0,
-    )
+    env = SingleEnv(4, 4, skip_chance=0.4, opponent="self", render_mode="ansi")
+    rng = np.random.default_rng(0)
+    skips = 0
     for seed in range(10):
         _, info = env.reset(seed=seed)
         while info["result"] == -1:
@@ -106,14 +105,16 @@ def test_vectors_draw_what_single_environments_draw(more):
         "render_mode": "ansi",
         **more,
     }
-    envs, singles = MNKVectorEnv(4, **settings), [SingleEnv(**settings) for _ in range(4)]
+    envs = MNKVectorEnv(4, **settings)
+    singles = [SingleEnv(**settings) for _ in range(4)]
     envs.reset(seed=0)
     for index, env in enumerate(singles):
         env.reset(seed=index)
     opened = SingleEnv(opponent="self", openings=OPENINGS, render_mode="ansi")
     opened.reset(seed=0)
     assert "[" not in opened.render().partition("legal")[0]  # an opening is no last move
-    rng, over = np.random.default_rng(0), np.zeros(4, bool)
+    rng = np.random.default_rng(0)
+    over = np.zeros(4, bool)
     for _ in range(60):
         actions = (rng.random((4, 9)) * (envs.action_masks() + 1)).argmax(axis=1)
         for env, action, ended in zip(singles, actions, over, strict=True):

@@ -120,7 +120,8 @@ def test_a_phantom_game():
 def test_lines_legal_moves_and_completing_cells_of_any_board(game, data):
     """Of cells, of bits where they fit, and of the lists of lines."""
     cells = np.ones(game.cells, np.int8) if data is None else data.draw(plain.cells_of_any(game))
-    before, out = cells.copy(), np.empty(game.cells, np.int8)
+    before = cells.copy()
+    out = np.empty(game.cells, np.int8)
     legal = reference.legal_cells(game, set(np.flatnonzero(cells).tolist()))
     assert np.flatnonzero(rules.legal(game, cells)).tolist() == legal
     in_bits = game.cells <= bits.MAX_CELLS_IN_BITS
@@ -161,13 +162,11 @@ def test_bits_by_number(number):
 def play_random_game(game, rng):
     """(cells played, key, [(cells, mover) before each], last cells, outcome) by the kernels."""
     key = np.uint64(rng.integers(2**63))
-    cells, mover, outcome, played, positions = (
-        np.zeros(game.cells, np.int8),
-        0,
-        rules.NOT_OVER,
-        [],
-        [],
-    )
+    cells = np.zeros(game.cells, np.int8)
+    mover = 0
+    outcome = rules.NOT_OVER
+    played = []
+    positions = []
     while outcome == rules.NOT_OVER:
         positions.append((cells.copy(), mover))
         cell = rules.nth_legal_cell(cells, rng.random(), game.parameters)
@@ -197,7 +196,8 @@ def test_games_agree_with_the_reference_and_commute_with_symmetries(game, seed):
             assert mover == of_mover
             assert np.flatnonzero(rules.legal(game, board)).tolist() == legal
     for image in symmetries(game):
-        of_image, places = np.zeros(game.cells, np.int8), np.argsort(image)
+        of_image = np.zeros(game.cells, np.int8)
+        places = np.argsort(image)
         for stones, cell in enumerate(played):
             assert_array_equal(of_image, positions[stones][0][image])
             result = rules.place(
@@ -258,7 +258,8 @@ def test_outcomes_of_illegal_moves_and_invalid_positions_are_refused(position, a
 
 
 def test_a_stone_in_the_air_is_no_position():
-    game, text = Game(3, 3, 3, gravity=True), ".../.o./... x"
+    game = Game(3, 3, 3, gravity=True)
+    text = ".../.o./... x"
     for call in (
         lambda: check_opening(game, from_text(text), "the opening"),
         lambda: chance_outcomes(game, from_text(text), 8),

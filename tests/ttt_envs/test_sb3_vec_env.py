@@ -53,7 +53,8 @@ def untimed(infos):
 
 def assert_same_step(ours, peer, actions):
     """Make one step in both and return the infos."""
-    (*our_step, our_infos), (*peer_step, peer_infos) = ours.step(actions), peer.step(actions)
+    *our_step, our_infos = ours.step(actions)
+    *peer_step, peer_infos = peer.step(actions)
     for pair in zip(our_step, peer_step, strict=True):
         assert_same(*pair)
     assert_same(untimed(our_infos), untimed(peer_infos))
@@ -75,12 +76,15 @@ def test_games_are_those_of_dummy_vec_env(settings):
     """Observations, rewards, dones and infos, with actions legal and not, at first and after
     another seeding.
     """
-    ours, peer = make(5, 7, **settings), make_peer(5, 7, **settings)
+    ours = make(5, 7, **settings)
+    peer = make_peer(5, 7, **settings)
     assert ours.observation_space == peer.observation_space
     assert [ours.action_space.sample() for _ in range(9)] == [
         peer.action_space.sample() for _ in range(9)
     ]
-    rng, ended, cut = np.random.default_rng(0), 0, 0
+    rng = np.random.default_rng(0)
+    ended = 0
+    cut = 0
     for seed in (None, 3, None):
         if seed is not None:
             assert ours.seed(seed) == peer.seed(seed)
@@ -98,7 +102,8 @@ def test_games_are_those_of_dummy_vec_env(settings):
 
 
 def test_options_begin_games_in_positions_once():
-    ours, peer = make(4), make_peer(4)
+    ours = make(4)
+    peer = make_peer(4)
     for options in (
         {"seat": 1},
         [{"seat": 1}, {}, {"position": "x.o/.../..o x", "seat": 1}, {"seat": 1}],
@@ -149,7 +154,8 @@ def test_the_monitor_file_has_all_episodes(tmp_path):
 
     envs = make(3, monitor_file=tmp_path / "ours", opponent="self", illegal_action="penalize")
     envs.reset()
-    rng, episodes = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    episodes = []
     for _ in range(60):
         episodes += [
             info["episode"] for info in envs.step(rng.integers(9, size=3))[3] if "episode" in info
@@ -186,7 +192,8 @@ def test_what_it_cannot_do_is_refused():
             call()
     with pytest.warns(UserWarning, match="render_mode"):
         assert envs.render() is None
-    envs, peer = make(2, illegal_action="raise"), make_peer(2, illegal_action="raise")
+    envs = make(2, illegal_action="raise")
+    peer = make_peer(2, illegal_action="raise")
     assert_same(envs.reset(), peer.reset())
     assert_same_step(envs, peer, np.array([0, 4]))
     legal = [int(np.flatnonzero(mask)[-1]) for mask in envs.env_method("action_masks")]

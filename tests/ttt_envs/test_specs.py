@@ -157,7 +157,8 @@ def test_classes_of_users_are_policies(monkeypatch):
 
 @pytest.mark.usefixtures("user_package")
 def test_classes_of_users_play_the_rules_that_they_declare():
-    loses, hides = Game(misere=True), PhantomGame(kind="classic")
+    loses = Game(misere=True)
+    hides = PhantomGame(kind="classic")
     for name, game in (("Corner", loses), ("Corner", hides), ("MisereCorner", Game(torus=True))):
         with pytest.raises(ValueError, match=r"Corner does not support .* its class declares"):
             make_policy(f"mine.policies:{name}", game)

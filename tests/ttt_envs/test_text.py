@@ -299,7 +299,8 @@ def test_huge_answers_are_read_in_linear_time(part):
 
 
 def test_both_seats_read_their_own_remarks():
-    text, skips = TextGame(Game(skip_chance=0.5), opponent="self", seed=2), 0
+    text = TextGame(Game(skip_chance=0.5), opponent="self", seed=2)
+    skips = 0
     while not text.over:
         mover = text.mover
         assert f"You are the {('first', 'second')[mover]} player" in text.prompt()
@@ -403,13 +404,12 @@ def test_observations_are_prompts_in_the_space_and_rewards_of_turns_add_up(prese
         "seat": "alternate",
         "rules": True,
     }
-    env, rng = (
-        gymnasium.make("ttt_envs:ttt/Text-v0", reward=reward, **settings),
-        np.random.default_rng(1),
-    )
+    env = gymnasium.make("ttt_envs:ttt/Text-v0", reward=reward, **settings)
+    rng = np.random.default_rng(1)
     for number in range(10):
         observation, _ = env.reset(seed=3 if number == 0 else None)
-        total, done = 0.0, False
+        total = 0.0
+        done = False
         while not done:
             assert env.observation_space.contains(observation)
             assert "probability 0.5" in observation

@@ -82,11 +82,9 @@ def learner(game):
 def search_positions(threads):
     results = []
     for game in (SKIPS, Game(4, 4, 4)):
-        boards, net, keys = (
-            plain.positions_of_random_play(game, 30),
-            learner(game),
-            np.arange(30, dtype=np.uint64),
-        )
+        boards = plain.positions_of_random_play(game, 30)
+        net = learner(game)
+        keys = np.arange(30, dtype=np.uint64)
         for leaf in (None, net):
             tree = MCTSSearch(
                 game, boards, keys, **({} if leaf is None else {"leaf": leaf}), threads=threads
@@ -125,7 +123,8 @@ def test_results_do_not_depend_on_threads(work, monkeypatch):
     monkeypatch.setattr(search, "MIN_BLOCK_SIMULATIONS", 8)
     monkeypatch.setattr(search, "CHUNK_SIZE", 64)
     monkeypatch.setattr(numbering, "MIN_BLOCK_SETS", 1)
-    expected, spread = work(1), []
+    expected = work(1)
+    spread = []
     pool = work_module.ThreadPoolExecutor
     monkeypatch.setattr(
         work_module, "ThreadPoolExecutor", lambda threads: spread.append(threads) or pool(threads)

@@ -71,9 +71,11 @@ def compare(num_envs, mode, steps, seed=0, limit=None, copy=True, **settings):
     peer = SyncVectorEnv([single] * num_envs, autoreset_mode=mode)
     assert ours.observation_space == peer.observation_space
     assert ours.action_space == peer.action_space
-    rng, result = np.random.default_rng(seed), ours.reset(seed=seed)
+    rng = np.random.default_rng(seed)
+    result = ours.reset(seed=seed)
     assert_same(result, peer.reset(seed=seed))
-    info, ended = result[1], np.zeros(2, int)
+    info = result[1]
+    ended = np.zeros(2, int)
     often = {"penalize": 0.8, "raise": 0}.get(settings.get("illegal_action"), 0.07)
     for _ in range(steps):
         illegal = rng.random((num_envs, 1)) < often
@@ -202,10 +204,12 @@ def test_actions_are_ignored_where_no_move_is_made():
     environments.
     """
     settings = {"opponent": "random", "seat": "second", "skip_chance": 0.8, "symmetry": "random"}
-    env, num_ignored = MNKVectorEnv(8, **settings), 0
+    env = MNKVectorEnv(8, **settings)
+    num_ignored = 0
     env.reset(seed=0)
     for _ in range(20):
-        state, actions = env.clone_state(include_rng=True), env.action_masks().argmax(axis=1)
+        state = env.clone_state(include_rng=True)
+        actions = env.action_masks().argmax(axis=1)
         is_ignored = (state["is_over"] == 1) | (state["outcome"] != -1)
         with pytest.raises(ValueError, match=f"game {np.argmin(is_ignored)}: action -1"):
             env.step(np.full(8, -1))
@@ -226,10 +230,8 @@ def test_actions_are_ignored_where_no_move_is_made():
 
 def test_arrays_of_actions_may_be_read_only_and_used_again():
     """Machine code is made once, and pictures show the actions that were given."""
-    env, actions = (
-        MNKVectorEnv(2, opponent="self", illegal_action="penalize", render_mode="ansi"),
-        np.array([4, 4]),
-    )
+    env = MNKVectorEnv(2, opponent="self", illegal_action="penalize", render_mode="ansi")
+    actions = np.array([4, 4])
     env.reset(seed=0)
     with compile_at_once():
         env.step(actions)
@@ -250,7 +252,8 @@ def test_memory_is_used_again_only_without_copies(settings):
     for copied in (True, False):
         env = MNKVectorEnv(6, copy=copied, autoreset_mode=AutoresetMode.SAME_STEP, **settings)
         observation, info = env.reset(seed=3)
-        arrays, rewards = [], []
+        arrays = []
+        rewards = []
         for action in range(9):
             observation, reward, _, _, info = env.step(np.arange(action, action + 6) % 9)
             arrays.append(
@@ -272,5 +275,6 @@ def test_memory_is_used_again_only_without_copies(settings):
 def test_without_copies_int8_observations_are_the_memory_of_the_last_step():
     env = gymnasium.make_vec("ttt/TicTacToe-v0", num_envs=4, dtype="int8", copy=False)
     env.reset(seed=0)
-    first, second = env.step(np.arange(4))[0], env.step(np.arange(4, 8))[0]
+    first = env.step(np.arange(4))[0]
+    second = env.step(np.arange(4, 8))[0]
     assert first.ctypes.data == second.ctypes.data

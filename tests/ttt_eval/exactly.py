@@ -17,7 +17,6 @@ from ttt_eval.exact.dynamic_programming import (
     best_response,
     exploitability,
     exploitation,
-    match_outcome,
     mean_loss,
     outcome,
     regret,
@@ -92,30 +91,6 @@ def policy_of(spec, game):
     if spec.startswith("drawn"):
         return Drawn(game, seed=int(spec.removeprefix("drawn")))
     return FirstEmpty() if spec == "first-empty" else make_policy(spec, game)
-
-
-CALLS = {
-    "outcome first": lambda a, b="random", game=T3, **settings: outcome(game, a, b, **settings),
-    "outcome second": lambda a, b="random", game=T3, **settings: outcome(game, b, a, **settings),
-    "match first": lambda a, b="random", game=T3, **settings: match_outcome(game, a, b, **settings),
-    "match second": lambda a, b="random", game=T3, **settings: match_outcome(
-        game, b, a, **settings
-    ),
-    "best response first": lambda a, b="random", game=T3, **settings: best_response(
-        game, a, 0, **settings
-    ),
-    "best response second": lambda a, b="random", game=T3, **settings: best_response(
-        game, a, 1, **settings
-    ),
-    "exploitation": lambda a, b="random", game=T3, **settings: exploitation(game, a, **settings),
-    "exploitability": lambda a, b="random", game=T3, **settings: exploitability(
-        game, a, **settings
-    ),
-    "regret": lambda a, b="random", game=T3, **settings: regret(game, a, **settings),
-    "mean loss": lambda a, b="random", game=T3, **settings: mean_loss(game, a, **settings),
-    "regret table": lambda a, b="random", game=T3, **settings: regret_table(game, a, **settings),
-}
-call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -200,7 +175,8 @@ def best_value(game, policy, seat):
 
 def losses(game, policy):
     """Return {stones: [expected moves, expected loss of value]} of a policy in self-play."""
-    p, (values, of_moves) = answers(game, policy), plain.values_of(game)
+    p = answers(game, policy)
+    values, of_moves = plain.values_of(game)
     table = {}
     for state, mass in play_out(game, policy, policy)[1].items():
         lost = sum(
@@ -246,7 +222,8 @@ def bounds_of_mean_loss(game, policy):
     """Return the mean loss over classes of symmetric states in which moves differ, with the best
     and with the worst state of each class.
     """
-    p, (values, of_moves) = answers(game, policy), plain.values_of(game)
+    p = answers(game, policy)
+    values, of_moves = plain.values_of(game)
     permutations = [permutation.tolist() for permutation in symmetries(game)]
     classes = {}
     for (cells, mover), moves in of_moves.items():

@@ -12,14 +12,13 @@ from types import SimpleNamespace
 import gymnasium
 import numpy as np
 import pytest
-from commands import error_of, json_of
 from damage import guarded
 from documents import ROOT
 from exactly import Drawn, best_value, play_out
 from numpy.testing import assert_allclose
 
 from learners.alpha_zero.self_play import SelfPlayGames
-from ttt_apps.evaluate import bench, main
+from ttt_apps.evaluate import bench
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -318,35 +317,20 @@ def test_nets_of_an_agent_are_shown_the_skip_chance():
     assert_allclose(np.ravel(values), [0.1, 0.25], rtol=1e-6)
 
 
-def test_the_quick_form_with_fewer_steps(tmp_path, capsys):
+def test_the_quick_form_with_fewer_steps(tmp_path, evaluate_py):
     """The commands of ``make bench-quick``, with fewer steps, of an agent whose scores are
     known.
     """
     folder = tmp_path / "win-or-block"
     scores = tmp_path / "scores.json"
     board = tmp_path / "leaderboard.md"
-    main(
-        [
-            "bench",
-            "run",
-            "--agent",
-            folder.name,
-            "--quick",
-            "--steps",
-            str(STEPS),
-            "--out",
-            str(folder),
-        ]
-    )
+    evaluate_py(f"bench run --agent win-or-block --quick --steps {STEPS} --out", folder)
     tasks = ("random", "chance-25", "self-play", "masks")
     assert list(runs_of(folder)) == [(task, seed) for task in tasks for seed in range(2)]
     keep_last(folder)
-    main(["bench", "score", str(folder), "--out", str(scores)])
-    capsys.readouterr()
-    report = ("bench", "report", "--out", tmp_path / "page.html", "--markdown", board)
-    by_file, by_folder = (
-        json_of(capsys, *report, source, "--overwrite") for source in (scores, folder)
-    )
+    evaluate_py("bench score", folder, "--out", scores)
+    report = f"bench report --overwrite --out {tmp_path / 'page.html'} --markdown {board}"
+    by_file, by_folder = (evaluate_py.json(report, source) for source in (scores, folder))
     assert by_file == by_folder
     mean = by_file["entries"][0]["tasks"]
     assert [mean["random"], mean["chance-25"], mean["self-play"]] == pytest.approx(
@@ -355,7 +339,7 @@ def test_the_quick_form_with_fewer_steps(tmp_path, capsys):
     assert "| win-or-block | one | " in board.read_text()
 
 
-def test_the_leaderboard_is_written_by_its_command(tmp_path, capsys, monkeypatch):
+def test_the_leaderboard_is_written_by_its_command(tmp_path, evaluate_py, monkeypatch):
     """From scores in the repository; the page names the command."""
     monkeypatch.chdir(ROOT)
     page = LEADERBOARD.read_text()
@@ -368,26 +352,15 @@ def test_the_leaderboard_is_written_by_its_command(tmp_path, capsys, monkeypatch
     words = shlex.split(command.strip("`").replace("FILE", str(table)))[2:]
     sources = sorted((ROOT / "benchmarks" / "scores").iterdir())
     assert words[2 : 2 + len(sources)] == [str(path.relative_to(ROOT)) for path in sources]
-    main([*words, "--out", str(tmp_path / "page.html")])
-    capsys.readouterr()
+    evaluate_py(*words, "--out", tmp_path / "page.html")
     assert f"-->\n\n{table.read_text()}\n<!--" in page
 
 
 @pytest.mark.slow
-def test_scores_of_the_quick_form_are_those_of_the_submissions(tmp_path, capsys):
-    sources = map(str, sorted((ROOT / "benchmarks" / "submissions").iterdir()))
-    words = [
-        "--task",
-        "random",
-        "chance-25",
-        "self-play",
-        "masks",
-        "--out",
-        str(tmp_path / "page.html"),
-        "--json",
-    ]
-    main(["bench", "report", *sources, *words])
-    result = json.loads(capsys.readouterr().out)
+def test_scores_of_the_quick_form_are_those_of_the_submissions(tmp_path, evaluate_py):
+    sources = sorted((ROOT / "benchmarks" / "submissions").iterdir())
+    tasks = "--task random chance-25 self-play masks"
+    result = evaluate_py.json("bench report", *sources, tasks, "--out", tmp_path / "page.html")
     lines = csv.DictReader((ROOT / "docs" / "benchmark" / "quick.csv").read_text().splitlines())
     stored = {line["submission"]: line for line in lines}
     assert stored.keys() == {entry["name"] for entry in result["entries"]}
@@ -562,7 +535,7 @@ HOSTILE = {  # arrays in place of others, None for no array; or what changes the
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_hostile_files_get_one_sentence(kind, submission, tmp_path, capsys, monkeypatch):
+def test_hostile_files_get_one_sentence(kind, submission, tmp_path, evaluate_py, monkeypatch):
     monkeypatch.setattr("ttt_eval.benchmark.submission.MAX_ARRAYS", 100)
     damage, message = HOSTILE[kind]
     arrays = {
@@ -579,10 +552,10 @@ def test_hostile_files_get_one_sentence(kind, submission, tmp_path, capsys, monk
         damage(tmp_path / FILE)
     with pytest.raises(ValueError, match=message):
         score_submission(tmp_path)
-    error_of(capsys, main, "bench", "score", "--check", tmp_path)
+    evaluate_py.error("bench score --check", tmp_path)
 
 
-def test_a_submission_lacks_the_tasks_without_whole_runs_of_all_seeds(monkeypatch, capsys):
+def test_a_submission_lacks_the_tasks_without_whole_runs_of_all_seeds(monkeypatch, evaluate_py):
     names = ("random", "chance-25")
     runs = [SimpleNamespace(task=find_task(name), seed=seed) for name in names for seed in SEEDS]
     for run in runs:
@@ -591,12 +564,12 @@ def test_a_submission_lacks_the_tasks_without_whole_runs_of_all_seeds(monkeypatc
     monkeypatch.setattr(
         bench, "open_submission", lambda _: nullcontext(SimpleNamespace(runs=runs[:-1], **reads))
     )
-    [row] = json_of(capsys, "bench", "score", "--check", "any")
+    [row] = evaluate_py.json("bench score --check any")
     assert row["complete"] == len(runs) - 1
     assert [name in row["lacks"] for name in names] == [False, True]
 
 
-def test_a_submission_is_checked_before_it_is_sent(copy, capsys):
-    [row] = json_of(capsys, "bench", "score", "--check", copy)
+def test_a_submission_is_checked_before_it_is_sent(copy, evaluate_py):
+    [row] = evaluate_py.json("bench score --check", copy)
     assert (row["runs"], row["complete"]) == (4, 0)  # 200 steps are no whole run
     assert {"random", "chance-25", "skips-shown"} < set(row["lacks"])

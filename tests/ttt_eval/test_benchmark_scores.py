@@ -87,7 +87,8 @@ def few_resamples(monkeypatch):
     ("agents", "tasks", "tables"), [(2, 19, 200), (8, 19, 60), (2, 1, 300), (8, 1, 60)]
 )
 def test_equal_submissions_are_called_different_in_few_tables(few_resamples, agents, tasks, tables):
-    rng, wrong = np.random.default_rng(agents), 0
+    rng = np.random.default_rng(agents)
+    wrong = 0
     for _ in range(tables):
         result = compare_simulated(rng, agents, tasks)
         is_decided = any(
@@ -107,7 +108,8 @@ def test_better_submissions_are_told_apart(few_resamples):
 
 @pytest.mark.parametrize("measure", [comparison.mean, comparison.interquartile_mean])
 def test_intervals_of_five_runs_contain_the_true_aggregate(measure):
-    rng, inside = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    inside = []
     for _ in range(800):
         scores = simulate(rng, runs=2_005)[0]
         low, high = comparison.bootstrap_interval(measure, scores[:5], count=200)[1:]
@@ -225,7 +227,8 @@ def test_clear_leads_are_decided_and_equals_are_not():
         [submission("b", seeds=five), submission("a", seeds=five, lift=0.001)]
     )
     assert result.undecided == ["b"]
-    better, worse = result.improvement["a"]["b"], result.improvement["b"]["a"]
+    better = result.improvement["a"]["b"]
+    worse = result.improvement["b"]["a"]
     assert better.low < better.mean < better.high
     assert worse == pytest.approx((1 - better.mean, 1 - better.high, 1 - better.low))
     assert describe_leader(result).startswith("Undecided: a came out first of 2")

@@ -56,7 +56,8 @@ class BestResponse(Policy):
     """The best response to a policy; uniform in positions that it never reaches."""
 
     def __init__(self, game, policy):
-        self.game, self.seats = game, [BestResponseValues(game, policy, seat) for seat in (0, 1)]
+        self.game = game
+        self.seats = [BestResponseValues(game, policy, seat) for seat in (0, 1)]
 
     def probabilities(self, boards, rng=None):
         shares = boards.legal(self.game).astype(np.float64)
@@ -177,7 +178,8 @@ def plain_probability(game, policy, opponent, seat, position):
 @pytest.mark.parametrize("seat", [0, 1])
 def test_the_probability_of_illegal_moves_agrees_with_a_plain_recursion(seat, skip_chance):
     game = Game(1, 5, 3, skip_chance)
-    policy, opponent = DrawnOverAllCells(), Drawn(game, never=0)
+    policy = DrawnOverAllCells()
+    opponent = Drawn(game, never=0)
     expected = plain_probability(game, policy, opponent, seat, Position(np.zeros(5, np.int8), 0))
     assert 0.3 < expected < 1
     assert probability_of_illegal_move(game, policy, opponent, seat) == pytest.approx(
@@ -196,7 +198,8 @@ def test_illegal_moves_are_measured_before_masking():
 
 
 def test_openings_are_split_by_symmetry_class_of_equal_weight():
-    game, losses = Game(), {}
+    game = Game()
+    losses = {}
     *halves, weights = split_openings(game)
     codes = [
         canonical_keys(boards.cells, symmetries(game))[0].ravel().tolist() for boards in halves
@@ -206,7 +209,8 @@ def test_openings_are_split_by_symmetry_class_of_equal_weight():
     assert len(codes[0]) + len(codes[1]) == 9 * 8 * 7 // 2
     learned = [to_text(halves[0].position(row), game) for row in range(len(codes[0]))]
     assert find_task("openings").settings["openings"] == learned
-    boards, policy = halves[1], make_policy("win-or-block", game)
+    boards = halves[1]
+    policy = make_policy("win-or-block", game)
     assert weights.sum() == pytest.approx(1)
     values = solve(game).action_values(boards)
     lost = np.nanmax(values, axis=1) - np.nansum(policy.probabilities(boards) * values, axis=1)
@@ -222,7 +226,8 @@ def test_openings_are_split_by_symmetry_class_of_equal_weight():
 
 
 def trace_of(task, seed):
-    env, trace = task.make_env(seed=seed, observation="dict"), []
+    env = task.make_env(seed=seed, observation="dict")
+    trace = []
     for _ in range(3):
         env.reset()
         over = False

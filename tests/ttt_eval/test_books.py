@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import solve
-from baselines.opening_book import Canonical, read_book
+from baselines.opening_book import Canonical
 from ttt_envs import Boards, Game
 from ttt_envs.game.rules import DRAW
 from ttt_eval.matches.books import book_from_games, book_from_search, early_positions
@@ -104,5 +104,3 @@ def test_book_from_a_perfect_search_is_perfect(tmp_path):
         for row, moves in enumerate(book.moves(boards)):
             for actions, good in zip(moves.actions, moves.scores, strict=True):
                 assert_allclose(2 * good - 1, values[row, actions], atol=1.001e-3)
-    book.write(tmp_path / "book")
-    assert_array_equal(read_book(tmp_path / "book").results, book.results)

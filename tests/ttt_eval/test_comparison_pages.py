@@ -35,11 +35,9 @@ pytestmark = pytest.mark.more
 SKIP = Game(skip_chance=0.25)
 PROVENANCE = {"versions": {"ttt_envs": "0"}, "code": "abc"}
 SETTINGS = {"game": SKIP.to_dict(), "seed": 3, "openings": None, "provenance": PROVENANCE}
-WON, LOST, EVEN = (
-    [[60, 5, 20], [4, 6, 1], [3, 0, 1]],
-    [[1, 0, 3], [1, 6, 4], [20, 5, 60]],
-    [[20, 5, 20], [5, 0, 5], [20, 5, 20]],
-)
+WON = [[60, 5, 20], [4, 6, 1], [3, 0, 1]]
+LOST = [[1, 0, 3], [1, 6, 4], [20, 5, 60]]
+EVEN = [[20, 5, 20], [5, 0, 5], [20, 5, 20]]
 CONTENTS = {
     "sprt": ("Course of the test|The games|Largest differences", 1, {"LLR", "accepts 30 Elo"}),
     "tournament": ("Ratings|Cross table|Largest differences of the best two", 0, set()),
@@ -54,7 +52,8 @@ def score_of(pairs):
 
 
 def sprt(pairs=WON, a="win-or-block", b="random", differences=None):
-    score, test = score_of(pairs), SPRT(0, 30)
+    score = score_of(pairs)
+    test = SPRT(0, 30)
     settings = {**SETTINGS, "a": a, "b": b, "most_games": 4000, "clock": "9+1"}
     path = [(100, test.decide(score).llr)]
     result = summarize_test(test, score, path, **settings)
@@ -102,10 +101,8 @@ def ladder():
 
 def sweep():
     rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
-    values, other = (
-        ((0.2, 0.21, 0.19), (0.4, 0.41, 0.39)),
-        {"cpu_s": 3.0, "peak_rss_bytes": 2.0**28},
-    )
+    values = ((0.2, 0.21, 0.19), (0.4, 0.41, 0.39))
+    other = {"cpu_s": 3.0, "peak_rss_bytes": 2.0**28}
     trained = [
         SweepRun(
             row,
@@ -173,11 +170,14 @@ def test_forfeited_games_are_reported(tmp_path, results):
 def test_the_verdict_of_a_sequential_test_follows_from_its_interval(tmp_path, pairs, better):
     data = sprt(pairs)
     data["test"] |= {"alpha": 0.01, "beta": 0.2}
-    words, elo = page_of_result(tmp_path, data).text(), data["elo"]
+    words = page_of_result(tmp_path, data).text()
+    elo = data["elo"]
     assert {"a": "at most 1.0% of tests", "b": "at most 20.0% of tests", None: "has not ended"}[
         better
     ] in words
-    mean, low, high = elo["mean"], elo["low"], elo["high"]
+    mean = elo["mean"]
+    low = elo["low"]
+    high = elo["high"]
     assert {"a": low > 0, "b": high < 0, None: low <= 0 <= high}[better]
     sentences = {
         "a": f"win-or-block is best of 2: Elo {mean:+.0f} ({low:+.0f} to {high:+.0f})",
@@ -250,7 +250,8 @@ def test_a_sweep_is_sorted_by_its_first_number_and_links_its_runs(tmp_path, resu
     assert page.attributes("href", "a") == ["runs/0%20seed1/report.html"]
     assert words.index("0.2000 (") < words.index("0.4000")
     assert "All have games 5." in words
-    alike, few = copy.deepcopy(results["sweep"]), copy.deepcopy(results["sweep"])
+    alike = copy.deepcopy(results["sweep"])
+    few = copy.deepcopy(results["sweep"])
     few["table"][0]["seeds"] = 2
     assert (
         "Undecided, because there are fewer than 3 seeds: epsilon 0.1"

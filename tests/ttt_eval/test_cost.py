@@ -20,7 +20,8 @@ def test_meter_adds_usage_to_the_current_phase():
         )
     block = np.ones(30_000_000)
     meter.end("busy")
-    idle, busy = meter.phases["idle"], meter.phases["busy"]
+    idle = meter.phases["idle"]
+    busy = meter.phases["busy"]
     assert busy["cpu_user_s"] + busy["cpu_system_s"] > idle["cpu_user_s"] + idle["cpu_system_s"]
     assert busy["peak_rss_bytes"] >= max(idle["peak_rss_bytes"], block.nbytes)
     assert all(value >= 0 for phase in meter.phases.values() for value in phase.values())

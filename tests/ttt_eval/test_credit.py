@@ -5,6 +5,7 @@ expectimax.
 from __future__ import annotations
 
 import numpy as np
+import plain
 import pytest
 from exactly import values_of
 
@@ -49,7 +50,8 @@ def play(number, skip, opponent, presentation):
 
 def sums(text, credit, seat):
     """All terms of a game, and the changes by the decisions of the seat and of the other one."""
-    turns, changes = credit(text.turns, seat), {True: 0.0, False: 0.0}
+    turns = credit(text.turns, seat)
+    changes = {True: 0.0, False: 0.0}
     for turn, result in zip(text.turns, turns, strict=True):
         changes[turn.position.mover == seat] += result.change
     return (
@@ -74,7 +76,8 @@ def test_the_terms_add_up_to_the_result(count):
     forfeits = 0
     for number in range(count):
         skip, opponent, presentation = cases[number % len(cases)]
-        text, seat = play(number // 2, skip, opponent, presentation), number // 2 % 2
+        text = play(number // 2, skip, opponent, presentation)
+        seat = number // 2 % 2
         forfeits += text.turns[-1].action < 0
         for credit in (optimal[skip], against[skip, opponent]):
             total, own, other = sums(text, credit, seat)
@@ -108,10 +111,8 @@ def test_own_changes_are_minus_the_regret_of_the_solver():
 def test_best_response_values_are_those_of_expectimax(seat, skip):
     game = Game(2, 3, 3, skip)
     policy = make_policy("win-or-block", game)
-    values, expected = (
-        BestResponseValues(game, policy, seat),
-        values_of(game, "win-or-block", seat)[0],
-    )
+    values = BestResponseValues(game, policy, seat)
+    expected = values_of(game, "win-or-block", seat)[0]
     rng = np.random.default_rng(0)
     for seed in range(40):
         text = TextGame(game, opponent=policy, seat=seat, seed=seed)
@@ -128,7 +129,7 @@ def test_best_response_values_are_those_of_expectimax(seat, skip):
 def test_unreached_positions_and_impure_opponents_are_named():
     game = Game()
     values = BestResponseValues(game, "win-or-block", 0)
-    assert np.isnan(values.values(Boards.from_positions([from_text("ooo/.../... x")]))[0])
+    assert np.isnan(values.values(plain.from_texts("ooo/.../... x"))[0])
     unreached = Turn(
         from_text("o.o/x../..x o"), 1, from_text("ooo/x../..x o"), Outcome.PLAYER_0_WON, "answer"
     )
@@ -150,9 +151,11 @@ def test_rewards_are_weighted_sums():
     reward = TurnReward(
         game, result=2.0, regret=0.5, advantage=0.25, illegal=0.1, opponent="random"
     )
-    optimal, against = optimal_credit(game), opponent_credit(game, "random")
+    optimal = optimal_credit(game)
+    against = opponent_credit(game, "random")
     for number in range(12):
-        text, seat = play(number, 0.25, "random", "grid"), number % 2
+        text = play(number, 0.25, "random", "grid")
+        seat = number % 2
         regret, advantage = (sums(text, credit, seat)[1] for credit in (optimal, against))
         own = [turn for turn in text.turns if turn.position.mover == seat]
         count = sum(len(turn.problems) for turn in own)

@@ -9,7 +9,8 @@ from ttt_envs.agents.adapters import as_value_function
 from ttt_envs.core.work import Work
 from ttt_eval.exact import critic_error, evaluate_policy
 
-SMALL, SKIP3 = Game(2, 3, 2, 0.25), Game(skip_chance=0.25)
+SMALL = Game(2, 3, 2, 0.25)
+SKIP3 = Game(skip_chance=0.25)
 
 
 def exact_values(evaluation):
@@ -37,7 +38,8 @@ def test_known_errors(opponent):
 def test_torch_modules_are_critics():
     import torch
 
-    net, boards = torch.nn.Linear(12, 1), evaluate_policy(SMALL, "random", "random").boards
+    net = torch.nn.Linear(12, 1)
+    boards = evaluate_policy(SMALL, "random", "random").boards
     planes = np.concatenate([boards.own_first() == 1, boards.own_first() == 2], axis=1).astype(
         np.float32
     )

@@ -201,10 +201,8 @@ def test_different_marks_are_interpolated_where_all_have_measurements():
     group = Group("mine", {}, [curve("one", (1.0, 0.4, 0.0), games=(2, 8, 20)), other])
     result = summarize(group, "games", "exploitability")
     assert result.x.tolist() == [4, 8, 16]
-    first, second = (
-        np.interp(result.x, [2, 8, 20], [1.0, 0.4, 0.0]),
-        np.interp(result.x, [4, 16], [0.9, 0.1]),
-    )
+    first = np.interp(result.x, [2, 8, 20], [1.0, 0.4, 0.0])
+    second = np.interp(result.x, [4, 16], [0.9, 0.1])
     assert np.allclose(result.median, (first + second) / 2)
     assert any("interpolated between them, from 4 to 16 games" in note for note in result.notes)
     apart = Group(

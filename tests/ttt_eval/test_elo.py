@@ -38,7 +38,8 @@ def test_net_score_probabilities_are_those_published():
 
 
 def test_needed_pairs_have_the_requested_confidence_and_power():
-    equal, difference = pair_probabilities(0.4, 0.3), 0.05
+    equal = pair_probabilities(0.4, 0.3)
+    difference = 0.05
     pairs = pairs_needed(equal, difference, power=0.8)
     better = (
         equal + np.array([-1, 0, 0, 0, 1]) * difference
@@ -58,10 +59,8 @@ def test_elo_by_hand():
     assert elo_from_score(0.75) == pytest.approx(190.848501887865)
     assert score_from_elo(-190.848501887865) == pytest.approx(0.25)
     assert (elo_from_score(0.0), elo_from_score(1.0)) == (-math.inf, math.inf)
-    even, perfect = (
-        elo(from_pentanomial([10, 20, 40, 20, 10])),
-        elo(from_pentanomial([0, 0, 0, 0, 9])),
-    )
+    even = elo(from_pentanomial([10, 20, 40, 20, 10]))
+    perfect = elo(from_pentanomial([0, 0, 0, 0, 9]))
     assert (even.mean, even.low) == pytest.approx((0, -even.high), abs=1e-9)
     assert perfect.mean == math.inf > perfect.low > 0
 
@@ -88,10 +87,12 @@ def fishtest_llr(results, elo0, elo1):
     Van den Bergh, Maximum likelihood estimation for multinomial distributions, Prop. 1.1.
     """
     results = [max(count, 1e-3) for count in results]
-    total, values = sum(results), [k / (len(results) - 1) for k in range(len(results))]
+    total = sum(results)
+    values = [k / (len(results) - 1) for k in range(len(results))]
 
     def likeliest(score):
-        low, high = -1 / (1 - score), 1 / score
+        low = -1 / (1 - score)
+        high = 1 / score
         for _ in range(200):
             theta = (low + high) / 2
             slope = sum(
@@ -117,7 +118,9 @@ def test_likelihood_ratio_is_that_of_fishtest(counts):
         )
         # fishtest adds a pseudo-count only to unseen results, we to all
         assert result == pytest.approx(fishtest_llr(counts, *hypotheses), rel=2e-3, abs=2e-3)
-    score0, score1, points = 0.5, score_from_elo(2), np.arange(5) / 4
+    score0 = 0.5
+    score1 = score_from_elo(2)
+    points = np.arange(5) / 4
     spread = [counts @ (points - score) ** 2 for score in (score0, score1)]
     # that paper's approximation for hypotheses near each other
     approximate = sum(counts) / 2 * math.log(spread[0] / spread[1])

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import plain
@@ -14,7 +15,6 @@ from exactly import (
     LowestOptimal,
     Recorded,
     assert_as_plain,
-    call,
     play_out,
     policy_of,
     values_of,
@@ -34,6 +34,7 @@ from ttt_eval.exact.dynamic_programming import (
     exploitability,
     exploitation,
     match_outcome,
+    mean_loss,
     outcome,
     perfect_value,
     regret,
@@ -72,7 +73,8 @@ def test_random_play_has_its_known_results(known_values):
 )
 def test_matches_against_random_have_their_known_results(known_values, name, a):
     facts = known_values["matches_3x3x3_softmax_w10_equation"][name]
-    as_first, as_second = outcome(T3, a, "random"), outcome(T3, "random", a)
+    as_first = outcome(T3, a, "random")
+    as_second = outcome(T3, "random", a)
     close(as_first, facts["a_as_player_0"], 5e-10)
     close(as_second[::-1], facts["a_as_player_1"], 5e-10)
     close(match_outcome(T3, a, "random"), np.mean([as_first, as_second[::-1]], axis=0), 1e-15)
@@ -182,7 +184,8 @@ class Responder(FirstEmpty):
 @pytest.mark.parametrize("game", [Game(2, 3, 2, 0.25), Game(2, 4, 3, 0.9)], ids=str)
 def test_best_response_has_the_results_of_playing_it(game):
     for opponent in (Drawn(game, seed=3), make_policy("win-or-block", game)):
-        first, second = Responder(game, opponent, 0), Responder(game, opponent, 1)
+        first = Responder(game, opponent, 0)
+        second = Responder(game, opponent, 1)
         assert_allclose(
             outcome(game, first, opponent), best_response(game, opponent, 0), rtol=0, atol=1e-9
         )
@@ -209,7 +212,8 @@ def assert_asked(policy, expected, chunk):
 @pytest.mark.parametrize(("a", "b"), [("optimal", "drawn1"), ("drawn1", "drawn2")])
 def test_policies_are_queried_once_per_position_that_both_reach(a, b, chunk):
     game = Game(2, 4, 3, 0.25)
-    first, second = Recorded(policy_of(a, game)), Recorded(policy_of(b, game))
+    first = Recorded(policy_of(a, game))
+    second = Recorded(policy_of(b, game))
     outcome(game, first, second, work=Work(chunk=chunk))
     reached = play_out(game, a, b)[1]
     assert_asked(first, [state for state in reached if state[1] == 0], chunk)
@@ -231,6 +235,24 @@ def test_policies_are_queried_once_per_position_that_both_reach(a, b, chunk):
 # Errors
 
 
+def against_random(evaluate, seat, policy, **settings):
+    players = (policy, "random") if seat == 0 else ("random", policy)
+    return evaluate(T3, *players, **settings)
+
+
+def best_reply(seat, policy, **settings):
+    return best_response(T3, policy, seat, **settings)
+
+
+CALLS = [
+    *(partial(against_random, outcome, seat) for seat in (0, 1)),
+    *(partial(against_random, match_outcome, seat) for seat in (0, 1)),
+    *(partial(best_reply, seat) for seat in (0, 1)),
+    *(partial(of, T3) for of in (exploitation, exploitability, regret, mean_loss, regret_table)),
+]
+call = pytest.mark.parametrize("call", CALLS)
+
+
 class Coin(FirstEmpty):
     pure = False
 
@@ -250,7 +272,8 @@ class Faulty(FirstEmpty):
     def probabilities(self, boards, rng=None):
         p = super().probabilities(boards)
         for row in np.flatnonzero(np.count_nonzero(boards.cells, axis=1) >= 2):
-            free, taken = np.flatnonzero(boards.cells[row] == 0), np.flatnonzero(boards.cells[row])
+            free = np.flatnonzero(boards.cells[row] == 0)
+            taken = np.flatnonzero(boards.cells[row])
             p[row] = 0
             p[row, free[0]], p[row, free[1]], p[row, taken[0]] = self.fault
         return p

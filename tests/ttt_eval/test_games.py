@@ -55,18 +55,22 @@ def played_games(draw):
     positions.
     """
     game = draw(any_game(6, skip=True))
-    position, opening = from_text("/".join(["." * game.columns] * game.rows) + " o", game), None
+    position = from_text("/".join(["." * game.columns] * game.rows) + " o", game)
+    opening = None
     if game.cells > 1 and game.win_length > 1 and draw(st.booleans()):
         position.cells[draw(st.integers(0, game.cells - 1))] = draw(st.integers(1, 2))
         opening = to_text(position, game)
-    moves, result, forfeit = [], None, None
+    moves = []
+    result = None
+    forfeit = None
     while result is None and (position.cells == 0).any() and draw(st.integers(0, 9)):
         action = draw(st.sampled_from(np.flatnonzero(position.cells == 0).tolist()))
         outcomes = chance_outcomes(game, position, action)
         moves.append(Move(action, len(outcomes) == 2 and draw(st.booleans())))
         _, position, result = outcomes[moves[-1].skipped]
     if result is None and draw(st.booleans()):
-        result, forfeit = draw(st.integers(0, 1)), "time"
+        result = draw(st.integers(0, 1))
+        forfeit = "time"
     name = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=12)
     more = st.fixed_dictionaries(
         {"seed": st.none() | st.integers(0, 2**64 - 1), "episode": st.none() | st.integers(0, 100)}
@@ -190,7 +194,8 @@ def test_a_failed_write_leaves_no_part_of_the_games(tmp_path):
     """A limit on file sizes simulates a full disk; a part of the games would fit."""
     path = tmp_path / "log.jsonl"
     append_games(path, [LONG])
-    whole, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    whole = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, limits[1]))
     try:
         with pytest.raises(OSError, match="File too large"):

@@ -127,7 +127,8 @@ def test_pareto_front():
 
 @pytest.mark.parametrize("name", PLANS)
 def test_stored_ladder_is_complete_and_in_order(name):
-    ladder, plan = read_ladder(name), PLANS[name]
+    ladder = read_ladder(name)
+    plan = PLANS[name]
     assert (ladder.game, ladder.data["games"], ladder.data["seed"]) == (
         plan.game,
         plan.games,
@@ -160,7 +161,8 @@ def test_stored_ladder_is_complete_and_in_order(name):
 )
 def test_stored_results_are_reproduced(name, a, b):
     """Exactly, or game by game."""
-    ladder, plan = read_ladder(name), PLANS[name]
+    ladder = read_ladder(name)
+    plan = PLANS[name]
     pairings = [(x, y) for i, x in enumerate(plan.rungs) for y in plan.rungs[i + 1 :]]
     number = next(i for i, pairing in enumerate(pairings) if set(pairing) == {a, b})
     first, second = pairings[number]

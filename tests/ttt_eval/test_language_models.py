@@ -16,12 +16,11 @@ from dataclasses import replace
 import gymnasium
 import numpy as np
 import pytest
-from commands import error_of, json_of, rows_of
+from commands import rows_of, words_of
 from processes import ROOT, python_path, run_python
 from stub_endpoint import KEY, MOVES, Stub, answers_badly, serve_stub
 
 from baselines.exact import solve
-from ttt_apps import evaluate
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards
@@ -358,14 +357,9 @@ def test_an_address_or_a_key_that_is_none_is_refused_without_its_secret(key, mon
         assert "secret" not in str(end.value)
 
 
-def command(folder, *words):
-    options = [
-        "--model=random",
-        "--size=2x3",
-        "--win-length=3",
-        f"--answers={folder / 'answers.jsonl'}",
-    ]
-    return ["llm", *options, f"--out={folder / 'out'}", *words]
+def command(folder):
+    model = "llm --model=random --size=2x3 --win-length=3"
+    return f"{model} --answers={folder / 'answers.jsonl'} --out={folder / 'out'}"
 
 
 @needs_client
@@ -375,18 +369,8 @@ def test_a_stopped_evaluation_continues_and_asks_nothing_twice(sent, tmp_path):
     game = Game(2, 3, 3)
     env = {**os.environ, "OPENAI_API_KEY": KEY, "PYTHONPATH": python_path(ROOT)}
     with serve_stub(game, delay_s=0.01) as (stub, url):
-        words = [
-            "--endpoint",
-            url,
-            "--positions",
-            "all",
-            "--games",
-            "6",
-            "--concurrency",
-            "3",
-            "--no-report",
-        ]
-        start = ["evaluate.py", *command(tmp_path, *words)]
+        options = "--positions all --games 6 --concurrency 3 --no-report"
+        start = words_of("evaluate.py", command(tmp_path), options, "--endpoint", url)
         process = subprocess.Popen(
             [sys.executable, *start], cwd=ROOT, env=env, stdout=-3, stderr=subprocess.PIPE
         )
@@ -416,16 +400,16 @@ def assert_whole(result, game, games):
 # A file of answers
 
 
-def test_prompts_of_a_file_are_answered_by_a_file(tmp_path, capsys):
+def test_prompts_of_a_file_are_answered_by_a_file(tmp_path, evaluate_py):
     """Also in the form of a batch service, until nothing is missing: the result is that of an
     endpoint.
     """
     game = Game(2, 3, 3)
     file = tmp_path / "answers.jsonl"
     stub = Stub(game)
-    words = command(tmp_path, "--games", "4", "--positions", "all", "--no-report")
+    line = f"{command(tmp_path)} --games 4 --positions all --no-report"
     rounds = 0
-    result = json_of(capsys, *words)
+    result = evaluate_py.json(line)
     while "games" not in result:
         rounds += 1
         with file.open("a") as answers:
@@ -437,7 +421,7 @@ def test_prompts_of_a_file_are_answered_by_a_file(tmp_path, capsys):
                 }
                 answer = {"text": text} if number % 2 else {"response": {"body": body}}
                 answers.write(json.dumps({"custom_id": row["custom_id"], **answer}) + "\n")
-        result = json_of(capsys, *words)
+        result = evaluate_py.json(line)
     assert rounds == 1  # without temperature, all that games ask is a position
     assert_whole(result, game, games=4)
     assert result["usage"]["completion_tokens"] == 3 * ((result["usage"]["answers"] + 1) // 2)
@@ -448,7 +432,7 @@ def test_prompts_of_a_file_are_answered_by_a_file(tmp_path, capsys):
         "--presentation=numbers",
         "--illegal=lose",
     ):
-        assert "--overwrite replaces it" in error_of(capsys, evaluate.main, *words, other)
+        assert "--overwrite replaces it" in evaluate_py.error(line, other)
 
 
 def test_stored_answers_of_any_content_are_no_danger(tmp_path):
@@ -496,8 +480,8 @@ def test_stored_answers_of_any_content_are_no_danger(tmp_path):
 # Commands
 
 
-def test_a_dry_run_says_how_much_there_is_to_ask(tmp_path, capsys):
-    result = json_of(capsys, *command(tmp_path, "--games=4", "--positions=all", "--dry-run"))
+def test_a_dry_run_says_how_much_there_is_to_ask(tmp_path, evaluate_py):
+    result = evaluate_py.json(command(tmp_path), "--games=4 --positions=all --dry-run")
     prompts = len(reachable_positions(Game(2, 3, 3)).mover) + 2 * 6
     assert (result["prompts"], result["completion_tokens"]) == (prompts, 1024 * prompts)
     assert 100 * prompts < result["prompt_tokens"] < 400 * prompts
@@ -505,25 +489,15 @@ def test_a_dry_run_says_how_much_there_is_to_ask(tmp_path, capsys):
 
 
 @needs_client
-def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, capsys):
+def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, evaluate_py):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with serve_stub(Game(2, 3, 3)) as (_, url):
-        words = [
-            "--endpoint",
-            url,
-            "--games",
-            "4",
-            "--positions",
-            "all",
-            "--illegal",
-            "random",
-        ]
-        data = json_of(capsys, *command(tmp_path, *words))
-        evaluate.main(command(tmp_path, *words))
+        options = f"--games 4 --positions all --illegal random --endpoint {url}"
+        data = evaluate_py.json(command(tmp_path), options)
+        printed = evaluate_py.text(command(tmp_path), options)
     usage = data["new"]
     positions = data["positions"]
     assert usage["prompt_tokens"] == 100 * usage["answers"]
-    printed = " ".join(capsys.readouterr().out.split())
     assert "answers 0" in printed
     page = (tmp_path / "out" / "report.html").read_text()
     for text in (

@@ -270,7 +270,8 @@ def test_errors_of_sequential_tests_and_estimates_after_them(elo, shape, matches
     accepted, means, estimates = zip(
         *(play(SPRT(0, 40), shape, elo, rng) for _ in range(matches)), strict=True
     )
-    allowed, (middle, low, high) = 3 * math.sqrt(0.05 * 0.95 / matches), np.transpose(estimates)
+    allowed = 3 * math.sqrt(0.05 * 0.95 / matches)
+    middle, low, high = np.transpose(estimates)
     if elo != 20:
         true = "elo1" if elo else "elo0"
         assert np.mean(np.array(accepted) != true) <= 0.05 + allowed

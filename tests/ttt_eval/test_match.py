@@ -165,7 +165,8 @@ def test_score_sums_by_result_and_by_seat():
 
 
 def test_games_are_called_alike_only_if_they_end_before_the_board_is_full():
-    pairs, lengths = np.zeros((3, 3), np.int64), np.zeros((2, 3, 10), np.int64)
+    pairs = np.zeros((3, 3), np.int64)
+    lengths = np.zeros((2, 3, 10), np.int64)
     pairs[0, 2] = 3
     lengths[0, 0, 5] = lengths[1, 2, 6] = 3
     assert Score(pairs, lengths).is_degenerate

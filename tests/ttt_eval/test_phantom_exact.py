@@ -31,10 +31,8 @@ def test_results_are_those_of_all_histories(game, misere):
     and less often.
     """
     game = PhantomGame(dataclasses.replace(game.game, misere=misere), game.kind)
-    state, policies = (
-        phantoms.start(game),
-        (phantoms.ViewPolicy(game, 0), phantoms.ViewPolicy(game, 1)),
-    )
+    state = phantoms.start(game)
+    policies = (phantoms.ViewPolicy(game, 0), phantoms.ViewPolicy(game, 1))
     expected = phantoms.play_out(game, state, policies)
     assert_allclose(outcome(game, *policies), expected, rtol=0, atol=1e-12)
     value = evaluate_policy(game, *policies, seat=0).seats[0].value

@@ -34,7 +34,9 @@ class Dictionaries:
     """
 
     def __init__(self, game, first, second, seat, discount):
-        self.game, self.seat, self.discount = game, seat, discount
+        self.game = game
+        self.seat = seat
+        self.discount = discount
         self.p = answers(game, first), answers(game, second)
         self.moves = plain.moves_of(game)
         self.q = cache(self._q)
@@ -56,7 +58,8 @@ class Dictionaries:
 
     def visits(self):
         """{state: {number of earlier decisions: probability}}, and the expected return."""
-        reached, total = {start_of(self.game): {0: 1.0}}, 0.0
+        reached = {start_of(self.game): {0: 1.0}}
+        total = 0.0
         for state, moves in self.moves.items():
             own = state[1] == self.seat
             for n, mass in reached.get(state, {}).items():
@@ -117,7 +120,8 @@ def check_seat(evaluation, seat, expected, rows):
     ids=str,
 )
 def test_results_are_those_of_dictionaries(game, pair, discount):
-    (a, b), shares = PAIRS[pair], []
+    a, b = PAIRS[pair]
+    shares = []
     other = None if b is None else policy_of(b, game)
     work = Work(chunk=100, progress=shares.append)
     result = evaluate_policy(game, policy_of(a, game), other, discount=discount, work=work)

@@ -3,13 +3,13 @@
 import dataclasses
 
 import numpy as np
+import plain
 
 from learners import CONFIG, QLearningConfig
 from learners.checkpoint import new_config, save_checkpoint
-from ttt_envs import Boards, Game
+from ttt_envs import Game
 from ttt_envs.agents.simple import Random, WinOrBlock
 from ttt_envs.core.files import write_json
-from ttt_envs.game.boards import from_text
 from ttt_eval.exact import exploitability
 from ttt_eval.exact.policy_cache import make_policy_once
 from ttt_eval.matches.luck import make_correction
@@ -45,21 +45,19 @@ def test_run_that_is_trained_on_is_made_anew(tmp_path):
     """In one process: its policy, and the luck correction by its values; until then each is made
     once.
     """
-    spec, boards = (
-        f"run:{tmp_path}",
-        Boards.from_positions([from_text("oo./xx./... o", Game())]),
-    )  # o wins
-    config, fields = (
-        QLearningConfig(),
-        {"learner": "q-learning", "seed": 0, "opponent": "self", "games": 4000},
-    )
-    training, values = config.training(Game(), 4000, batch=16, seed=0, opponent="self"), []
+    spec = f"run:{tmp_path}"
+    boards = plain.from_texts("oo./xx./... o", game=Game())  # o wins
+    config = QLearningConfig()
+    fields = {"learner": "q-learning", "seed": 0, "opponent": "self", "games": 4000}
+    training = config.training(Game(), 4000, batch=16, seed=0, opponent="self")
+    values = []
     write_json(tmp_path / CONFIG, new_config(Game(), dataclasses.asdict(config), **fields))
     for games in (100, 4000):
         while training.done.games < games:
             training.step()
         save_checkpoint(tmp_path, learner=training.learner.state)
-        policy, correction = make_policy_once(Game(), spec), make_correction(spec, Game())
+        policy = make_policy_once(Game(), spec)
+        correction = make_correction(spec, Game())
         assert policy is make_policy_once(Game(), spec)
         assert correction is make_correction(spec, Game())
         values.append((float(correction.values(boards)[0]), -exploitability(Game(), policy)))

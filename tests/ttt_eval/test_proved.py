@@ -48,7 +48,8 @@ def test_plies_to_the_quickest_win_or_slowest_loss():
 
 @pytest.mark.parametrize("name", PLANS)
 def test_stored_set_is_complete(name):
-    positions, plan = read_proved(name), PLANS[name]
+    positions = read_proved(name)
+    plan = PLANS[name]
     assert (positions.game, len(positions.proven)) == (plan.game, plan.count)
     assert positions.data["seed"] == plan.seed
     classes = set()

@@ -4,16 +4,14 @@ symmetric.
 
 import dataclasses
 import json
-import shlex
 
 import numpy as np
+import plain
 import pytest
 import tiny
-from commands import error_of, json_of, text_of
 from make_puzzles import MIN_LOSS, PUZZLES_PER_GAME, obvious_puzzles
 
 from baselines.exact import solve
-from ttt_apps import evaluate
 from ttt_envs import Game
 from ttt_envs.game.boards import Boards, from_text
 from ttt_envs.game.symmetry import symmetries
@@ -42,7 +40,7 @@ BUILT_IN = read_puzzles()
     ],
 )
 def test_obvious_moves_win_then_block_then_extend(text, cells, why):
-    moves, reasons = obvious_moves(Game(), Boards.from_positions([from_text(text, Game())]))
+    moves, reasons = obvious_moves(Game(), plain.from_texts(text, game=Game()))
     assert (np.flatnonzero(moves[0]).tolist(), reasons) == (cells, [why])
 
 
@@ -50,7 +48,8 @@ def test_obvious_moves_win_then_block_then_extend(text, cells, why):
 def test_built_in_puzzles_have_exact_values_and_obvious_moves_that_lose(game):
     puzzles = [puzzle for puzzle in BUILT_IN if puzzle.game == game]
     boards = Boards.from_positions([puzzle.position for puzzle in puzzles])
-    values, (obvious, reasons) = solve(game).action_values(boards), obvious_moves(game, boards)
+    values = solve(game).action_values(boards)
+    obvious, reasons = obvious_moves(game, boards)
     for row, puzzle in enumerate(puzzles):
         np.testing.assert_array_equal(puzzle.values, values[row])
         assert (puzzle.tempting, puzzle.why) == (tuple(np.flatnonzero(obvious[row])), reasons[row])
@@ -124,32 +123,22 @@ def test_puzzles_of_games_are_the_moves_that_lose():
     assert list(from_games([played], "human")) == []
 
 
-def test_a_run_plays_its_own_game_unless_options_say_otherwise(tmp_path, capsys):
+def test_a_run_plays_its_own_game_unless_options_say_otherwise(tmp_path, evaluate_py):
     options = ("--size=3x4", "--win-length=3", "--games=4", "--exact-every=0")
     run = f"run:{tiny.train_run('q-learning', tmp_path / 'run', *options)}"
-    for words, game in (((), Game(3, 4, 3, 0.25)), (("--skip-chance", "0.5"), Game(3, 4, 3, 0.5))):
-        capsys.readouterr()
-        puzzles = json_of(capsys, "puzzles", run, *words)["puzzles"]
+    for line, game in (("", Game(3, 4, 3, 0.25)), ("--skip-chance 0.5", Game(3, 4, 3, 0.5))):
+        puzzles = evaluate_py.json("puzzles", run, line)["puzzles"]
         assert {Game.from_dict(puzzle["game"]) for puzzle in puzzles} == {game}
-    assert "play it on its own board" in error_of(
-        capsys, evaluate.main, "puzzles", run, "--size", "3"
-    )
+    assert "play it on its own board" in evaluate_py.error("puzzles", run, "--size 3")
 
 
-def test_the_command_lists_and_writes(tmp_path, capsys):
+def test_the_command_lists_and_writes(tmp_path, evaluate_py):
     file = tmp_path / "p.json"
-    words = (
-        "puzzles",
-        "win-or-block",
-        "--skip-chance=0.25",
-        "--opponent=random",
-        "--count=2",
-        "--out",
-        str(file),
-    )
-    assert "win-or-block" in text_of(capsys, *words)
+    line = "puzzles win-or-block --skip-chance=0.25 --opponent=random --count=2 --out"
+    assert "win-or-block" in evaluate_py.text(line, file)
     written = json.loads(file.read_text())
     assert [puzzle["why"] for puzzle in written["puzzles"]] == ["win-or-block"] * 2
-    assert json_of(capsys, *shlex.split(written["command"])[1:])["puzzles"] == written["puzzles"]
-    assert "there are no puzzles of optimal" in text_of(capsys, "puzzles", "optimal")
-    assert len(json_of(capsys, "puzzles")["puzzles"]) == 100
+    line = written["command"].removeprefix("evaluate.py ")
+    assert evaluate_py.json(line)["puzzles"] == written["puzzles"]
+    assert "there are no puzzles of optimal" in evaluate_py.text("puzzles optimal")
+    assert len(evaluate_py.json("puzzles")["puzzles"]) == 100

@@ -99,7 +99,8 @@ def whole(tmp_path_factory):
 @pytest.mark.parametrize("name", WORK)
 def test_workers_make_no_difference(name, whole, tmp_path, more_workers):
     WORK[name](tmp_path, more_workers)
-    result, (expected, _) = files(tmp_path), whole(name)
+    result = files(tmp_path)
+    expected, _ = whole(name)
     assert result.keys() == expected.keys()
     for (
         file,
@@ -134,7 +135,8 @@ def test_nothing_is_written_through_a_link(name, tmp_path):
     """Linked results are replaced; linked units, and linked folders within, are refused, also where
     all is done.
     """
-    folder, outside = tmp_path / "results", tmp_path / "outside"
+    folder = tmp_path / "results"
+    outside = tmp_path / "outside"
     WORK[name](folder)
     for path in sorted(folder.iterdir()):
         path.rename(outside)

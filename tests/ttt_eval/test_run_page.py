@@ -12,14 +12,12 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 import tiny
-from commands import error_of, text_of
 from pages import check_in_browser, in_browser, read_page
 from scipy.special import stdtrit
 
 from baselines.exact import solve
 from learners import CONFIG
 from learners.checkpoint import CHECKPOINT, COST, METRICS, RunPolicy
-from ttt_apps import evaluate
 from ttt_apps.training import command as train
 from ttt_envs.game.boards import Boards, coordinate, from_text
 from ttt_envs.game.game import Game
@@ -92,10 +90,8 @@ def write_runs(path, runs, *progress):
 
 def test_numbers_of_a_page_are_exact(run):
     policy = RunPolicy(SKIP, str(run))
-    measured, choice = (
-        strength(SKIP, policy, ["random", "optimal"]),
-        first_choice(SKIP, policy, solution=solve(SKIP)),
-    )
+    measured = strength(SKIP, policy, ["random", "optimal"])
+    choice = first_choice(SKIP, policy, solution=solve(SKIP))
     page = page_of(run, measured)
     assert [line[3:] for line in page.outline if line.startswith("h2")] == SECTIONS
     assert f"a best response gains {measured.exploitability:.4f} a game more" in page.text()
@@ -149,14 +145,14 @@ def test_perfect_play_has_its_sentence(run):
     assert "It plays perfectly" in page_of(run, Strength(1e-17, 0.0, {})).text()
 
 
-def test_the_command_on_the_page_repeats_the_training(run, tmp_path):
+def test_the_command_on_the_page_repeats_the_training(run, tmp_path, train_py):
     train_run(
         run, "--skip-chance", "0.25", "--opponent", "self", "--backup", "agent", games=100
     )  # usual elsewhere
     page = html.unescape(write_run_page(run, None).read_text())
     words = shlex.split(re.search("python train.py --learner.*", page)[0])
     words[words.index("--out") + 1] = str(tmp_path / "again")
-    train.main([*words[2:], "--no-report"])
+    train_py(*words[2:], "--no-report")
     old, new = (json.loads((folder / CONFIG).read_text()) for folder in (run, tmp_path / "again"))
     names = ("game", "learner", "settings", "opponent", "seat", "games", "batch", "seed")
     assert {name: old[name] for name in names} == {name: new[name] for name in names}
@@ -270,21 +266,21 @@ def test_unfinished_runs_are_compared_and_noted(runs, tmp_path):
     assert "evaluate.py match" in page
 
 
-def test_the_command_writes_a_page_with_links_to_those_of_the_runs(runs, tmp_path, capsys):
+def test_the_command_writes_a_page_with_links_to_those_of_the_runs(runs, tmp_path, evaluate_py):
     path = runs[0].parent / "two.html"
     for run in runs[:2]:
         (run / REPORT).write_text("")
-    assert f"a page to look at: {path}" in text_of(capsys, "compare", *runs[:2], "--out", path)
+    assert f"a page to look at: {path}" in evaluate_py.text("compare", *runs[:2], "--out", path)
     hrefs = read_page(path).attributes("href", "a")
     assert all(
         (path.parent / unquote(link)).samefile(run / REPORT)
         for link, run in zip(hrefs, runs[:2], strict=True)
     )
     assert all(re.fullmatch(r"[A-Za-z0-9%._/-]+", link) for link in hrefs)
-    text_of(capsys, "compare", runs[0], "--out", path, "--overwrite")
+    evaluate_py.text("compare", runs[0], "--out", path, "--overwrite")
     assert "It does not play perfectly" in read_page(path).text()
     other = tiny.train_run("q-learning", tmp_path / "other", "--skip-chance=0")
-    assert "different games" in error_of(capsys, evaluate.main, "compare", runs[0], other)
+    assert "different games" in evaluate_py.error("compare", runs[0], other)
 
 
 @pytest.fixture(scope="module")
@@ -307,27 +303,30 @@ def curves(tmp_path_factory):
     return folder
 
 
-def test_recorded_curves_are_measured_runs_without_policies(curves, tmp_path, capsys):
-    one, other = curves / "good-1", curves / "bad-1"
-    text_of(capsys, "compare", one, other, "--out", tmp_path / "page.html")
+def test_recorded_curves_are_measured_runs_without_policies(
+    curves, tmp_path, evaluate_py, train_py
+):
+    one = curves / "good-1"
+    other = curves / "bad-1"
+    evaluate_py.text("compare", one, other, "--out", tmp_path / "page.html")
     page = read_page(tmp_path / "page.html")
     last = [RunDirectory(run).read_metrics()[-1]["exploitability"] for run in (one, other)]
     values = f"exploitability {number(last[0])}; next is bad-1, exploitability {number(last[1])}"
     assert f"good-1 is best of these 2 runs: {values}" in page.text()
     assert [page.tables[0][0], page.tables[0][8]] == [number(value) for value in last]
     assert "evaluate.py match" not in page.text()
-    text_of(capsys, "compare", one, "--out", tmp_path / "one.html")
+    evaluate_py.text("compare", one, "--out", tmp_path / "one.html")
     assert f"good-1: exploitability {number(last[0])}" in read_page(tmp_path / "one.html").text()
     for words in (
         ("report", one),
         ("match", f"run:{one}", "random", "--size=2x3", "--win-length=2"),
     ):
-        assert f"{one} is a recorded curve" in error_of(capsys, evaluate.main, *words)
-    assert f"{one} is a recorded curve" in error_of(capsys, train.main, "resume", one)
+        assert f"{one} is a recorded curve" in evaluate_py.error(*words)
+    assert f"{one} is a recorded curve" in train_py.error("resume", one)
 
 
-def test_settings_are_compared_over_their_seeds(curves, tmp_path, capsys):
-    text_of(capsys, "compare", curves, "--out", tmp_path / "page.html")
+def test_settings_are_compared_over_their_seeds(curves, tmp_path, evaluate_py):
+    evaluate_py.text("compare", curves, "--out", tmp_path / "page.html")
     page = read_page(tmp_path / "page.html")
     assert "mine, rule good is best of 2 settings: exploitability at the end" in page.text()
     at_end, average = measure_groups(group_curves(read_curves([curves])))

@@ -88,7 +88,8 @@ def test_logged_values_are_exact_and_training_is_unchanged(name, tmp_path):
     measuring = callback(GAME, "win-or-block", eval_freq=32, log_path=tmp_path)
     model.learn(96, CallbackList([CheckpointCallback(32, str(tmp_path)), measuring]))
     assert_array_equal(weights(model), weights(alone))
-    written, logged = lines(tmp_path), logged_in(model, tmp_path)
+    written = lines(tmp_path)
+    logged = logged_in(model, tmp_path)
     assert [line["timesteps"] for line in written] == [32, 64, 96] == list(logged)
     assert measuring.evaluations == written
     for line in written:
@@ -131,7 +132,8 @@ def test_the_best_model_is_saved_and_a_loaded_training_continues(tmp_path):
         folders = {"log_path": tmp_path, "best_model_save_path": tmp_path / "best"}
         return callback(GAME, eval_freq=16, **folders, **settings)
 
-    first, second = measuring(), measuring()
+    first = measuring()
+    second = measuring()
     model_of("maskable-ppo").learn(64, first).save(tmp_path / "half")
     before = lines(tmp_path)
     lowest = np.minimum.accumulate([line["exploitability"] for line in before])
@@ -205,7 +207,8 @@ def test_the_error_of_the_critic_is_logged(name, opponent, tmp_path):
     model = model_of(name)
     log_to(tmp_path, model)
     model.learn(32, callback(GAME, opponent, eval_freq=16, seat=0, critic=True))
-    row, untrained = logged_in(model, tmp_path)[16], model_of(name)  # neither learns before step 17
+    row = logged_in(model, tmp_path)[16]
+    untrained = model_of(name)  # neither learns before step 17
     policy = as_policy(untrained, GAME, returns="actions" if name == "dqn" else "probabilities")
     expected = critic_error(
         GAME, policy, opponent, untrained, seat=0, discount=model.gamma

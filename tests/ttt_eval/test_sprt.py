@@ -31,7 +31,8 @@ def run(folder, a="random", test=TEST, pairs=2000, openings=None, **options):
 
 def test_result_is_that_of_the_pairs_in_order(tmp_path):
     result = run(tmp_path)  # between equal players, which takes some blocks
-    total, path = Score.empty(GAME), []
+    total = Score.empty(GAME)
+    path = []
     for score in play_blocks(
         MatchSettings(GAME, ("random", "random"), 3, luck_correction=EXACT),
         2 * PAIRS_PER_SEED_BLOCK,

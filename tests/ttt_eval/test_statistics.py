@@ -23,7 +23,8 @@ def test_wilson_interval_has_its_published_values():
 
 @pytest.mark.parametrize(("draws", "pairs"), [(0.5, 20), (0.99, 2000), (1.0, 20)])
 def test_coverage_of_intervals_from_pairs_with_many_draws(draws, pairs):
-    rng, points = np.random.default_rng(pairs), np.arange(5) / 4
+    rng = np.random.default_rng(pairs)
+    points = np.arange(5) / 4
     chances = np.array([0, (1 - draws) / 3, draws, (1 - draws) / 3, (1 - draws) / 3])
     counts = rng.multinomial(pairs, chances, size=4000)
     means = counts @ points / pairs

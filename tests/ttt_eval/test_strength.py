@@ -5,6 +5,7 @@ Python.
 from collections import Counter
 
 import numpy as np
+import plain
 import pytest
 from exactly import Drawn, Recorded, play_out
 from players import FirstEmpty
@@ -47,8 +48,9 @@ def reach_probabilities(game, players):
 
 
 def loss_in(game, policy, text):
-    boards = Boards.from_positions([from_text(text, game)])
-    values, shares = solve(game).action_values(boards)[0], policy.probabilities(boards)[0]
+    boards = plain.from_texts(text, game=game)
+    values = solve(game).action_values(boards)[0]
+    shares = policy.probabilities(boards)[0]
     return np.nanmax(values) - np.nansum(values * shares)
 
 
@@ -104,7 +106,8 @@ def test_strength_makes_solves_and_asks_once(game, monkeypatch):
     expected = exploitability(game, Drawn(game, seed=2))
     for name in ("make_pure", "solve", "Traversal"):
         monkeypatch.setattr(measurement, name, counted(name))
-    policy, opponent = Recorded(Drawn(game, seed=2)), Recorded(Drawn(game, seed=3))
+    policy = Recorded(Drawn(game, seed=2))
+    opponent = Recorded(Drawn(game, seed=3))
     assert strength(game, policy, [opponent]).exploitability == expected
     assert len(set(policy.queries)) == len(policy.queries)
     assert len(set(opponent.queries)) == len(opponent.queries)
@@ -167,7 +170,7 @@ def test_differences_are_those_of_plain_python(game):
     for players in (both, both[::-1]):
         for text, mass in reach_probabilities(game, players).items():
             weights[text] = weights.get(text, 0.0) + mass / 2
-    positions = [Boards.from_positions([from_text(text, game)]) for text in weights]
+    positions = [plain.from_texts(text, game=game) for text in weights]
     apart = [
         np.abs(np.subtract(*(agent.probabilities(boards)[0] for agent in both))).sum() / 2
         for boards in positions
@@ -190,7 +193,7 @@ def test_differences_are_those_of_plain_python(game):
         assert sum(data["b"].values()) == pytest.approx(1)
         assert data["best"] == np.flatnonzero(values >= np.nanmax(values) - 1e-9).tolist()
     assert (np.diff([difference.weight for difference in result]) <= 1e-12).all()
-    apart = Boards.from_positions([from_text(text, game) for text in products])
+    apart = plain.from_texts(*products, game=game)
     codes, _ = canonical_keys(apart.cells, symmetries(game))
     assert len(result) == len(
         {(*code, mover) for code, mover in zip(codes.tolist(), apart.mover, strict=True)}

@@ -28,7 +28,8 @@ class Claiming(Recorded):
 
     def __init__(self, policy, symmetric=True, colour_blind=True):
         super().__init__(policy)
-        self.symmetric, self.colour_blind = symmetric, colour_blind
+        self.symmetric = symmetric
+        self.colour_blind = colour_blind
 
 
 class Averaged(Drawn):
@@ -115,9 +116,11 @@ def canonical_queries(game, states):
 
 @pytest.mark.parametrize("game", [T3, SIX], ids=str)
 def test_one_position_of_each_class_is_queried(game):
-    plain_one, claiming = Claiming(Averaged(game), False, False), Claiming(Averaged(game))
+    plain_one = Claiming(Averaged(game), False, False)
+    claiming = Claiming(Averaged(game))
     for call in (exploitability, regret, lambda game, policy: outcome(game, policy, policy)):
-        plain_one.batches, claiming.batches = [], []
+        plain_one.batches = []
+        claiming.batches = []
         call(game, plain_one)
         call(game, claiming)
         assert len(set(canonical_queries(game, claiming.queries))) == len(claiming.queries)
@@ -144,7 +147,8 @@ def test_while_training_queries_each_position_once():
 @pytest.mark.parametrize("sides", SIDES, ids=str)
 def test_cached_answers_are_those_of_the_policy(sides, memory, monkeypatch):
     """Answers beyond the cache's size are queried again."""
-    policy, boards = Averaged(SIX), plain.positions_of_random_play(SIX, 500)
+    policy = Averaged(SIX)
+    boards = plain.positions_of_random_play(SIX, 500)
     claiming = Claiming(policy, *sides)
     monkeypatch.setattr("ttt_eval.exact.policy_cache.MAX_CACHE_BYTES", memory)
     caching = CachedPolicy(claiming, SIX)

@@ -31,7 +31,8 @@ class Slow(FirstEmpty):
     time = 0.0
 
     def __init__(self, seconds=0.0, from_stones=0):
-        self.seconds, self.from_stones = seconds, from_stones
+        self.seconds = seconds
+        self.from_stones = from_stones
 
     def probabilities(self, boards, rng=None):
         if np.count_nonzero(boards.cells) >= self.from_stones:
@@ -48,7 +49,8 @@ def play(clock, a, b, game=GAME, pairs=range(4)):
 @pytest.mark.parametrize("openings", [None, "random:2"])
 def test_games_are_those_of_a_match_without_clocks(openings):
     for a, b in (("win-or-block", "random"), ("expectiminimax:depth=1", "win-or-block")):
-        games, timed_games = [], []
+        games = []
+        timed_games = []
         score = play_pairs(GAME, a, b, 9, seed=4, openings=openings, log=games.extend)
         timed = play_pairs(
             GAME, a, b, 9, seed=4, openings=openings, clock=AMPLE, log=timed_games.extend, jobs=2
@@ -112,10 +114,8 @@ def test_players_know_the_clock_and_are_compiled_before_the_game(monkeypatch):
 
 
 def test_sequential_test_with_a_clock(tmp_path):
-    match, test = (
-        MatchSettings(Game(), ("win-or-block", "random"), 1, clock=Clock(5, 0.1)),
-        SPRT(0, 200),
-    )
+    match = MatchSettings(Game(), ("win-or-block", "random"), 1, clock=Clock(5, 0.1))
+    test = SPRT(0, 200)
     result = run_sprt(match, test, tmp_path, {}, pairs=8)
     assert (result.games, result.clock) == (16, "5+0.1")
 

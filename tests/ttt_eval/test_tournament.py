@@ -59,7 +59,8 @@ def test_every_player_makes_the_points_that_the_ratings_expect():
     counts = simulate_pairs([300, 120, 0, -50, -400], 80, rng)
     ratings = [rating.mean for rating in rate(counts, 5, draws=2)]
     assert sum(ratings) == pytest.approx(0, abs=1e-6)
-    made, expected = np.zeros(5), np.zeros(5)
+    made = np.zeros(5)
+    expected = np.zeros(5)
     for i, j in combinations(range(5), 2):
         weights = counts[i, j] + PRIOR
         points = weights @ np.arange(5) / 2
