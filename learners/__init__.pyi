@@ -6,6 +6,7 @@ from .config import LearnerConfig as LearnerConfig
 from .exact_pg import ExactPGConfig as ExactPGConfig
 from .naive_mc import NaiveMCConfig as NaiveMCConfig
 from .pettingzoo_loop import train_in as train_in
+from .ppo import MaskedPPOConfig as MaskedPPOConfig
 from .q_learning import QLearningConfig as QLearningConfig
 from .q_net import QNetConfig as QNetConfig
 from .registry import CONFIG as CONFIG

@@ -52,6 +52,7 @@ class RunConfig(Struct, kw_only=True):
     checkpoint_games: Count = 0
     checkpoint_seconds: float = 0.0
     seat: str = ""
+    openings: str = ""
     no_report: bool = False
     resumed: list[object] = []
 

@@ -20,8 +20,7 @@ from msgspec import Meta, ValidationError, convert
 
 from learners import LEARNERS
 from learners.base import Checkpointable
-from learners.training import POOL, Pool, Trainer, TrainingLoop, make_initial_rng
-from ttt_envs.agents.policy import Policy
+from learners.training import POOL, GamesTraining, Pool, Trainer, TrainingLoop, make_initial_rng
 from ttt_envs.agents.specs import TRUSTING, FromFile, load_object, make_policy, trusted
 from ttt_envs.core.checks import Refusal, check_choice, find_named
 from ttt_envs.core.work import MAX_THREADS
@@ -137,6 +136,7 @@ class LearnerConfig:
         seed: int,
         opponent: str = "",
         seat: SeatChoice = "alternate",
+        openings: str = "",
         cluster: str = "",
     ) -> TrainingLoop:
         """Return the training of a new, untrained learner.
@@ -148,7 +148,9 @@ class LearnerConfig:
             seed: seed of all random numbers.
             opponent: a spec string, a pool, or ``"self"``, the default of learners that have no
                 other.
-            seat: the learner's, as in :class:`~learners.training.Trainer`.
+            seat: the learner's, as in :class:`~learners.training.GamesTraining`.
+            openings: random positions with which games begin, as in
+                :class:`~ttt_envs.envs.config.BoardConfig`, "" for the empty board.
             cluster: address of a cluster that plays the games, "" for none.
 
         Raises:
@@ -162,35 +164,35 @@ class LearnerConfig:
                 f"{self.name} learns from games of {self.opponent} only: leave opponent={opponent} "
                 "out"
             )
-        is_pool = opponent.partition(":")[0] == POOL
+        loop = load_object(self.loop) if self.loop else Trainer
+        plays_games = issubclass(loop, GamesTraining)
+        options: dict[str, Any] = {
+            "batch": batch,
+            "seed": seed,
+            "opponent": opponent,
+            "seat": seat,
+            "openings": openings or None,
+            "cluster": cluster,
+        }
+        parameters = inspect.signature(GamesTraining if plays_games else loop).parameters
+        if openings and "openings" not in parameters:
+            raise Refusal(f"{self.name} plays no games from openings: leave {openings} out")
 
         def build() -> Any:  # a Learner, or a learner with a loop of its own
             return self.build(game, make_initial_rng(seed))
 
-        if self.loop:
-            if is_pool:
+        if opponent.partition(":")[0] == POOL:
+            if not plays_games:
                 raise Refusal(
                     f"{self.name} trains in a loop of its own, without a pool: choose self or a "
                     "policy"
                 )
-            options = {
-                "batch": batch,
-                "seed": seed,
-                "opponent": opponent,
-                "seat": seat,
-                "cluster": cluster,
-            }
-            loop = load_object(self.loop)
-            parameters = inspect.signature(loop).parameters
-            options = {name: value for name, value in options.items() if name in parameters}
-            return cast("TrainingLoop", loop(build(), games, **options))
-        player: str | Policy = opponent
-        if is_pool:
             pool = make_policy(f"{Pool.__module__}:Pool{opponent[len(POOL) :]}", game)
             assert isinstance(pool, Pool)
             pool.build = build
-            player = pool
-        return Trainer(build(), player, games, batch=batch, seed=seed, seat=seat)
+            options["opponent"] = pool
+        options = {name: value for name, value in options.items() if name in parameters}
+        return cast("TrainingLoop", loop(build(), games=games, **options))
 
 
 callers_classes: set[str] = set()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from learners.base import MAX_COUNT, MAX_NUMBER, AnyArray, Arrays, ArraySpec, Stored
 from ttt_envs.core.checks import Refusal
@@ -35,6 +35,8 @@ Tensor: TypeAlias = Any
 """A tensor or a variable of TensorFlow, which has no types of its own."""
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
 """Activation after a layer; ``linear`` is the identity."""
+Floats = NDArray[np.floating[Any]]
+"""float32 or float64"""
 ONE = np.float32(1)
 """Constant for kernels: sums of it stay in float32."""
 ADAM = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
@@ -46,10 +48,10 @@ DEVICE = "/CPU:0"
 class Dense(NamedTuple):
     """A layer: ``activation(x @ weights + bias)``."""
 
-    weights: Float64Array
-    """float64[inputs, outputs]"""
-    bias: Float64Array
-    """float64[outputs]"""
+    weights: Floats
+    """[inputs, outputs]"""
+    bias: Floats
+    """[outputs]"""
     activation: Activation
 
 

@@ -10,6 +10,7 @@ LEARNERS: dict[str, str] = {
     "alpha-zero": "learners.alpha_zero:AlphaZeroConfig",
     "exact-pg": "learners.exact_pg:ExactPGConfig",
     "naive-mc": "learners.naive_mc:NaiveMCConfig",
+    "ppo": "learners.ppo:MaskedPPOConfig",
     "q-learning": "learners.q_learning:QLearningConfig",
     "q-net": "learners.q_net:QNetConfig",
     "sb3-dqn": "learners.sb3:DQNConfig",

@@ -365,7 +365,15 @@ class SB3Training(TrainingLoop):
     continues_log = False
 
     def __init__(
-        self, learner: SB3Net, games: int, *, batch: int, seed: int, opponent: str, seat: SeatChoice
+        self,
+        learner: SB3Net,
+        games: int,
+        *,
+        batch: int,
+        seed: int,
+        opponent: str,
+        seat: SeatChoice,
+        openings: str | None = None,
     ) -> None:
         super().__init__(learner, games, batch)
         config = learner.config
@@ -388,6 +396,7 @@ class SB3Training(TrainingLoop):
             illegal_action=getattr(config, "illegal_action", "raise"),
             opponent=opponent,
             seat=seat,
+            openings=openings,
             **game_keywords(learner.game),
         )
         self._positions = config.steps_per_update(self.batch) * self.batch

@@ -8,9 +8,9 @@ learner's exploration from a stream of its own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import psutil
@@ -29,7 +29,7 @@ from learners.base import (
 )
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, act_in_episodes
 from ttt_envs.core.checks import Refusal, check_range
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_key, uniforms
 from ttt_envs.envs.config import SELF, EnvConfig, SeatChoice, game_keywords
 from ttt_envs.envs.engine import make_games
@@ -376,7 +376,7 @@ class Pool(Stored, Policy):
         self.size = size
         self._snapshots = dict[int, Learner]()
 
-    def begin(self, first: int, last: int, running: int, learner: Learner) -> None:
+    def begin(self, first: int, last: int, running: int, learner: Checkpointable) -> None:
         """Take due snapshots before games ``first`` to ``last``, and drop those older than game
         ``running`` needs.
         """
@@ -446,7 +446,7 @@ def _snapshot_numbers(arrays: Arrays) -> list[int]:
     return sorted(int(word) for word in words if word.isdecimal())
 
 
-class Trainer(TrainingLoop):
+class GamesTraining(TrainingLoop):
     """Training on games side by side, which can be saved and restored.
 
     Games are numbered when they start, and every started game is finished and counted: stopping at
@@ -459,40 +459,47 @@ class Trainer(TrainingLoop):
         batch: number of games in parallel.
         seed: seed of skips, opponent, seats and exploration.
         seat: the learner's, ``"first"``, ``"second"``, ``"random"`` or ``"alternate"``.
+        openings: positions with which games begin, see :class:`~ttt_envs.envs.config.BoardConfig`;
+            None for the empty board.
+
+    Attributes:
+        live: bool[B]: where a numbered game is played.
+        pool: the opponent, if it is a pool.
 
     Raises:
-        ValueError: numbers out of range, an unknown opponent, a learner that cannot learn in this
-            way.
+        ValueError: numbers out of range, an unknown opponent.
     """
 
-    learner: Learner
-    stored = ("counts", "live", "board", "decisions", "pool")
+    stored: ClassVar[tuple[str, ...]] = ("counts", "live", "board", "pool")
 
     def __init__(
         self,
-        learner: Learner,
+        learner: Checkpointable,
         opponent: str | Policy,
         games: int,
         *,
         batch: int = 1,
         seed: int = 0,
         seat: SeatChoice = "alternate",
+        openings: str | Sequence[str] | None = None,
     ) -> None:
         super().__init__(learner, games, batch)
         self._self_play = opponent == SELF
-        check_backup(learner, self._self_play)
-        count = min(batch, max(1, games))
         self.pool = opponent if isinstance(opponent, Pool) else None
         config = EnvConfig(
-            **game_keywords(learner.game), opponent=opponent, seat=seat, illegal_action="raise"
+            **game_keywords(learner.game),
+            opponent=opponent,
+            seat=seat,
+            illegal_action="raise",
+            openings=openings,
         )
-        self._games = make_games(config, count, observes=False)
-        seed_games(self._games, np.arange(count), np.full(count, training_key(seed)))
+        self._count = min(batch, max(1, games))
+        self._games = make_games(config, self._count, observes=False)
+        rows = np.arange(self._count)
+        seed_games(self._games, rows, np.full(self._count, training_key(seed)))
         self._output = self._games.output()
-        self.decisions = Decisions(learner, count, make_rng(seed, SPAWN_EXPLORATION))
-        self.live = np.zeros(count, np.bool_)
-        self._actions = np.zeros(count, np.int64)
-        self._begin(np.arange(count))
+        self.live = np.zeros(self._count, np.bool_)
+        self._actions = np.zeros(self._count, np.int64)
 
     @property
     def board(self) -> dict[str, AnyArray]:
@@ -541,39 +548,83 @@ class Trainer(TrainingLoop):
             raise Refusal("its games contradict their numbers, results or positions")
         if self.pool is not None:
             self.pool.check(int(numbers.min(initial=num_started)), num_started)
-        self._begin(np.flatnonzero(~self.live))
+        self.begin(np.flatnonzero(~self.live))
 
-    def step(self) -> None:
-        """Make one move of the learner in every game, and let the opponent reply."""
-        games = (self.live & (self._games.column("outcome") == NOT_OVER)).nonzero()[0]
-        if len(games):
-            cells = self.decisions.act(games, self._games.views(games))
-            self._actions[games] = cells_to_actions(self.learner.game, cells)
-            self.steps += len(games)
+    def playing(self) -> BoolArray:
+        """Return bool[B]: where the learner is to move."""
+        return np.asarray(self.live & (self._games.column("outcome") == NOT_OVER))
+
+    def move(self, rows: Int64Array, cells: Int64Array) -> Int64Array:
+        """Put the learner's stones on ``cells`` int64[R] in the games ``rows``, and let the
+        opponent reply.
+
+        Returns:
+            int64[E]: the games that have ended.
+        """
+        self._actions[rows] = cells_to_actions(self.learner.game, cells)
+        self.steps += len(rows)
         self._games.step(self._actions, self._output)
-        games = (self.live & must_be_reset(self._games)).nonzero()[0]
-        if len(games):
-            rewards = self._output["rewards"][games]
-            seats = self._games.column("seat", games)
-            self.decisions.end(games, seats.astype(np.int8), rewards)
-            self.done.count(np.where(self._self_play & (seats == 1), -rewards, rewards))
-            self.live[games] = False
-            self._begin(games)
-        self.logged = {name: float(value) for name, value in self.decisions.logged.items()}
+        return np.flatnonzero(self.live & must_be_reset(self._games))
 
-    def _begin(self, games: Int64Array) -> None:
-        """Start the next games, while games remain."""
-        num_started = self.done.games + np.count_nonzero(self.live)
-        games = games[: self.games - num_started]
-        if not len(games):
+    def end(self, rows: Int64Array) -> None:
+        """Count games that have ended, and begin the next ones in their place."""
+        if not len(rows):
             return
-        numbers = num_started + np.arange(len(games))
+        rewards = self._output["rewards"][rows]
+        is_second = self._self_play & (self._games.column("seat", rows) == 1)
+        self.done.count(np.where(is_second, -rewards, rewards))
+        self.live[rows] = False
+        self.begin(rows)
+
+    def begin(self, rows: Int64Array) -> None:
+        """Begin the next games in ``rows`` int64[R], while games remain."""
+        num_started = self.done.games + np.count_nonzero(self.live)
+        rows = rows[: self.games - num_started]
+        if not len(rows):
+            return
+        numbers = num_started + np.arange(len(rows))
         if self.pool is not None:
             running = int(self._games.column("episode", self.live).min(initial=numbers[0]))
             self.pool.begin(int(numbers[0]), int(numbers[-1]), running, self.learner)
-        self._games.set_column("episode", games, numbers - 1)
-        self.live[games] = True
-        self._games.reset(games, self._output)
+        self._games.set_column("episode", rows, numbers - 1)
+        self.live[rows] = True
+        self._games.reset(rows, self._output)
+
+
+class Trainer(GamesTraining):
+    """Training of a :class:`~learners.base.Learner` on its transitions.
+
+    Args:
+        learner: the learner, trained in place.
+        opponent, games, options: see :class:`GamesTraining`.
+
+    Raises:
+        ValueError: as there, or a learner that cannot learn in this way.
+    """
+
+    learner: Learner
+    stored = (*GamesTraining.stored, "decisions")
+
+    def __init__(
+        self, learner: Learner, opponent: str | Policy, games: int, *, seed: int = 0, **options: Any
+    ) -> None:
+        super().__init__(learner, opponent, games, seed=seed, **options)
+        check_backup(learner, self._self_play)
+        self.decisions = Decisions(learner, self._count, make_rng(seed, SPAWN_EXPLORATION))
+        self.begin(np.arange(self._count))
+
+    def step(self) -> None:
+        """Make one move of the learner in every game, and let the opponent reply."""
+        rows = self.playing().nonzero()[0]
+        cells = np.zeros(0, np.int64)
+        if len(rows):
+            cells = self.decisions.act(rows, self._games.views(rows))
+        ended = self.move(rows, cells)
+        if len(ended):
+            seats = self._games.column("seat", ended).astype(np.int8)
+            self.decisions.end(ended, seats, self._output["rewards"][ended])
+            self.end(ended)
+        self.logged = {name: float(value) for name, value in self.decisions.logged.items()}
 
 
 def make_initial_rng(seed: int) -> np.random.Generator:

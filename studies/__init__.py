@@ -20,5 +20,6 @@ STUDIES: dict[str, str] = {
     "tree-net": "studies.imitation:ImitationNets",
     "slides-tables": "studies.slides:NetScores",
     "what-games-say": "studies.noise:NoiseOfGames",
+    "claims": "studies.claims:Claims",
 }
 """Maps a name to "module:class", imported on demand."""

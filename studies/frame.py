@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import read_table, write_bytes
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.reports.page import markdown_rows
@@ -185,6 +186,14 @@ class Study:
         """Give a class its :data:`WORDS`."""
         for name, words in WORDS.get(cls.__name__, {}).items():
             setattr(cls, name, words)
+
+    def use_checkouts(self, folders: Sequence[Path]) -> None:
+        """Take folders of Git repositories of others.
+
+        Raises:
+            ValueError: the study reads none.
+        """
+        raise Refusal(f"the study {self.title!r} reads no data of others: leave out --source")
 
     def units(self, quick: bool) -> list[Unit]:
         """Return the units of work, JSON-ready, all different; those of the quick form if

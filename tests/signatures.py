@@ -20,8 +20,8 @@ from ttt_envs.core.random import draw_keys, splitmix64, uniform
 from ttt_envs.envs.game_batch import keys_of_seeds
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.game import rules
+from ttt_envs.game.openings import draw_openings
 from ttt_eval.matches.match import play_pairs
-from ttt_eval.matches.openings import draw_openings
 
 SKIPS = Game(skip_chance=0.25)
 LARGE = Game(4, 4, 3)
@@ -224,7 +224,8 @@ FORMS = {
 }
 """learner -> the options of its signatures"""
 GROUPS = {
-    "learners": [name for name in sorted(LEARNERS) if name not in tiny.PACKAGES],
+    "learners": [name for name in sorted(LEARNERS) if name not in (*tiny.PACKAGES, "ppo")],
+    "ppo": ["ppo"],
     **{
         package: [name for name in sorted(tiny.PACKAGES) if package in tiny.PACKAGES[name]]
         for package in ("tensorflow", "torch")

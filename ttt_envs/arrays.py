@@ -199,13 +199,17 @@ class DecisionProcess(NamedTuple):
         return table
 
 
-def against(arrays: GameArrays, opponent: Policy, seat: int) -> DecisionProcess:
+def against(
+    arrays: GameArrays, opponent: Policy | Float64Array, seat: int, starts: int = 1
+) -> DecisionProcess:
     """Return the decision process of a player against a pure opponent.
 
     Args:
         arrays: the game.
-        opponent: a policy of the same game.
+        opponent: a policy of the same game, or its probabilities of actions, float64[S, A].
         seat: the learner's, 0 or 1. In seat 1 the opponent's first moves decide the start.
+        starts: number of first rows with which games begin, equally often: the number of distinct
+            openings, or 1 for the first row alone.
 
     Returns:
         The process of the positions that the learner can reach.
@@ -214,7 +218,9 @@ def against(arrays: GameArrays, opponent: Policy, seat: int) -> DecisionProcess:
         ValueError: the opponent is not pure, or ``seat`` is no seat.
     """
     check_choice("seat", seat, (0, 1))
-    table = arrays.policy_table(opponent, 1 - seat)
+    if isinstance(opponent, Policy):
+        opponent = arrays.policy_table(opponent, 1 - seat)
+    table: Float64Array = opponent
     reply = to_matrix(arrays, table, -1, 0)
     replies = reply
     skipped = to_matrix(arrays, table, -1, 1)
@@ -225,7 +231,7 @@ def against(arrays: GameArrays, opponent: Policy, seat: int) -> DecisionProcess:
         moves = np.tile(np.eye(table.shape[1])[action], (len(table), 1))
         switched = to_matrix(arrays, moves, 1, 0)
         transitions.append(switched @ replies + to_matrix(arrays, moves, 1, 1))
-    start = np.eye(1, len(table) + 6)[0]
+    start = np.repeat([1 / starts, 0.0], [starts, len(table) + 6 - starts])
     if seat == 1:
         start = start @ replies
     start[-6:] = np.roll(start[-6:], 3)

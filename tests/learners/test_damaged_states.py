@@ -42,6 +42,8 @@ CASES = [
         SMALL,
         "teacher",
     ),
+    ("ppo", {"hidden": (4,), "rollout": 12}, SMALL, "pool:every=4,size=2"),
+    ("ppo", {"hidden": (4,), "rollout": 12, "grouped": False}, SMALL, "self"),
     ("exact-pg", {"method": "r-nad"}, SMALL, "self"),
     ("exact-pg", {"method": "optimistic-mirror-descent"}, SMALL, "random"),
 ]

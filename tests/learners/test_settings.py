@@ -4,6 +4,7 @@ import dataclasses
 from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import pytest
+import tiny
 
 from learners import LEARNERS
 from ttt_envs import Game, PhantomGame
@@ -87,6 +88,21 @@ def test_trainings_that_do_not_fit_together_are_refused(name, settings, game, op
         load_object(LEARNERS[name])(**settings).training(
             game, 5, batch=1, seed=0, opponent=opponent
         )
+
+
+@pytest.mark.parametrize("name", [tiny.case(name) for name in sorted(LEARNERS)])
+def test_openings_are_passed_on_or_refused(name):
+    kind = load_object(LEARNERS[name])
+    options = {"batch": 64, "seed": 0, "openings": "random:2-2"}
+    if name in ("alpha-zero", "exact-pg", "value-net"):
+        with pytest.raises(ValueError, match=f"^{name} plays no games from openings"):
+            kind().training(Game(), 100, **options)
+        return
+    training = kind().training(Game(), 100, **options)
+    if "sb3" in name:
+        assert (training.model.env.reset().sum(axis=1) == 2).all()
+        return
+    assert (training.board["stones"] == 2).all()
 
 
 @pytest.mark.parametrize("name", ["alpha-zero", "exact-pg", "sb3-dqn", "value-net"])

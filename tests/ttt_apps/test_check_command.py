@@ -2,12 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 from commands import error_of
 
 from examples.checks.puct import wrong_search
 from ttt_apps import evaluate
-from ttt_eval.checks import check_agent, check_search, check_values
+from ttt_eval.checks import check_agent, check_learner, check_search, check_values
 
 WRONG = "examples.checks.puct:wrong_search"
 
@@ -24,6 +25,11 @@ def opposite(board):
 def is_own_evaluation(game, board, evaluator, simulations, seed):
     assert evaluator is None
     return game.legal_actions(board)[0]
+
+
+def train_nothing(make_env, steps, seed):
+    assert make_env(4).num_envs == 4
+    return lambda observations: np.zeros((len(observations), 9))
 
 
 def ending_of(capsys, *words):
@@ -46,6 +52,9 @@ CASES = {
         lambda: check_agent(first_free, "turns", board="4x4", own_play=True)
     ),
     ("values", f"{__name__}:opposite", "--seed=1"): lambda: check_values(opposite, seed=1),
+    ("learner", f"{__name__}:train_nothing", "--probes", "bandit", "trap", "--family=dqn"): (
+        lambda: check_learner(train_nothing, ["bandit", "trap"], "dqn")
+    ),
 }
 
 
@@ -81,6 +90,8 @@ def test_the_page_has_the_rows_and_the_boards_of_failed_ones(tmp_path, capsys):
         (("values", "win-or-block"), "NAME=win-or-block has no values"),
         (("search", WRONG, "--simulations", "5", "50"), "too few"),
         (("agent", "optimal", "--out=page.txt"), "is no page"),
+        (("learner", "dqn"), "'dqn' is no function"),
+        (("learner", f"{__name__}:first_free", "--probes=slow"), "there is no probe 'slow'"),
     ],
     ids=str,
 )

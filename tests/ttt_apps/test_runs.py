@@ -29,7 +29,7 @@ from ttt_eval.runs.run_files import CHECKPOINT, EVENTS, METRICS, REPORT, RunDire
 pytestmark = pytest.mark.more
 
 OPPONENTS = ["random", "win-or-block", "self", "pool:every=40,size=3"]
-RESUMABLE = [(name, opponent) for name in tiny.OURS for opponent in OPPONENTS]
+RESUMABLE = [(name, opponent) for name in (*tiny.OURS, "ppo") for opponent in OPPONENTS]
 RESUMABLE += [("alpha-zero", "self"), ("exact-pg", "self")]
 """learners that are resumed at any step, and their opponents"""
 NETS = {"alpha-zero": tiny.OPTIONS["alpha-zero"][1:], "q-net": ()}
@@ -105,8 +105,10 @@ def test_run_killed_several_times(name, opponent, tmp_path, train_py):
     whole = tmp_path / "whole"
     folder = tmp_path / "killed"
     every_step = {"checkpoint-games": 1, "checkpoint-seconds": 1e9}
-    if name == "exact-pg":  # it lists all positions whenever it starts
+    if name in ("exact-pg", "ppo"):  # they list all positions whenever they start
         every_step |= {"size": "2x3", "win-length": 2}
+    if name not in ("alpha-zero", "exact-pg"):  # which have no openings of others
+        every_step |= {"openings": "random:1-3:0.5"}
     changes = train_until(None, whole, options(name, whole, opponent, games, **every_step))
     words = options(name, folder, opponent, games, **every_step)
     kills = (

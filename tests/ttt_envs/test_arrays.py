@@ -16,8 +16,8 @@ from ttt_envs.arrays import against, game_arrays
 from ttt_envs.core.work import Work
 from ttt_envs.game import reference
 from ttt_envs.game.boards import Boards
+from ttt_envs.game.openings import draw_openings
 from ttt_eval.exact import best_response, outcome
-from ttt_eval.matches.openings import draw_openings
 
 BOARDS = [
     (1, 1, 1),

@@ -8,7 +8,8 @@ import pytest
 from exactly import chances, start_of, states_of
 
 from ttt_envs import Game, to_text
-from ttt_eval.matches.openings import Openings, draw_openings
+from ttt_envs.game.openings import draw_openings, random_openings
+from ttt_eval.matches.openings import Openings
 
 GAME = Game(skip_chance=0.25)
 
@@ -54,6 +55,27 @@ def test_openings_without_a_continuation_are_redrawn():
     assert (np.count_nonzero(drawn.cells, axis=1) == 8).all()
     with pytest.raises(ValueError, match="choose openings of fewer"):
         draw_openings(Game(win_length=1), 1, np.zeros(1, np.uint64))
+
+
+@pytest.mark.parametrize("game", [GAME, Game(), Game(3, 4, 3, gravity=True)], ids=str)
+def test_openings_of_trainings_have_their_plies_and_their_share(game):
+    some, half = (random_openings(text, game) for text in ("random:1-3", "random:2-2:0.5"))
+    counts = np.bincount(np.count_nonzero(some.cells, axis=1)) / len(some.mover)
+    np.testing.assert_allclose(counts, [0, 1 / 3, 1 / 3, 1 / 3], atol=1e-3)
+    counts = np.bincount(np.count_nonzero(half.cells, axis=1)) / len(half.mover)
+    np.testing.assert_allclose(counts, [0.5, 0, 0.5], atol=1e-3)
+    states = {start_of(game), *probabilities(game, 2)}
+    assert set(states_of(half)) <= states
+    assert len(set(states_of(half))) > 0.9 * len(states)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "random", "random:2", "random:0-3", "random:3-1", "random:1-9", "random:1-3:0",
+             "random:1-3:1.5", "all:1-3"],
+)  # fmt: skip
+def test_openings_that_no_training_has_are_refused(text):
+    with pytest.raises(ValueError, match=r"random:1-3:0\.5"):
+        random_openings(text, Game())
 
 
 @pytest.mark.parametrize(("game", "plies"), [(GAME, 1), (GAME, 4), (GAME, 8), (Game(2, 4, 3), 4)])

@@ -56,6 +56,10 @@ COMMANDS: Commands = {
         "ttt_apps.evaluate.check:COMMANDS",
         "Check whether a search, an agent, values, advantages or a loss are right.",
     ),
+    "grade": (
+        "ttt_apps.evaluate.grade:GradeSubmissions",
+        "Grade homework and code of agents, each in a process with limits.",
+    ),
     "llm": ("ttt_apps.evaluate.llm:Llm", "Evaluate a language model as a player."),
     "book": ("ttt_apps.evaluate.book:COMMANDS", "Build and show opening books."),
     "database": (

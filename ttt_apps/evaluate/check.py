@@ -1,4 +1,4 @@
-"""``evaluate.py check search|agent|values NAME``: is it right? A verdict against exact values."""
+"""``evaluate.py check search|agent|values|learner NAME``: is it right? A verdict by exact ones."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import tyro
 from ttt_apps.cli import options as cli
 from ttt_envs.agents.specs import load_object, make_values, parse_spec
 from ttt_envs.core.checks import Refusal
-from ttt_envs.game.game import Game
-from ttt_eval.checks import Check, check_agent, check_search, check_values
-from ttt_eval.checks.tables import BOARDS, make_table
-from ttt_eval.reports import parts
+from ttt_eval.checks import Check, check_agent, check_learner, check_search, check_values
+from ttt_eval.checks.tables import make_table
+from ttt_eval.reports.checks import check_report
 from ttt_eval.reports.formats import command
-from ttt_eval.reports.page import BoardRow, Parts, Report, Text, words, write_report
+from ttt_eval.reports.page import write_report
 
 COMMANDS = {
     "search": ("ttt_apps.evaluate.check:CheckSearch", "Check a tree search."),
     "agent": ("ttt_apps.evaluate.check:CheckAgent", "Check what an agent plays."),
     "values": ("ttt_apps.evaluate.check:CheckValues", "Check values of positions."),
+    "learner": ("ttt_apps.evaluate.check:CheckLearner", "Check a learner by training it."),
     "advantages": ("ttt_apps.evaluate.check_gradient:CheckAdvantages", "Check advantages."),
     "loss": ("ttt_apps.evaluate.check_gradient:CheckLoss", "Check the gradient of a loss."),
 }
@@ -70,7 +70,7 @@ class CheckOptions(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions):
         self.show({"name": self.name, **settings, **check.to_dict()}, str(check))
         if self.out is not None:
             line = command("evaluate.py", "check", self.kind, self.name, out=self.out, **settings)
-            write_report(self.out, _report(self.name, check, BOARDS[self.board], line))
+            write_report(self.out, check_report(self.name, check, line))
             cli.print_status(f"a page to look at: {self.out}")
         if not check.ok:
             raise Refusal(f"{self.name}: {check.verdict}")
@@ -148,6 +148,40 @@ class CheckValues(CheckOptions):
         )
 
 
+@dataclass(frozen=True)
+class CheckLearner(cli.JsonOptions):
+    """Train a learner in probes with exact answers; a wrong one ends with exit code 2.
+
+    The function is train(make_env, steps, seed), and returns an agent: a function of observations,
+    which returns scores of actions.
+    """
+
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
+    """module:function"""
+    probes: tuple[str, ...] = ("quick",)
+    """names of probes; quick is all of them"""
+    family: Literal["tabular", "dqn", "ppo"] | None = None
+    """whose right runs set the limits; default: any, judged by its curve up to twice the budget"""
+    seeds: cli.Positive = 2
+    """maximum number of seeds of a probe, which fails only if all of them do"""
+    seed: cli.Natural = 0
+    """the first seed"""
+
+    def run(self) -> None:
+        """Check and print.
+
+        Raises:
+            ValueError: an unknown name or an invalid option; or, after the output, another verdict
+                than that no error was found.
+        """
+        probes = "quick" if self.probes == ("quick",) else self.probes
+        check = check_learner(_load(self.name), probes, self.family, self.seeds, seed=self.seed)
+        settings = {key: value for key, value in vars(self).items() if key != "json"}
+        self.show({**settings, **check.to_dict()}, str(check))
+        if not check.ok:
+            raise Refusal(f"{self.name}: {check.verdict}")
+
+
 def _load(name: str) -> Any:
     """Return the object that ``module:function`` names; the name itself if it is a policy's.
 
@@ -157,18 +191,3 @@ def _load(name: str) -> Any:
     path = parse_spec(name).name
     named = load_object(path) if ":" in path else name
     return name if isinstance(named, type) else named
-
-
-def _report(name: str, check: Check, game: Game, line: str) -> Report:
-    """Return the page of a check: its rows, and the positions that failed rows show."""
-    positions = [
-        BoardRow([parts.noted_board(game, *evidence) for evidence in row.evidence], row.name)
-        for row in check.rows
-        if row.evidence
-    ]
-    sections: dict[str, Parts] = {
-        "": [parts.table("check", [row[:4] for row in check.rows], subject=check.subject)],
-        "Positions": positions,
-        "Reproduction": [Text(words("command of the page"), [line])],
-    }
-    return Report(name, check.verdict, [], sections)

@@ -35,17 +35,24 @@ class Reproduce(cli.JsonOptions, cli.OutputOptions, cli.WorkOptions):
     out: Path | None = None
     """folder for table.md, result.json and figures; default: runs/reproduce/NAME"""
 
+    source: tuple[Path, ...] = ()
+    """folders of Git repositories of others, whose data a study reads as of the revision that is
+    checked out
+    """
+
     def run(self) -> None:
         """Do the missing work, write and print.
 
         Raises:
             ValueError: this is no checkout, an unknown name, an invalid number of workers, no
-                matplotlib.
+                matplotlib, or a source for a study that reads none.
             Stopped: an interrupt; completed work is stored.
         """
         path = find_named("study", self.name, load_studies())
         check_pictures()
         study = load_object(path)()
+        if self.source:
+            study.use_checkouts(self.source)
         folder = self.out or Path(
             "runs", "reproduce", f"{self.name}{'-quick' if self.quick else ''}"
         )

@@ -42,7 +42,7 @@ class Options(cli.TrustOptions, cli.OutputOptions, cli.PhantomOptions):
     """
 
     learner: Annotated[str, tyro.conf.arg(metavar="NAME")] = "q-learning"
-    """naive-mc, q-learning, q-net, alpha-zero, value-net, exact-pg, sb3-dqn, sb3-ppo or
+    """naive-mc, q-learning, q-net, ppo, alpha-zero, value-net, exact-pg, sb3-dqn, sb3-ppo or
     sb3-maskable-ppo, or module:Class, the settings of a learner of yours; its own settings are
     options too, see --learner NAME --help, and evaluate.py list learners"""
     opponent: Annotated[str, tyro.conf.arg(metavar="POLICY")] = LearnerConfig.opponent
@@ -51,6 +51,9 @@ class Options(cli.TrustOptions, cli.OutputOptions, cli.PhantomOptions):
     but its teacher, which plays against itself"""
     seat: Literal["first", "second", "random", "alternate"] = "alternate"
     """the learner's seat"""
+    openings: Annotated[cli.TextOption, tyro.conf.arg(metavar="random:A-B[:SHARE]")] = ""
+    """begin games after A to B random plies, as in random:1-3, or a share of the games, as in
+    random:1-3:0.5; by default on the empty board"""
     games: cli.Positive = LearnerConfig.games
     """number of games"""
     batch: cli.Positive = LearnerConfig.batch
@@ -248,6 +251,7 @@ def default_options(
         learner=learner,
         games=games,
         batch=settings.pop("batch", config.batch),
+        openings=settings.pop("openings", ""),
         opponent=config.opponent,
         settings="report" if source else "default",
     )
@@ -265,7 +269,7 @@ def default_folder(options: Options, settings: LearnerConfig) -> Path:
     )
     names = [field.name for field in dataclasses.fields(settings)]
     parts += changed_values(settings, default_settings, names)
-    parts += changed_values(options, default, ("seat", "games", "batch"))
+    parts += changed_values(options, default, ("seat", "openings", "games", "batch"))
     return Path("runs") / f"{folder_name(parts)}-seed{options.seed}"
 
 

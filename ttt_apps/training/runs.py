@@ -234,6 +234,7 @@ class Run:
             seed=options.seed,
             opponent=options.opponent,
             seat=options.seat,
+            openings=options.openings,
             cluster=options.cluster,
         )
 
@@ -260,7 +261,7 @@ class Run:
             raise Refusal(
                 f"{self.directory.checkpoint} holds no training that can continue: train again"
             )
-        if not settings.loop:
+        if "live" in parts["training"]:
             # a run of fewer games than its batch has used a smaller batch, and keeps it
             batch = max(1, min(options.batch, parts["training"]["live"].size))
             options = dataclasses.replace(options, batch=batch)

@@ -22,6 +22,7 @@ from ttt_envs.core.checks import Refusal, TypeRefusal, check_choice, closest_nam
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.boards import Boards, check_opening, from_text
 from ttt_envs.game.game import VARIANTS, Game, Position
+from ttt_envs.game.openings import random_openings
 from ttt_envs.game.phantom import AnyGame, Kind, PhantomGame, visible
 from ttt_envs.game.symmetry import symmetries
 
@@ -111,8 +112,9 @@ class BoardConfig(GameConfig):
             mapped back.
         observe_skip_chance: adds the skip chance of the episode to observations: a last entry of
             'flat', a third plane, or skip_chance float32[1] in dicts.
-        openings: positions as text, of which each episode begins with one, drawn uniformly; None
-            for the empty board.
+        openings: positions as text, of which each episode begins with one, drawn uniformly; or
+            'random:1-3:0.5' for positions after 1 to 3 random plies in half of the episodes, by
+            default in all; None for the empty board.
         first_player: the player who moves first, 'player_0', or 'random': each episode draws one,
             both equally often.
         render_mode: None, 'ansi', 'rgb_array' or, where games are not in lockstep, 'human'.
@@ -121,7 +123,7 @@ class BoardConfig(GameConfig):
     phantom: Kind | None = None
     symmetry: Symmetry = "none"
     observe_skip_chance: bool = False
-    openings: Sequence[str] | None = None
+    openings: str | Sequence[str] | None = None
     first_player: FirstPlayer = "player_0"
     render_mode: str | None = None
 
@@ -152,7 +154,11 @@ class BoardConfig(GameConfig):
             return Boards(np.zeros((2, self.game.cells), np.int8), np.array([0, 1], np.int8))
         if self.openings is None:
             return None
-        if isinstance(self.openings, str) or not isinstance(self.openings, Sequence):
+        if isinstance(self.openings, str):
+            # of the game with the fewest skips, whose positions are those of all
+            game = min(self.games, key=lambda game: game.skip_chance)
+            return random_openings(self.openings, visible(game))
+        if not isinstance(self.openings, Sequence):
             raise TypeRefusal(
                 f"openings={self.openings!r} is no list of positions: write openings=['o../.../... "
                 "x']"

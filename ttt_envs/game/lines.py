@@ -63,8 +63,10 @@ def line_masks(lines: Sequence[Line]) -> Int64Array:
 
 
 @inlined
-def _runs_to_8(bits: int, step: int, win_length: int) -> int:
-    """Do :func:`_runs` for a win length up to 8, else for 8."""
+def _runs(bits: int, step: int, win_length: int) -> int:
+    """Return the starts of runs of ``win_length`` bits or more; ``step`` leads from a bit to the
+    next of a run.
+    """
     # conditional expressions, because numba compiles functions of its own for `min` and `max`
     shift_to_2 = win_length - 1 if win_length - 1 < 1 else 1
     remainder = win_length - 1 - shift_to_2
@@ -73,20 +75,10 @@ def _runs_to_8(bits: int, step: int, win_length: int) -> int:
     bits &= bits >> (shift_to_4 * step)
     if win_length > 4:
         shift_to_8 = win_length - 4 if win_length - 4 < 4 else 4
-        bits &= bits >> (shift_to_8 * step)
-    return bits
-
-
-@inlined
-def _runs(bits: int, step: int, win_length: int) -> int:
-    """Return the starts of runs of ``win_length`` bits or more; ``step`` leads from a bit to the
-    next of a run.
-    """
-    bits = _runs_to_8(bits, step, win_length)
-    if win_length > 4:
         remainder = win_length - 8 if win_length - 8 > 0 else 0
         shift_to_16 = remainder if remainder < 8 else 8
         shift_to_32 = win_length - 16 if win_length - 16 > 0 else 0
+        bits &= bits >> (shift_to_8 * step)
         bits &= bits >> (shift_to_16 * step)
         bits &= bits >> (shift_to_32 * step)
     return bits
@@ -215,18 +207,18 @@ def put_in_runs(runs: Int64Array, player: int, cell: int, parameters: Parameters
         parameters: of a board of any size.
     """
     columns = parameters.columns
-    row = cell // columns
+    row = cell * (65536 // columns + 1) >> 16  # of up to 361 cells; a division takes 15 cycles
     column = cell - row * columns
     starts = int64(0)
+    lines = int64(0)
     indices = (row, column, column - row + parameters.rows, column + row)
     for direction, index in enumerate(indices):
         stones = runs[player, direction, index]
         stones |= int64(1) << (row if direction > 0 else column)
         runs[player, direction, index] = stones
-        if parameters.win_length > 8:
-            starts |= _runs(stones, 1, parameters.win_length)
-        else:
-            starts |= _runs_to_8(stones, 1, parameters.win_length)
+        lines = lines << 32 | stones
+        if direction % 2 == 1:  # two lines at once: each has 19 bits at most
+            starts |= _runs(lines, 1, parameters.win_length)
     return starts != 0
 
 

@@ -1,4 +1,4 @@
-"""Checks of searches, agents, values and gradients against exact ones, each with a verdict."""
+"""Checks of searches, agents, values, gradients and learners, each with a verdict by exact ones."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ from ttt_eval.checks.advantages import GradientCheck, check_advantages
 from ttt_eval.checks.agent import check_agent
 from ttt_eval.checks.check import Check, CheckRow, Evidence
 from ttt_eval.checks.estimators import ESTIMATORS, gae
+from ttt_eval.checks.learner import check_learner
 from ttt_eval.checks.losses import check_loss
+from ttt_eval.checks.probes import PROBES
 from ttt_eval.checks.search import check_search
 from ttt_eval.checks.values import check_values
 
 __all__ = [
     "ESTIMATORS",
+    "PROBES",
     "Check",
     "CheckRow",
     "Evidence",
     "GradientCheck",
     "check_advantages",
     "check_agent",
+    "check_learner",
     "check_loss",
     "check_search",
     "check_values",

@@ -16,11 +16,11 @@ from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.game.actions import num_actions
 from ttt_envs.game.boards import Boards, keys, to_text
 from ttt_envs.game.game import Game, Position
+from ttt_envs.game.openings import draw_openings
 from ttt_envs.game.phantom import check_variants
 from ttt_envs.game.symmetry import symmetries
 from ttt_envs.graph.estimate import MAX_CELLS
 from ttt_eval.checks.check import Evidence
-from ttt_eval.matches.openings import draw_openings
 
 Turns = Literal["plain", "turns", "skip"]
 SKIP_CHANCE = 0.25

@@ -17,7 +17,7 @@ from ttt_envs.core.jit import compile_at_once
 from ttt_envs.core.records import concatenate
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_eval.matches.openings import draw_openings
+from ttt_envs.game.openings import draw_openings
 from ttt_eval.store.cost import Usage
 
 OF_EACH_DEPTH = 4

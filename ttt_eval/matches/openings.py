@@ -14,24 +14,14 @@ import numpy as np
 
 from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.files import read_bounded
-from ttt_envs.core.jit import Int8Array, UInt64Array, int8, int64, kernel
-from ttt_envs.core.random import splitmix64, uniform
+from ttt_envs.core.jit import UInt64Array
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, play_moves, to_text
 from ttt_envs.game.game import Game, Position
-from ttt_envs.game.parameters import Parameters
-from ttt_envs.game.rules import (
-    NOT_OVER,
-    STREAM_OPPONENT,
-    completing_cells,
-    is_legal,
-    mover_after,
-    nth_empty_cell,
-)
+from ttt_envs.game.openings import draw_openings
+from ttt_envs.game.rules import NOT_OVER
 
 MAX_SIZE = 1 << 26
 """Maximum total number of cells of ``all:N``, and maximum size of a file of positions in bytes."""
-TRIES = 1000
-"""Maximum number of attempts to draw an opening that does not force the end of the game."""
 EXAMPLES = (
     "write random:2 for two random plies, all:2 for every position after two, or the name of a file"
 )
@@ -82,63 +72,6 @@ class Openings(NamedTuple):
         """Return the SHA-256 of the listed positions, "" if there are none."""
         parts = b"".join(np.ascontiguousarray(part).tobytes() for part in self.boards or ())
         return hashlib.sha256(parts).hexdigest() if parts else ""
-
-
-def draw_openings(game: Game, plies: int, episode_keys: UInt64Array) -> Boards:
-    """Return a position after ``plies`` random plies for each of the keys, uint64[B].
-
-    Every ply is uniformly random among those that do not end the game, and followed by the game's
-    skips; where none is left, the opening is redrawn.
-
-    Raises:
-        ValueError: none can be found.
-    """
-    boards = Boards.start(game, len(episode_keys))
-    if _draw(boards.cells, boards.mover, episode_keys, plies, game.parameters) >= 0:
-        raise Refusal(
-            f"{TRIES} times {plies} random plies of {game} led to where every move ends the game: "
-            f"choose openings of fewer plies"
-        )
-    return boards
-
-
-@kernel(allocates=True)
-def _draw(
-    cells: Int8Array,
-    mover: Int8Array,
-    episode_keys: UInt64Array,
-    plies: int,
-    parameters: Parameters,
-) -> int:
-    """Draw openings on empty boards for :func:`draw_openings`; return the first row without one, or
-    -1.
-    """
-    # cells that are not legal, or where a stone ends the game
-    closed = np.empty(cells.shape[1], np.int8)
-    for b in range(len(cells)):
-        board = cells[b]
-        ply = int64(0)
-        for attempt in range(TRIES):
-            board[:] = 0
-            own = splitmix64(episode_keys[b], attempt)
-            player = int64(0)
-            ply = int64(0)
-            while ply < plies:
-                completing_cells(board, player, parameters, closed)
-                for cell in range(len(board)):
-                    closed[cell] |= int8(not is_legal(board, cell, parameters))
-                cell = nth_empty_cell(closed, uniform(own, STREAM_OPPONENT, ply))
-                if cell < 0:
-                    break
-                board[cell] = player + 1
-                player = mover_after(player, own, ply, parameters.skip_chance)
-                ply += 1
-            mover[b] = player
-            if ply == plies:
-                break
-        if ply < plies:
-            return b
-    return -1
 
 
 def _all_positions(plies: int, game: Game, text: str) -> Boards:

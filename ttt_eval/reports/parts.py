@@ -12,7 +12,7 @@ from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import STONES, coordinate, from_text
-from ttt_envs.game.game import Position
+from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame
 from ttt_eval.matches.results import ChosenMoves, DifferentMoves, PlayedResult
 from ttt_eval.matches.score import Score
@@ -350,14 +350,16 @@ def spot_board(
     return choice_board(game, position, shares, spot.best or (), spot.loss, likely, title)
 
 
-def noted_board(game: AnyGame, position: str, note: str) -> BoardFigure:
+def noted_board(position: str, note: str) -> BoardFigure:
     """Return a position, as text, with a note below it.
 
     Raises:
-        ValueError: no position of the game.
+        ValueError: no position.
     """
-    cells = from_text(position, game).cells
-    return BoardFigure(game, cells, (f"{position[-1]} to move", note))
+    cells = from_text(position).cells
+    rows = position.count("/") + 1
+    board = Game(rows, len(cells) // rows, 1)
+    return BoardFigure(board, cells, (f"{position[-1]} to move", note))
 
 
 def differences(game: AnyGame, spots: Sequence[DifferentMoves] | None, a: str, b: str) -> Parts:

@@ -1,0 +1,558 @@
+"""Proximal policy optimization (Schulman et al., 2017) of a masked policy in numpy, in one file, to
+be read from top to bottom.
+
+An iteration plays a rollout, estimates advantages (GAE, Schulman et al., 2016), and makes steps of
+Adam on the clipped objective, as CleanRL's ``ppo.py`` does; docs/learners/ppo.md lists the details
+of that file and what differs here.
+
+- Illegal moves have no probability (Huang and Ontañón, 2022).
+- In self-play one net plays both seats. The value of the next position counts with the sign of its
+  mover: minus at the opponent's turn, plus after a skip. Where players see different boards, the
+  next value is that of the mover's own next turn.
+- Samples of a position are learned from together where all positions can be listed
+  (``grouped``): the net is evaluated on the list, play looks moves up, and an epoch is a pass over
+  the visited positions. Samples of one position and move have the same ratio, and clipping depends
+  on the sign of the advantage alone, so that sums of positive and of negative advantages give the
+  gradient of the full batch of samples. On other boards every sample has a row of its own.
+- With a weight of the divergence from the last policy, ``kl_coef``, and a large ``clip_range`` the
+  update is that of magnetic mirror descent (Sokota et al., 2023) with a uniform magnet.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, Checkpointable, Limits, Stored
+from learners.config import (
+    Fraction,
+    Layers,
+    LearnerConfig,
+    NonNegative,
+    Positive,
+    PositiveInt,
+    Rate,
+)
+from learners.mlp import Dense, Floats, forward, glorot, layer_shapes, planes
+from learners.training import SPAWN_EXPLORATION, GamesTraining, check_memory, make_rng
+from ttt_envs.agents.policy import Policy, best_shares, sample
+from ttt_envs.agents.softmax_table import softmax
+from ttt_envs.core.hash_index import KeyIndex
+from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
+from ttt_envs.game.boards import Boards, keys
+from ttt_envs.game.game import VARIANTS, Game
+from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
+from ttt_envs.game.rules import legal
+from ttt_envs.graph.estimate import is_measured_at_once
+from ttt_envs.graph.game_graph import GameGraph
+
+BETA1 = 0.9
+BETA2 = 0.999
+EPSILON = 1e-6
+"""constants of Adam, whose source has an epsilon of 1e-8, and CleanRL of 1e-5"""
+MASKED = -1e9
+"""logit of an illegal move, whose probability is then exactly 0"""
+ROW_BYTES = 80
+"""size of a row of a table, and of what is summed by it, for each cell"""
+
+
+@dataclass(frozen=True)
+class MaskedPPOConfig(LearnerConfig):
+    """Proximal policy optimization with masked moves, in numpy."""
+
+    name: ClassVar[str] = "ppo"
+    variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
+    loop: ClassVar[str] = "learners.ppo:PPOTraining"
+    batch: ClassVar[int] = 1_024
+    test_settings: ClassVar[dict[str, object]] = {"games": 60, "hidden": 4, "rollout": 16}
+
+    learning_rate: Rate = 3e-3
+    """initial learning rate of Adam, above 0 and at most 1"""
+    anneal_lr: bool = True
+    """decay the learning rate linearly to 0 over the training"""
+    hidden: Layers = (64, 64)
+    """number of units of each hidden layer, 1 to 8192 in each of 1 to 8 layers"""
+    rollout: PositiveInt = 16_384
+    """number of positions per rollout, over all parallel games"""
+    grouped: bool = True
+    """learn from the sums over all samples of a position and move where positions can be listed, in
+    one batch; else from minibatches of samples"""
+    batch_size: PositiveInt = 2_048
+    """number of samples in a minibatch"""
+    n_epochs: PositiveInt = 4
+    """number of epochs per rollout"""
+    gae_lambda: Fraction = 0.95
+    """lambda of generalized advantage estimation: 0 relies on the value of the next position, 1 on
+    the result of the game"""
+    clip_range: Positive = 0.2
+    """PPO clip range: maximum relative change of a move's probability per rollout, above 0"""
+    ent_coef: NonNegative = 0.1
+    """initial entropy coefficient, 0 or more: encourages exploration"""
+    final_ent_coef: NonNegative = 0.1
+    """final entropy coefficient, to which it changes linearly"""
+    kl_coef: NonNegative = 0.0
+    """weight of the divergence from the policy before the rollout, KL(new, old)"""
+    vf_coef: NonNegative = 0.5
+    """value loss coefficient, 0 or more"""
+    max_grad_norm: Positive = 0.5
+    """maximum norm of the gradient, to which larger ones are scaled"""
+    stochastic: bool = False
+    """sample moves from the net's distribution over legal moves at play, in place of its most
+    likely move
+    """
+
+    def build(self, game: AnyGame, rng: np.random.Generator) -> PPO:
+        """Return a learner with random weights."""
+        return PPO(self, game, rng)
+
+
+# --------------------------------------------------------------------------------------------------
+# The net: layers with ReLU between them, in one vector. Its outputs are a logit for each cell and a
+# value.
+
+
+def split_layers(vector: Floats, widths: Sequence[int]) -> list[Dense]:
+    """Return the layers between these widths as views of one vector."""
+    layers = []
+    start = 0
+    for inputs, width in pairwise(widths):
+        end = start + inputs * width
+        weights = vector[start:end].reshape(inputs, width)
+        start = end + width
+        layers.append(Dense(weights, vector[end:start], "relu"))
+    layers[-1] = layers[-1]._replace(activation="linear")
+    return layers
+
+
+def run_net(obs: Floats, layers: Sequence[Dense]) -> list[Floats]:
+    """Return ``obs`` [N, inputs] and the outputs [N, width] of each layer."""
+    outputs = [obs]
+    for weights, bias, activation in layers:
+        output = outputs[-1] @ weights
+        output += bias
+        if activation == "relu":
+            np.maximum(output, 0, out=output)
+        outputs.append(output)
+    return outputs
+
+
+def backpropagate(outputs: Sequence[Floats], layers: Sequence[Dense], d: Floats) -> Floats:
+    """Return the gradient of a loss in all weights, one vector.
+
+    Args:
+        outputs: of :func:`run_net`.
+        layers: of the net.
+        d: the gradient of the loss in the last outputs, [N, outputs].
+    """
+    parts = []
+    for number in reversed(range(len(layers))):
+        inputs = outputs[number]
+        parts += [sum_columns(d), (inputs.T @ d).ravel()]
+        if number:
+            d = d @ layers[number].weights.T
+            d *= inputs > 0
+    return np.concatenate(parts[::-1])
+
+
+def sum_columns(array: Floats) -> Floats:
+    """Return ``array.sum(axis=0)`` of an array [N, K] in a fifth of the time."""
+    return np.ones(len(array), array.dtype) @ array
+
+
+def sum_rows(array: Floats) -> Floats:
+    """Return ``array.sum(axis=1)`` in a fifth of the time."""
+    return array @ np.ones(array.shape[1], array.dtype)
+
+
+class Adam(Stored):
+    """Adam (Kingma and Ba, 2015) on one vector."""
+
+    stored = ("mean", "square", "updates")
+
+    def __init__(self, size: int) -> None:
+        self.mean = np.zeros(size, np.float32)
+        self.square = np.zeros(size, np.float32)
+        self.updates = np.zeros(1, np.int64)
+
+    def limits(self) -> Limits:
+        """See :class:`~learners.base.Stored`."""
+        return {
+            "mean": (-MAX_NUMBER, MAX_NUMBER),
+            "square": (0, MAX_NUMBER),
+            "updates": (0, MAX_COUNT),
+        }
+
+    def step(self, weights: Float32Array, gradient: Floats, learning_rate: float) -> None:
+        """Make a step down the gradient, in place."""
+        self.updates += 1
+        count = int(self.updates[0])
+        self.mean += (1 - BETA1) * (gradient - self.mean)
+        self.square += (1 - BETA2) * (gradient * gradient - self.square)
+        rate = learning_rate * (1 - BETA2**count) ** 0.5 / (1 - BETA1**count)
+        weights -= rate * self.mean / (np.sqrt(self.square) + EPSILON)
+
+
+class PPO(Checkpointable):
+    """The learner of :class:`MaskedPPOConfig`. One net serves both seats: it sees the mover's
+    stones as its own.
+
+    At play it is computed in float64, so that a position's probabilities do not depend on the rest
+    of its batch. ``values`` are those of the policy that is trained, its ``actor``.
+
+    Attributes:
+        weights: float32[W]: the layers in one vector.
+        widths: numbers of inputs, of units of the hidden layers and of outputs.
+        stochastic: whether moves are sampled from the net's distribution.
+    """
+
+    name = MaskedPPOConfig.name
+    stored = ("weights",)
+    colour_blind = True
+
+    def __init__(self, config: MaskedPPOConfig, game: AnyGame, rng: np.random.Generator) -> None:
+        self.config = config
+        self.game = game
+        self.stochastic = config.stochastic
+        self.widths = (2 * game.cells, *config.hidden, game.cells + 1)
+        arrays = glorot(layer_shapes(self.widths), rng)
+        self.weights = np.concatenate([array.ravel() for array in arrays.values()])
+        self.layers[-1].weights[:] *= 0.01  # the first policy is nearly uniform
+        self.actor = copy.copy(self)
+        self.actor.stochastic = True
+
+    def limits(self) -> Limits:
+        """See :class:`~learners.base.Stored`."""
+        return {"weights": (-MAX_NUMBER, MAX_NUMBER)}
+
+    def from_arrays(self, arrays: Arrays) -> None:
+        """See :class:`~learners.base.Stored`."""
+        self.weights[:] = arrays["weights"]  # which the actor shares
+
+    @property
+    def layers(self) -> list[Dense]:
+        """The layers, views of ``weights``."""
+        return split_layers(self.weights, self.widths)
+
+    def outputs(self, boards: Boards) -> Float64Array:
+        """Return float64[B, cells + 1]: a logit for each cell, then the value."""
+        return forward(planes(boards.own_first(), 2), self.layers)
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return the critic's values float64[B] from the mover's view."""
+        return self.outputs(boards)[:, -1]
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells]: equal shares for the legal moves of highest logit, or the
+        masked distribution.
+        """
+        logits = np.where(boards.legal(self.game), self.outputs(boards)[:, :-1], np.nan)
+        return softmax(logits) if self.stochastic else best_shares(logits)
+
+
+# --------------------------------------------------------------------------------------------------
+# Advantages and the loss
+
+
+def estimate_returns(
+    rewards: Floats,
+    values: Floats,
+    movers: Int64Array,
+    over: BoolArray,
+    gae_lambda: float,
+    opposite: bool,
+) -> Floats:
+    """Estimate what the player who moves will get, for generalized advantage estimation: the
+    advantages are the returns minus the values.
+
+    Args:
+        rewards: [T, B], of the mover.
+        values: [T + 1, B]: of positions for their movers, the last after the rollout.
+        movers: int64[T + 1, B]: who moves, 0 or 1.
+        over: bool[T, B]: whether the step ended its game.
+        gae_lambda: lambda.
+        opposite: whether the value for one player is the opposite of the other's, so that the next
+            value is that of the next position, whoever moves there; else it is that of the mover's
+            own next turn.
+
+    Returns:
+        [T, B], NaN where the next value is beyond the rollout.
+    """
+    steps, count = rewards.shape
+    games = np.arange(count)
+    # what each player will get from the next position on
+    future = np.full((2, count), np.nan, values.dtype)
+    future[movers[steps], games] = values[steps]
+    if opposite:
+        future[1 - movers[steps], games] = -values[steps]
+    returns = np.empty_like(rewards)
+    for t in reversed(range(steps)):
+        own = movers[t], games
+        other = 1 - movers[t], games
+        future = np.where(over[t], 0, future)
+        returns[t] = rewards[t] + future[own]
+        future[other] -= rewards[t]
+        future[own] = values[t] + gae_lambda * np.nan_to_num(returns[t] - values[t])
+        if opposite:
+            future[other] = -future[own]
+    return returns
+
+
+class Table(NamedTuple):
+    """S positions as their movers see them, and what the policy of a rollout does there."""
+
+    obs: Floats
+    """[S, 2 * cells]: own stones, then the opponent's"""
+    mask: Floats
+    """[S, cells]: 0 at legal moves, ``MASKED`` at others"""
+    log_p: Floats
+    """[S, cells]: logarithms of the probabilities of moves, of illegal ones ``MASKED``"""
+    value: Floats
+    """[S]"""
+
+    @classmethod
+    def of(cls, game: AnyGame, own: Int8Array) -> Table:
+        """Return a table of positions int8[S, cells], own stones first, without their policy."""
+        size, cells = own.shape
+        return cls(
+            planes(own, 2),
+            mask_moves(game, own),
+            np.zeros((size, cells), np.float32),
+            np.zeros(size, np.float32),
+        )
+
+    def write(self, rows: slice, game: AnyGame, own: Int8Array) -> None:
+        """Write positions int8[N, cells], own stones first, into some rows."""
+        self.obs[rows] = planes(own, 2)
+        self.mask[rows] = mask_moves(game, own)
+
+    def evaluate(self, rows: slice, layers: Sequence[Dense]) -> None:
+        """Write what a net does in some rows."""
+        outputs = run_net(self.obs[rows], layers)[-1]
+        self.log_p[rows] = log_softmax(outputs[:, :-1], self.mask[rows])
+        self.value[rows] = outputs[:, -1]
+
+
+class Samples(NamedTuple):
+    """Sums over the samples of each of N positions."""
+
+    obs: Floats
+    """as of :class:`Table`, as the next two"""
+    mask: Floats
+    log_p: Floats
+    gain: Floats
+    """[N, cells]: sums of the positive advantages of each move"""
+    loss: Floats
+    """[N, cells]: sums of the negative ones"""
+    visits: Floats
+    """[N]: numbers of samples"""
+    returns: Floats
+    """[N]: sums of returns"""
+
+    @classmethod
+    def sum_up(
+        cls,
+        table: Table,
+        rows: Int64Array,
+        actions: Int64Array,
+        advantages: Floats,
+        returns: Floats,
+    ) -> Samples:
+        """Sum over n samples in the ``rows`` int64[n] of a table."""
+        size, cells = table.mask.shape
+
+        def total(places: Int64Array, weights: Floats | None, *shape: int) -> Floats:
+            sums = np.bincount(places, weights, math.prod(shape))
+            return sums.reshape(shape).astype(table.value.dtype)
+
+        places = rows * cells + actions
+        visits = total(rows, None, size)
+        samples = cls(
+            table.obs,
+            table.mask,
+            table.log_p,
+            gain=total(places, np.maximum(advantages, 0), size, cells),
+            loss=total(places, np.minimum(advantages, 0), size, cells),
+            visits=visits,
+            returns=total(rows, returns, size),
+        )
+        return samples.take(np.flatnonzero(visits))
+
+    def take(self, rows: Int64Array) -> Samples:
+        """Return some of the positions."""
+        return Samples(*(array.take(rows, axis=0) for array in self))
+
+
+def mask_moves(game: AnyGame, own: Int8Array) -> Float32Array:
+    """Return what is added to logits, float32[N, cells]: 0 at legal moves, ``MASKED`` at others."""
+    return np.float32(MASKED) * ~legal(game, own)
+
+
+def log_softmax(logits: Floats, mask: Floats) -> Floats:
+    """Return the logarithms of the probabilities of moves, [N, cells], of illegal ones ``MASKED``,
+    with ``mask`` [N, cells] 0 at legal moves and ``MASKED`` at others.
+    """
+    log_p = logits + mask
+    largest = log_p.T.copy().max(axis=0)  # a tenth of the time along rows
+    log_p -= largest[:, None]
+    log_p -= np.log(sum_rows(np.exp(log_p)))[:, None]
+    return np.maximum(log_p, MASKED)
+
+
+def loss_gradient(
+    outputs: Floats, samples: Samples, config: MaskedPPOConfig, ent_coef: float
+) -> Floats:
+    """Return the gradient [N, cells + 1] of the loss in the net's outputs.
+
+    The loss is the mean over all samples of
+
+        -min(ratio A, clip(ratio, 1 - clip_range, 1 + clip_range) A) - ent_coef H(new)
+        + kl_coef KL(new, old) + vf_coef / 2 (V - return)^2
+    """
+    total = samples.visits.sum()
+    log_p = log_softmax(outputs[:, :-1], samples.mask)
+    p = np.exp(log_p)
+    log_ratio = log_p - samples.log_p
+    ratio = np.exp(log_ratio)
+    # the minimum has no gradient where a ratio is beyond the clip on the side of its advantage
+    kept = samples.gain * (ratio <= 1 + config.clip_range)
+    kept += samples.loss * (ratio >= 1 - config.clip_range)
+    # in the logarithms of the probabilities, then through the softmax
+    d_log_p = p * (ent_coef * log_p + config.kl_coef * log_ratio)
+    d_log_p *= samples.visits[:, None]
+    d_log_p -= ratio * kept
+    d = np.empty_like(outputs)
+    d[:, :-1] = d_log_p - p * sum_rows(d_log_p)[:, None]
+    d[:, -1] = config.vf_coef * (samples.visits * outputs[:, -1] - samples.returns)
+    d /= total
+    return d
+
+
+def describe_update(outputs: Floats, samples: Samples) -> dict[str, float]:
+    """Return metrics of the policy with these outputs [N, cells + 1], means over samples."""
+    log_p = log_softmax(outputs[:, :-1], samples.mask)
+    weights = samples.visits[:, None] / samples.visits.sum()
+    return {
+        "entropy": -float((weights * np.exp(log_p) * log_p).sum()),
+        "kl": float((weights * np.exp(samples.log_p) * (samples.log_p - log_p)).sum()),
+    }
+
+
+class PPOTraining(GamesTraining):
+    """A training, see :class:`~learners.training.GamesTraining`; a step is a rollout and the
+    updates from it.
+
+    ``logged`` has the mean ``entropy`` of the last policy over the samples, its mean divergence
+    ``kl`` from that of the rollout, and ``explained_variance``, the share of the variance of the
+    returns that the values explain.
+
+    Attributes:
+        adam: the optimizer.
+        rng: draws moves and minibatches.
+    """
+
+    learner: PPO
+    stored = (*GamesTraining.stored, "adam", "rng")
+
+    def __init__(
+        self, learner: PPO, opponent: str | Policy, games: int, *, seed: int = 0, **options: Any
+    ) -> None:
+        super().__init__(learner, opponent, games, seed=seed, **options)
+        game = learner.game
+        rollout = learner.config.rollout
+        self.adam = Adam(len(learner.weights))
+        self.rng = make_rng(seed, SPAWN_EXPLORATION)
+        self._rows = np.arange(self._count)
+        self._steps = max(1, rollout // self._count)
+        self._listed: KeyIndex | None = None
+        if learner.config.grouped and isinstance(game, Game) and is_measured_at_once(game):
+            own = np.unique(GameGraph(game).boards.own_first(), axis=0)
+            self._listed = KeyIndex(1)
+            self._listed.rows(keys(own)[:, None])
+            self._table = Table.of(game, own)
+        else:
+            size = (self._steps + 1) * self._count
+            check_memory(ROW_BYTES * game.cells * size, f"rollout={rollout:,}")
+            self._table = Table.of(game, np.zeros((size, game.cells), np.int8))
+        self.begin(self._rows)
+
+    def step(self) -> None:
+        """Play a rollout, and learn from it."""
+        config = self.learner.config
+        done = self.done.games / self.games
+        learning_rate = config.learning_rate * (1 - done * config.anneal_lr)
+        ent_coef = config.ent_coef + done * (config.final_ent_coef - config.ent_coef)
+        samples = self._play()
+        if samples is None:
+            return
+        size = len(samples.visits)
+        number = max(1, size // config.batch_size) if self._listed is None else 1
+        for _ in range(config.n_epochs):
+            for rows in np.array_split(self.rng.permutation(size), number):
+                minibatch = samples.take(rows) if number > 1 else samples
+                layers = self.learner.layers
+                outputs = run_net(minibatch.obs, layers)
+                d = loss_gradient(outputs[-1], minibatch, config, ent_coef)
+                gradient = backpropagate(outputs, layers, d)
+                norm = float(np.sqrt(gradient @ gradient))
+                gradient *= min(1.0, config.max_grad_norm / (norm + 1e-8))
+                self.adam.step(self.learner.weights, gradient, learning_rate)
+        self.logged = {
+            **self.logged,
+            **describe_update(outputs[-1], minibatch),
+            "updates": int(self.adam.updates[0]),
+        }
+
+    def _play(self) -> Samples | None:
+        """Play a rollout; None if the learner had no turn in it."""
+        config = self.learner.config
+        shape = self._steps, self._count
+        index = np.zeros((self._steps + 1, self._count), np.int64)
+        movers = np.zeros_like(index)
+        actions = np.zeros(shape, np.int64)
+        playing = np.zeros(shape, np.bool_)
+        over = np.zeros(shape, np.bool_)
+        rewards = np.zeros(shape, np.float32)
+        if self._listed is not None:
+            self._table.evaluate(slice(None), self.learner.layers)
+        for t in range(self._steps):
+            index[t], movers[t] = self._look(t)
+            playing[t] = self.playing()
+            p = np.exp(self._table.log_p[index[t]])
+            actions[t] = sample(p, self.rng.random(self._count))
+            rows = playing[t].nonzero()[0]
+            ended = self.move(rows, actions[t, rows])
+            over[t, ended] = True
+            rewards[t, ended] = self._output["rewards"][ended]
+            self.end(ended)
+        index[-1], movers[-1] = self._look(self._steps)
+        values = self._table.value[index]
+        opposite = self._self_play and not isinstance(self.learner.game, PhantomGame)
+        returns = estimate_returns(rewards, values, movers, over, config.gae_lambda, opposite)
+        learned = playing & ~np.isnan(returns)
+        if not learned.any():
+            return None
+        targets = returns[learned]
+        advantages = targets - values[:-1][learned]
+        explained = 1 - advantages.var() / max(targets.var(), 1e-8)
+        self.logged = {"explained_variance": float(explained)}
+        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        return Samples.sum_up(
+            self._table, index[:-1][learned], actions[learned], advantages, targets
+        )
+
+    def _look(self, t: int) -> tuple[Int64Array, Int8Array]:
+        """Return the positions at step ``t`` as rows of the table, int64[B], and their movers."""
+        boards = self._games.views(self._rows)
+        own = boards.own_first()
+        if self._listed is not None:
+            return self._listed.find(keys(own)[:, None]), boards.mover
+        rows = slice(t * self._count, (t + 1) * self._count)
+        self._table.write(rows, self.learner.game, own)
+        self._table.evaluate(rows, self.learner.layers)
+        return np.arange(rows.start, rows.stop), boards.mover

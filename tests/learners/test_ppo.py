@@ -1,0 +1,299 @@
+"""PPO: its gradient against finite differences, its sums against samples, its returns against those
+of each player alone, and where it leads.
+"""
+
+import dataclasses
+
+import numpy as np
+import plain
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from learners.ppo import (
+    Adam,
+    MaskedPPOConfig,
+    Samples,
+    Table,
+    backpropagate,
+    describe_update,
+    estimate_returns,
+    loss_gradient,
+    mask_moves,
+    run_net,
+    split_layers,
+)
+from learners.training import make_initial_rng
+from ttt_envs import Boards, Game, PhantomGame, make_policy
+from ttt_eval.checks import check_advantages
+from ttt_eval.exact import exploitability, match_outcome
+
+SMALL = Game(2, 3, 2, 0.25)
+MORE_CELLS = Game(3, 5, 3)
+"""too many positions for a list"""
+CONFIG = MaskedPPOConfig(hidden=(7, 5), kl_coef=0.3, vf_coef=0.7)
+
+
+def train(game=SMALL, games=400, opponent="self", batch=32, seed=0, **settings):
+    settings = {"hidden": (8,), "rollout": 256, "batch_size": 64, **settings}
+    return MaskedPPOConfig(**settings).training(
+        game, games, batch=batch, seed=seed, opponent=opponent
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# The gradient
+
+
+class Drawn:
+    """Positions with the policy of a net, samples of its moves, and a net that has moved on."""
+
+    def __init__(self, num_samples=120, num_positions=15):
+        rng = np.random.default_rng(0)
+        game = Game(2, 3, 3)
+        own = plain.positions_of_random_play(game, num_positions).own_first()
+        self.widths = (12, 7, 5, 7)
+        size = sum(a * b + b for a, b in zip(self.widths, self.widths[1:], strict=False))
+        before = rng.normal(size=size)
+        self.weights = before + rng.normal(scale=0.1, size=size)
+        table = Table.of(game, own)
+        self.table = Table(*(array.astype(np.float64) for array in table))
+        self.table.evaluate(slice(None), split_layers(before, self.widths))
+        self.rows = rng.integers(num_positions, size=num_samples)
+        self.p = np.exp(self.table.log_p)
+        p = self.p[self.rows]
+        self.actions = (p.cumsum(axis=1) > rng.random((num_samples, 1))).argmax(axis=1)
+        self.advantages = rng.normal(size=num_samples)
+        self.returns = rng.normal(size=num_samples)
+
+    def sums(self):
+        return Samples.sum_up(self.table, self.rows, self.actions, self.advantages, self.returns)
+
+    def single_samples(self):
+        """The same samples, each in a row of its own."""
+        table = Table(*(array[self.rows] for array in self.table))
+        rows = np.arange(len(self.rows))
+        return Samples.sum_up(table, rows, self.actions, self.advantages, self.returns)
+
+    def gradient(self, samples, ent_coef=0.2, config=CONFIG):
+        layers = split_layers(self.weights, self.widths)
+        outputs = run_net(samples.obs, layers)
+        return backpropagate(outputs, layers, loss_gradient(outputs[-1], samples, config, ent_coef))
+
+    def loss(self, weights, ent_coef=0.2, config=CONFIG):
+        """The loss of the paper, sample by sample."""
+        out = self.table.obs[self.rows]
+        layers = split_layers(weights, self.widths)
+        for number, (matrix, bias, _) in enumerate(layers, 1):
+            out = out @ matrix + bias
+            out = out if number == len(layers) else np.maximum(out, 0)
+        total = 0.0
+        for sample, row in enumerate(self.rows):
+            legal = np.flatnonzero(self.table.mask[row] == 0)
+            new = np.exp(out[sample, legal] - out[sample, legal].max())
+            new /= new.sum()
+            old = self.p[row, legal]
+            place = int(np.flatnonzero(legal == self.actions[sample])[0])
+            ratio = new[place] / old[place]
+            clipped = np.clip(ratio, 1 - config.clip_range, 1 + config.clip_range)
+            total -= min(ratio * self.advantages[sample], clipped * self.advantages[sample])
+            total += ent_coef * (new * np.log(new)).sum()
+            total += config.kl_coef * (new * np.log(new / old)).sum()
+            total += config.vf_coef / 2 * (out[sample, -1] - self.returns[sample]) ** 2
+        return total / len(self.rows)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return Drawn()
+
+
+def test_the_gradient_is_that_of_the_loss_by_differences(drawn):
+    gradient = drawn.gradient(drawn.sums())
+    step = 1e-6
+    differences = np.full_like(gradient, np.nan)
+    for place in range(0, len(gradient), 3):
+        change = np.zeros_like(gradient)
+        change[place] = step
+        differences[place] = drawn.loss(drawn.weights + change) - drawn.loss(drawn.weights - change)
+    assert_allclose(gradient[::3], differences[::3] / (2 * step), atol=1e-7)
+    free = dataclasses.replace(CONFIG, clip_range=1e9)
+    assert not np.allclose(gradient, drawn.gradient(drawn.sums(), config=free), rtol=0.05)
+
+
+def test_sums_by_position_give_the_gradient_of_all_samples(drawn):
+    sums, single = drawn.sums(), drawn.single_samples()
+    assert len(sums.visits) <= 15
+    assert len(single.visits) == sums.visits.sum() == 120
+    assert_allclose(drawn.gradient(sums), drawn.gradient(single), rtol=0, atol=1e-12)
+    halves = [drawn.gradient(single.take(rows)) for rows in np.array_split(np.arange(120), 2)]
+    assert_allclose(np.mean(halves, axis=0), drawn.gradient(sums), rtol=0, atol=1e-12)
+
+
+def test_metrics_of_an_unchanged_and_of_a_changed_policy(drawn):
+    samples = drawn.sums()
+    before = np.concatenate([samples.log_p, samples.returns[:, None]], axis=1)
+    metrics = describe_update(before, samples)
+    p = np.exp(samples.log_p)
+    entropy = -np.sum(np.where(p > 0, p * samples.log_p, 0), axis=1)
+    assert metrics["entropy"] == pytest.approx(np.average(entropy, weights=samples.visits))
+    assert abs(metrics["kl"]) < 1e-12
+    changed = before + np.random.default_rng(1).normal(size=before.shape)
+    assert describe_update(changed, samples)["kl"] > 0.01
+
+
+def test_adam_takes_the_steps_of_its_paper():
+    rng = np.random.default_rng(0)
+    weights, adam = np.zeros(3, np.float32), Adam(3)
+    mean, square, expected = np.zeros((3, 3))
+    for n in range(1, 20):
+        gradient = rng.normal(size=3)
+        adam.step(weights, gradient.astype(np.float32), 0.01)
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.999 * square + 0.001 * gradient**2
+        expected -= 0.01 * (mean / (1 - 0.9**n)) / (np.sqrt(square / (1 - 0.999**n)) + 1e-8)
+    assert_allclose(weights, expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("game", [Game(2, 4, 3), Game(3, 3, 3, gravity=True)], ids=str)
+def test_illegal_moves_have_no_probability(game):
+    boards = plain.positions_of_random_play(game, 50)
+    own = boards.own_first()
+    assert_array_equal(mask_moves(game, own) == 0, boards.legal(game))
+    learner = MaskedPPOConfig(hidden=(6,), stochastic=True).build(game, make_initial_rng(0))
+    learner.weights *= 30
+    table = Table.of(game, own)
+    table.evaluate(slice(None), learner.layers)
+    p = np.exp(table.log_p)
+    assert (p[~boards.legal(game)] == 0).all()
+    assert_allclose(p, learner.probabilities(boards), atol=1e-5)
+    assert_allclose(table.value, learner.values(boards), atol=1e-4)
+    greedy = dataclasses.replace(learner.config, stochastic=False).build(game, make_initial_rng(0))
+    greedy.state = learner.state
+    best = greedy.probabilities(boards).argmax(axis=1)
+    assert_array_equal(best, p.argmax(axis=1))
+    assert_array_equal(greedy.actor.probabilities(boards), learner.probabilities(boards))
+
+
+# --------------------------------------------------------------------------------------------------
+# Returns
+
+
+@pytest.mark.parametrize("seats", [(0,), (0, 1)], ids=str)
+@pytest.mark.parametrize("gae_lambda", [0.0, 0.8, 1.0])
+def test_advantages_are_right(seats, gae_lambda):
+    def advantages(rewards, values, dones, next_value, next_done, movers):
+        players = ((1 - movers) / 2).astype(np.int64)
+        over = np.concatenate([dones[1:], next_done[None]]) > 0
+        values = np.concatenate([values, next_value[None]])
+        opposite = len(seats) == 2
+        returns = estimate_returns(rewards, values, players, over, gae_lambda, opposite)
+        return returns - values[:-1]
+
+    check_advantages(advantages, seats=seats, gamma=1.0).assert_ok()
+
+
+def returns_of_one_player(player, rewards, values, movers, over, gae_lambda):
+    """The returns at the turns of a player in one game after another, from the definition."""
+    turns = np.flatnonzero(movers[:-1] == player)
+    result = {}
+    for turn in turns:
+        total, weight, now = values[turn], 1.0, turn
+        while True:  # sum of the errors (gae_lambda)^k delta
+            later = range(now, len(over))
+            end = next((t for t in later if over[t]), None)
+            own = next((t for t in range(now + 1, len(movers)) if movers[t] == player), None)
+            if end is not None and (own is None or end < own):
+                reward = rewards[end] * (1 if movers[end] == player else -1)
+                total += weight * (reward - values[now])
+                break
+            if own is None:
+                total = np.nan if now == turn else total
+                break
+            total += weight * (values[own] - values[now])
+            weight *= gae_lambda
+            now = own
+        result[turn] = total
+    return result
+
+
+def test_where_boards_differ_the_next_value_is_of_the_own_next_turn():
+    rng = np.random.default_rng(0)
+    steps, count = 40, 20
+    movers = rng.integers(2, size=(steps + 1, count))
+    over = rng.random((steps, count)) < 0.15
+    rewards = over * rng.integers(-1, 2, size=(steps, count)).astype(float)
+    values = rng.normal(size=(steps + 1, count))
+    returns = estimate_returns(rewards, values, movers, over, 0.7, opposite=False)
+    for game in range(count):
+        of_game = (array[:, game] for array in (rewards, values, movers, over))
+        columns = [*of_game]
+        for player in (0, 1):
+            for turn, value in returns_of_one_player(player, *columns, 0.7).items():
+                assert returns[turn, game] == pytest.approx(value, nan_ok=True)
+    assert 0 < np.isnan(returns).sum() < 2 * count
+
+
+# --------------------------------------------------------------------------------------------------
+# Trainings
+
+
+@pytest.mark.parametrize(("settings", "limit"), [({}, 0.2), ({"grouped": False}, 0.05)], ids=str)
+def test_self_play_approaches_perfect_play(settings, limit):
+    game = Game(2, 4, 3, 0.25)
+    training = train(
+        game, 6_000, batch=256, rollout=2_048, batch_size=256, hidden=(32,), learning_rate=0.01,
+        n_epochs=8, ent_coef=0.2, final_ent_coef=0.05, **settings,
+    )  # fmt: skip
+    assert exploitability(game, training.learner) > 0.6
+    training.run()
+    assert training.done.games == 6_000
+    assert exploitability(game, training.learner) < limit
+    start = Boards.start(game)
+    optimal = make_policy("optimal", game)
+    assert_allclose(training.learner.values(start), optimal.values(start), atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("game", "opponent", "settings"),
+    [
+        (SMALL, "self", {}),
+        (SMALL, "self", {"grouped": False}),
+        (SMALL, "win-or-block", {}),
+        (SMALL, "pool:every=50,size=3", {"grouped": False}),
+        (MORE_CELLS, "self", {}),
+        (Game(3, 4, 3, gravity=True), "random", {}),
+        (PhantomGame(SMALL, "classic"), "self", {}),
+        (PhantomGame(Game(3, 4, 3), "abrupt"), "self", {}),
+    ],
+    ids=str,
+)
+def test_a_training_stopped_between_rollouts_ends_as_if_it_had_not(game, opponent, settings):
+    whole = train(game, 200, opponent, **settings)
+    part = train(game, 200, opponent, **settings)
+    rest = train(game, 200, opponent, **settings)
+    assert whole.run().games == 200
+    part.run(after_step=lambda training: training.done.games < 80)
+    assert part.running
+    rest.learner.state = part.learner.state
+    rest.state = part.state
+    rest.run()
+    assert_array_equal(whole.learner.weights, rest.learner.weights)
+    plain.assert_same_arrays(whole.state, rest.state)
+    assert whole.logged == rest.logged
+    other = train(game, 200, opponent, seed=1, **settings)
+    other.run()
+    assert (other.learner.weights != whole.learner.weights).any()
+
+
+def test_it_learns_to_beat_an_opponent_that_it_trains_against():
+    game = PhantomGame(Game(), "classic")
+    training = train(game, 6_000, "random", batch=256, rollout=4_096, hidden=(32,), n_epochs=8)
+    before = match_outcome(game, training.learner, "random").value
+    training.run()
+    assert match_outcome(game, training.learner, "random").value > max(0.5, before + 0.2)
+
+
+def test_no_learning_rate_makes_it_play_illegal_moves():
+    training = train(Game(), 3_000, learning_rate=1.0, anneal_lr=False, max_grad_norm=1e9)
+    training.run()
+    assert np.abs(training.learner.weights).max() > 10

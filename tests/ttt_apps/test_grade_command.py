@@ -1,0 +1,81 @@
+"""``evaluate.py grade`` prints and writes a grade for each submission."""
+
+import csv
+import shutil
+
+import pytest
+from commands import error_of, json_of, text_of
+from processes import ROOT
+
+from ttt_apps import evaluate
+from ttt_eval.grading import TASKS, grade, load_task
+
+SOLUTION = ROOT / "examples" / "grading" / "minimax.py"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A right submission, a wrong one, and one that cannot be loaded."""
+    path = tmp_path / "homework"
+    path.mkdir()
+    shutil.copy(SOLUTION, path / "right.py")
+    (path / "wrong.py").write_text(SOLUTION.read_text().replace(", (2, 4, 6)]", "]"))
+    (path / "broken.py").write_text("def minimax(board)")
+    (path / "notes.txt").write_text("no submission")
+    return path
+
+
+def test_it_prints_and_writes_what_python_computes(folder, tmp_path, capsys):
+    out = tmp_path / "grades"
+    words = ["grade", folder, "--task=minimax"]
+    text = text_of(capsys, *words, "--jobs=2", f"--out={out}")
+    assert "broken.py 0 0 0 line 1: expected ':'" in text
+    assert f"written: {out}/grades.csv" in text
+    task = load_task("minimax")
+    printed = json_of(capsys, *words)
+    with (out / "grades.csv").open() as file:
+        rows = [*csv.DictReader(file)]
+    assert [row["file"] for row in rows] == ["broken.py", "right.py", "wrong.py"]
+    assert [row["score"] for row in rows] == ["0.0", "1.0", "0.4"]
+    for row, data in zip(rows, printed, strict=True):
+        names = "file", "score", "points", "remark"
+        assert [row[name] for name in names] == [str(data[name]) for name in names]
+        checked = data["check"]["rows"] if data["check"] else []
+        statuses = {row["name"]: row["status"] for row in checked}
+        assert all(row[name] == statuses.get(name, "") for name in task.weights)
+    result = grade(folder / "wrong.py", task)
+    assert printed[2] | {"seconds": 0} == result.to_dict() | {"seconds": 0}
+    assert sorted(path.name for path in out.iterdir()) == [
+        "broken.html", "grades.csv", "right.html", "wrong.html"
+    ]  # fmt: skip
+    page = (out / "wrong.html").read_text()
+    assert "4.0 of 10" in page
+    assert page.count('role="img"') == sum(len(row.evidence) for row in result.check.rows) > 2
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--task=minmax"], "did you mean 'minimax'"),
+        (["--task=minimax", "--out=grades"], "grades.csv is there already"),
+        (["--task=minimax", "--jobs=0"], "jobs=0"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_graded_is_refused(folder, words, problem, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "grades").mkdir()
+    (tmp_path / "grades" / "grades.csv").touch()
+    assert problem in error_of(capsys, evaluate.main, "grade", folder, *words)
+
+
+def test_a_folder_without_submissions_is_refused(tmp_path, capsys):
+    problem = error_of(capsys, evaluate.main, "grade", tmp_path, "--task=gae")
+    assert "has no submissions" in problem
+
+
+def test_the_help_names_all_tasks(capsys):
+    with pytest.raises(SystemExit):
+        evaluate.main(["grade", "--help"])
+    text = capsys.readouterr().out
+    assert [name for name in TASKS if name not in text] == []

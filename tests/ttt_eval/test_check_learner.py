@@ -1,0 +1,257 @@
+"""Checks of learners: agents with known results, learners with planted errors, and refusals."""
+
+import random
+from math import comb
+
+import numpy as np
+import pytest
+from planted_learners import LEARNER_ERRORS, plant
+
+from ttt_eval.checks import PROBES, check_learner
+from ttt_eval.checks.learner import FAMILIES, measure_agent
+from ttt_eval.checks.probes import ERRORS, WrongTarget
+
+SHORT = ("bandit", "credit", "defence")
+
+
+def probe_of(make_env):
+    return next(probe for probe in PROBES.values() if probe.make_env == make_env)
+
+
+def make_agent(probe, scores, **functions):
+    """Return an agent that looks scores, and the answers of other functions, up in tables."""
+    rows = {row.tobytes(): place for place, row in enumerate(probe.exact.observations)}
+
+    def look_up(table):
+        return lambda observations: table[[rows[row.tobytes()] for row in observations]]
+
+    agent = look_up(scores)
+    for name, table in functions.items():
+        setattr(agent, name, look_up(table))
+    return agent
+
+
+def train_exactly(error=""):
+    """Return ``train`` of a learner that has reached the fixed point of an error."""
+
+    def train(make_env, steps, seed):
+        probe = probe_of(make_env)
+        wrong = ERRORS[error] if error else WrongTarget()
+        if wrong.at_cuts and "max_episode_steps" not in make_env.options:
+            wrong = WrongTarget()
+        values = probe.exact.learned_values(wrong)[1]
+        return make_agent(probe, values, values=values)
+
+    return train
+
+
+# -- agents with known results
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_perfect_learner_holds_in_all_rows(family):
+    check = check_learner(train_exactly(), family=family)
+    assert {row.status for row in check.rows} == {"holds"}
+    assert [row.name for row in check.rows if "," not in row.name] == list(PROBES)
+    assert len(check.rows) == 2 * len(PROBES)
+    check.assert_ok()
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_wrong_fixed_point_fails_and_is_named(error):
+    check = check_learner(train_exactly(error), family="tabular")
+    assert not check.ok
+    assert check.causes[0] == error
+
+
+def test_the_worst_position_of_a_failed_probe_is_shown():
+    check = check_learner(train_exactly("sign of the next value"), "credit", "tabular")
+    [evidence] = check.row("credit").evidence
+    assert "which loses" in evidence.note
+    assert evidence.position in str(check.to_dict())
+
+
+def test_all_seeds_must_fail():
+    def train(make_env, steps, seed):
+        error = "" if seed == 8 else "sign of the next value"
+        return train_exactly(error)(make_env, steps, seed)
+
+    assert check_learner(train, SHORT, "tabular", 2, seed=7).ok
+    failed = check_learner(train, SHORT, "tabular", 2, seed=9)
+    assert "credit" in failed.failed
+    runs = FAMILIES["tabular"]["credit"].runs
+    assert f"1 of {comb(runs + 2, 2):,}" in failed.row("credit").limit
+
+
+def test_right_learners_train_once():
+    seeds = []
+
+    def train(make_env, steps, seed):
+        seeds.append(seed)
+        return train_exactly()(make_env, steps, seed)
+
+    check_learner(train, SHORT, "dqn", 3)
+    assert seeds == [0, 0, 0]
+
+
+def test_critics_are_compared_with_their_own_policy():
+    def train(make_env, steps, seed):
+        probe = probe_of(make_env)
+        logits = 2 * probe.exact.action_values
+        values = probe.exact.model.policy_values(probe.exact.softmax(logits))
+        return make_agent(probe, logits, critic=values + (0.5 if seed else 0.0))
+
+    right = check_learner(train, ["credit", "self-play"], "ppo", 1)
+    assert right.ok
+    assert right.row("credit, critic").measured.startswith("error 0.000")
+    assert right.row("self-play, entropy").status == "remark"
+    wrong = check_learner(train, ["credit"], "ppo", 1, seed=1)
+    assert wrong.failed == ("credit, critic",)
+    assert wrong.row("credit, critic").measured.startswith("error 0.500")
+
+
+def test_the_entropy_is_that_of_the_policy():
+    probe = PROBES["second"]
+    run = measure_agent(
+        probe,
+        make_agent(probe, 0 * probe.exact.action_values, critic=probe.exact.values),
+    )
+    policy = probe.exact.softmax(0 * probe.exact.action_values)
+    legal = probe.exact.model.allowed.sum(1)
+    assert run.entropy == pytest.approx(probe.exact.weights(policy) @ np.log(legal))
+
+
+# -- other families: the curve
+
+
+def learn_until(factor, last=""):
+    """Return ``train`` that is right from a multiple of the budget on, and has an error before."""
+
+    def train(make_env, steps, seed):
+        enough = steps >= factor * probe_of(make_env).steps
+        return train_exactly(last if enough else "no next value")(make_env, steps, seed)
+
+    return train
+
+
+def test_slow_is_not_wrong():
+    assert check_learner(learn_until(2), SHORT).ok
+    slow = check_learner(learn_until(2, "maximum over illegal actions"), ["defence", "bandit"])
+    assert slow.row("defence").status == "fails"
+    still = check_learner(learn_until(1.5, "nothing is learned"), "credit")
+    assert still.row("credit").status == "fails"
+
+
+def test_a_rising_curve_is_no_evidence():
+    def train(make_env, steps, seed):
+        probe = probe_of(make_env)
+        right = probe.exact.action_values
+        share = min(0.9, steps / probe.steps / 4)
+        keep = np.random.default_rng(0).random(len(right)) < share
+        return make_agent(probe, np.where(keep[:, None], right, -right))
+
+    check = check_learner(train, "second")
+    assert check.row("second").status == "no evidence"
+    assert "still learns" in check.row("second").measured
+
+
+# -- learners
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_right_learners_hold(family):
+    pytest.importorskip("torch")
+    check_learner(plant(family), ["bandit", "credit", "defence"], family, 3, seed=5).assert_ok()
+
+
+@pytest.mark.parametrize(
+    ("family", "error", "name"),
+    [
+        ("tabular", "sign of the next value", "credit"),
+        ("tabular", "truncation taken for an end", "truncation"),
+        ("dqn", "learning rate 0", "bandit"),
+        ("ppo", "sign of the advantage", "bandit"),
+    ],
+)
+def test_planted_errors_fail(family, error, name):
+    pytest.importorskip("torch")
+    assert name in check_learner(plant(family, error), name, family).failed
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_planted_lines_are_lines_of_the_learners(family):
+    pytest.importorskip("torch")
+    for error in LEARNER_ERRORS[family]:
+        assert callable(plant(family, error))
+    with pytest.raises(KeyError):
+        plant(family, "no such error")
+
+
+# -- refusals
+
+
+def test_probes_that_a_learner_is_not_for_have_no_evidence():
+    def train(make_env, steps, seed):
+        if make_env.self_play or not make_env.masks:
+            return None
+        return train_exactly()(make_env, steps, seed)
+
+    check = check_learner(train, ["bandit", "illegal", "self-play"], "tabular")
+    assert check.ok
+    assert [row.status for row in check.rows].count("no evidence") == 2
+
+
+def test_global_generators_are_seeded_and_restored():
+    def train(make_env, steps, seed):
+        draws.append((random.random(), np.random.random()))  # noqa: NPY002
+        return train_exactly()(make_env, steps, seed)
+
+    draws = []
+    random.seed(3)
+    check_learner(train, "bandit", "tabular")
+    after = random.random()
+    random.seed(3)
+    assert after == random.random()
+    check_learner(train, "bandit", "tabular")
+    assert draws[0] == draws[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"probes": "slow"}, "there is no probe 'slow'"),
+        ({"probes": ["gravty"]}, "did you mean 'gravity'"),
+        ({"family": "sac"}, "family='sac' is not known"),
+        ({"seeds": 0}, "seeds"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_unknown_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        check_learner(train_exactly(), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("agent", "error", "message"),
+    [
+        (3, TypeError, "train returned 'int'"),
+        (lambda observations: np.zeros(len(observations)), ValueError, "return finite numbers"),
+        (lambda observations: np.full((len(observations), 9), np.nan), ValueError, "not finite"),
+    ],
+)
+def test_wrong_agents_are_refused(agent, error, message):
+    with pytest.raises(error, match=message):
+        check_learner(lambda *_: agent, "bandit")
+
+
+def test_something_else_than_a_function_is_refused():
+    with pytest.raises(TypeError, match="is no function"):
+        check_learner("train")
+
+
+def test_limits_lie_beyond_the_right_runs():
+    for rows in FAMILIES.values():
+        assert rows.keys() == PROBES.keys()
+        for right in rows.values():
+            assert right.score_limit < right.min_score <= right.mean_score
+            assert right.error_limit > right.max_error >= right.mean_error

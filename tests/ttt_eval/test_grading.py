@@ -1,0 +1,195 @@
+"""Grades: solutions have all points, planted errors and starters do not, and whatever else a
+submission does is one line.
+"""
+
+import re
+from dataclasses import replace
+
+import pytest
+from processes import ROOT
+
+from ttt_eval.grading import (
+    TASK_FOLDER,
+    TASKS,
+    Limits,
+    SubmissionError,
+    SubmissionProcess,
+    grade,
+    load_task,
+)
+
+SOLUTIONS = ROOT / "examples" / "grading"
+MUTANTS = {
+    ("minimax", "(-minimax", "(minimax"): "exact",
+    ("minimax", "max(results)", "min(results)"): "win at once",
+    ("minimax", "return None, 0", "return None, -1"): "exact",
+    ("minimax", "= -1", "= 1"): "exact",
+    ("minimax", ", (2, 4, 6)]", "]"): "exact",
+    ("mcts", "value = -value", "pass"): "results",
+    ("mcts", "-child.total", "child.total"): "near the end",
+    ("mcts", "return sign * result(board)", "return -sign * result(board)"): "results",
+    ("mcts", "node.total += value", "node.total -= value"): "results",
+    ("mcts", ", (2, 4, 6)]", "]"): "results",
+    ("gae", "alive[step + 1]", "alive[step]"): "ends",
+    ("gae", "discount * lam * alive[step + 1]", "discount * lam"): "ends",
+    ("gae", "discount * lam", "discount"): "lambda",
+    ("gae", "discount * alive", "alive"): "discount",
+    ("gae", "next_value])", "0 * next_value])"): "cut",
+    ("gae", "next_done])", "0 * next_done])"): "next_done",
+    ("gae", "reversed(range(len(rewards)))", "range(len(rewards))"): "past",
+    ("value-iteration", "max(axis=1)\n", "mean(axis=1)\n"): "one move",
+    ("value-iteration", "discount * expected", "expected"): "discount",
+    ("value-iteration", "if np.abs(improved - values).max() < 1e-6:", "if True:"): "no discount",
+    ("value-iteration", "rewards + discount", "discount"): "3 x 3",
+}
+ENDS = {
+    "def minimax(board)": "line 1: expected ':'",
+    "def other(board): pass": "AttributeError: module 'submission' has no attribute 'minimax'",
+    "import numpy, baselines.exact": "line 1: it uses baselines, which the task forbids",
+    "from ttt_eval import checks": "line 1: it uses ttt_eval, which the task forbids",
+    "import importlib\nimportlib.import_module('learners')": (
+        "line 2: it uses learners, which the task forbids"
+    ),
+    "__import__('base' + 'lines')": "ImportError: the task forbids baselines (line 1)",
+    "\0": "line 1: source code string cannot contain null bytes",
+    "raise SystemExit(3)": "SystemExit: 3 (line 1)",
+    "1 / 0": "ZeroDivisionError: division by zero (line 1)",
+    "while True: pass": "it took more than ",
+    "import time\ntime.sleep(9)": "it took more than ",
+    "import os\nos._exit(5)": "its process ended with code 5",
+}
+"""Submissions that cannot be loaded, and the remark."""
+CALLS = {
+    "while True: pass": "it took more than ",
+    "while True: print('words ' * 1000)": "it writes more than 1 MiB: OSError",
+    "while True: os.fork()": "it starts a process, or opens a connection: PermissionError",
+    "os.system('true') and 1 / 0": "ZeroDivisionError",
+    "subprocess.run(['true'])": "it starts a process, or opens a connection: PermissionError",
+    "os.kill(os.getppid(), 9)": "it starts a process, or opens a connection: PermissionError",
+    "socket.create_connection(('127.0.0.1', 80))": "it starts a process, or opens a connection",
+    "bytearray(1 << 40)": "it needs more memory than it has: MemoryError",
+    "open('large', 'wb').write(bytes(1 << 21))": "it writes more than 1 MiB: OSError",
+    "sys.exit()": "SystemExit: (line 4)",
+    "os._exit(0)": "its process ended with code 0",
+    "os.abort()": "its process ended with code -",
+    "return object()": "TypeError: object is no number, list, array or function",
+    "return {'array': [[1], 2]}": "it sends no message",
+    "return float('nan'), float('nan')": "",
+    "return 'x' * (1 << 26)": "it sends more than 64 MiB",
+    "return 9, 0": "",
+    "return None": "",
+    "raise KeyError('\\x1b[31m')": "KeyError: '\\x1b[31m'",
+}
+"""What the function does, and the beginning of the remark; empty for a verdict of the check."""
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a submission."""
+
+    def write_file(text, name="submission.py"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write_file
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_solution_has_all_points_and_the_starter_none(name):
+    task = load_task(name)
+    solved = grade(SOLUTIONS / f"{name}.py", task)
+    assert (solved.score, solved.points) == (1.0, task.points), solved
+    assert solved.remark == "no error found"
+    assert set(task.weights) | set(task.needs) <= {row.name for row in solved.check.rows}
+    started = grade(TASK_FOLDER / name / "starter.py", task)
+    assert started.check.failed
+    assert started.score == 0.0
+
+
+@pytest.mark.parametrize(("mutant", "row"), MUTANTS.items(), ids=str)
+def test_a_planted_error_costs_points(write, mutant, row):
+    name, right, wrong = mutant
+    source = (SOLUTIONS / f"{name}.py").read_text()
+    assert right in source
+    result = grade(write(source.replace(right, wrong)), load_task(name))
+    assert row in result.check.failed
+    assert result.score <= 0.8
+    assert result.remark != "no error found"
+
+
+def limited():
+    """The task minimax with small limits."""
+    task = load_task("minimax")
+    return replace(task, limits=replace(task.limits, cpu_s=2))
+
+
+@pytest.mark.parametrize(("source", "remark"), ENDS.items(), ids=repr)
+def test_a_submission_that_cannot_be_loaded_is_one_line(write, source, remark):
+    result = grade(write(source), limited())
+    assert (result.score, result.points, result.check) == (0.0, 0.0, None)
+    assert result.remark.startswith(remark)
+    assert "\n" not in result.remark
+
+
+@pytest.mark.parametrize(("action", "remark"), CALLS.items(), ids=repr)
+def test_whatever_its_function_does_is_one_line(write, action, remark):
+    source = f"import os, socket, subprocess, sys\n\ndef minimax(board):\n    {action}\n"
+    result = grade(write(source), limited())
+    assert result.score == 0.0
+    assert result.remark.startswith(remark or result.check.verdict), result.remark
+    assert "\n" not in result.remark
+    assert result.seconds < 60
+
+
+def test_a_link_and_a_large_file_are_not_read(write, tmp_path):
+    link = tmp_path / "link.py"
+    link.symlink_to(SOLUTIONS / "minimax.py")
+    assert "is a link, not a regular file" in grade(link, limited()).remark
+    large = write("#" * (1 << 21))
+    assert "at most 1,048,576 are read" in grade(large, limited()).remark
+
+
+def test_a_submission_sees_no_environment_variables_and_an_empty_folder(write, monkeypatch):
+    monkeypatch.setenv("SECRET", "1")
+    source = "import os\ndef look(): return [sorted(os.environ), os.listdir()]\n"
+    with SubmissionProcess(write(source), "look", Limits()) as submission:
+        names, files = submission.call(0)
+    assert "SECRET" not in names
+    assert "HOME" in names
+    assert files == []
+
+
+def test_functions_are_called_in_both_directions(write):
+    source = "def add(ask, one):\n    first = ask(one)\n    return lambda two: first + two\n"
+    with SubmissionProcess(write(source), "add", Limits()) as submission:
+        add = submission.call(0, lambda one: 10 * one, 2)
+        assert [add(1), add(2)] == [21, 22]
+        with pytest.raises(SubmissionError, match="a question fails"):
+            submission.call(0, lambda one: {}["missing"], 1)
+        with pytest.raises(SubmissionError, match="a question fails"):
+            add(1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('judge = "minimax"', 'judge = "jury"', "there is no judge 'jury'"),
+        ("points = 10", 'points = "ten"', "Expected `float`, got `str`"),
+        ("[weights]", "[other]", "missing required field `weights`"),
+        (re.compile(r"= \d$", re.MULTILINE), "= 0", "has no weights"),
+        ("title", "titel =", "is no rubric"),
+    ],
+    ids=str,
+)
+def test_a_damaged_rubric_is_refused(tmp_path, old, new, problem):
+    text = (TASK_FOLDER / "minimax" / "task.toml").read_text()
+    changed = old.sub(new, text) if isinstance(old, re.Pattern) else text.replace(old, new)
+    (tmp_path / "task.toml").write_text(changed)
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        load_task(str(tmp_path))
+
+
+def test_an_unknown_task_is_named():
+    with pytest.raises(ValueError, match="there is no task 'minmax': did you mean 'minimax'"):
+        load_task("minmax")

@@ -1,0 +1,135 @@
+"""Learners in the probes, as in the tables of docs/how-to/check-learner.md.
+
+``python tools/learner_runs.py limits`` trains right learners, and writes the limits of
+``check_learner``, ttt_eval/checks/learner.toml. ``errors`` trains learners with planted errors,
+``alarms`` right ones with other seeds; both print a table. All runs are kept in a log, a file of
+JSON lines, and none is repeated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import tyro
+from planted_learners import LEARNER_ERRORS, plant
+
+from ttt_eval.checks import learner
+from ttt_eval.checks.learner import FAMILIES, LearnerRun, RightRuns, measure_agent
+from ttt_eval.checks.probes import PROBES
+
+LIMITS = Path(learner.__file__).with_suffix(".toml")
+NUM_RUNS = {"tabular": 200, "dqn": 40, "ppo": 40}
+"""Number of right runs, with the seeds from ``LIMIT_SEED`` on."""
+LIMIT_SEED = 1_000
+ERROR_SEED = 3_000
+ALARM_SEED = 5_000
+NUM_SEEDS = 2
+"""Number of runs of which all must fail."""
+
+
+class Runs:
+    """Runs of learners, kept in a log."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        lines = log.read_text("utf-8").splitlines() if log.exists() else []
+        rows = [json.loads(line) for line in lines]
+        self.known = {tuple(row["job"]): LearnerRun._make([*row["run"], None]) for row in rows}
+
+    def run(self, family: str, error: str, name: str, seed: int) -> LearnerRun:
+        """Return the run of a learner with an error, "" for none, in a probe."""
+        job = (family, error, name, seed)
+        if job not in self.known:
+            probe = PROBES[name]
+            agent = plant(family, error or None)(probe.make_env, probe.steps, seed)
+            run = measure_agent(probe, agent)
+            with self.log.open("a", encoding="utf-8") as file:
+                file.write(f"{json.dumps({'job': job, 'run': run[:3]})}\n")
+            self.known[job] = run._replace(mistake=None)
+        return self.known[job]
+
+    def judge(self, family: str, error: str, name: str, first_seed: int) -> str:
+        """Return the largest score in a probe, with ``*`` if all runs fail by their score, and
+        ``v`` if they do by values or critic.
+        """
+        right = FAMILIES[family][name]
+        runs: list[LearnerRun] = []
+        for seed in range(first_seed, first_seed + NUM_SEEDS):
+            runs.append(self.run(family, error, name, seed))
+            by_score = all(run.score < right.score_limit for run in runs)
+            by_value = all(run.error > right.error_limit for run in runs)
+            if not (by_score or by_value):
+                break
+        return f"{max(run.score for run in runs):.2f}{'*' * by_score}{'v' * by_value}"
+
+
+def summarize(runs: Sequence[LearnerRun]) -> RightRuns:
+    """Return the limits of right runs."""
+    scores, errors, entropies = np.array([run[:3] for run in runs], float).T
+    return RightRuns(
+        len(runs), scores.min(), scores.mean(), scores.std(),
+        errors.max(), errors.mean(), errors.std(), (entropies.min(), entropies.max()),
+    )  # fmt: skip
+
+
+def limit_lines(runs: Runs) -> Iterator[str]:
+    """Yield the lines of the file of the limits."""
+    for seed, family, name in product(range(max(NUM_RUNS.values())), NUM_RUNS, PROBES):
+        if seed < NUM_RUNS[family]:
+            runs.run(family, "", name, LIMIT_SEED + seed)
+    yield "# Made by tools/learner_runs.py"
+    for family, name in product(NUM_RUNS, PROBES):
+        seeds = range(LIMIT_SEED, LIMIT_SEED + NUM_RUNS[family])
+        right = summarize([runs.run(family, "", name, seed) for seed in seeds])
+        yield f"\n[{family}.{name}]"
+        for key, number in right._asdict().items():
+            yield f"{key} = {np.round(number, 3).tolist()}"
+
+
+def judge_all(runs: Runs, cases: Iterable[tuple[str, str, int]]) -> Iterator[str]:
+    """Yield a table of verdicts about learners, given by family, error and first seed."""
+    yield f"| | {' | '.join(PROBES)} |\n|{'---|' * (len(PROBES) + 1)}"
+    num_failed = num_cases = 0
+    for family, error, seed in cases:
+        cells = [runs.judge(family, error, name, seed) for name in PROBES]
+        num_cases += 1
+        num_failed += any(cell[-1] in "*v" for cell in cells)
+        yield f"| {family}: {error or seed} | {' | '.join(cells)} |"
+    yield f"\n{num_failed} of {num_cases} fail a probe"
+
+
+def main(
+    command: tyro.conf.Positional[Literal["limits", "errors", "alarms"]],
+    log: Path,
+    families: tuple[str, ...] = tuple(NUM_RUNS),
+    count: int = 20,
+) -> None:
+    """Train what the log does not have, and write the limits or print a table.
+
+    Args:
+        command: what to do.
+        log: a file of JSON lines.
+        families: of errors and alarms.
+        count: number of alarms of each family.
+    """
+    runs = Runs(log)
+    if command == "limits":
+        LIMITS.write_text("\n".join([*limit_lines(runs), ""]), encoding="utf-8")
+        return
+    seeds = range(ALARM_SEED, ALARM_SEED + NUM_SEEDS * count, NUM_SEEDS)
+    cases = [(family, "", seed) for family in families for seed in seeds]
+    if command == "errors":
+        cases = [
+            (family, error, ERROR_SEED) for family in families for error in LEARNER_ERRORS[family]
+        ]
+    for line in judge_all(runs, cases):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,33 @@
+"""Learners with planted errors: those of examples/checks, of which lines are replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ttt_envs.core.files import read_table
+
+FILES = {"tabular": "q_learning.py", "dqn": "dqn.py", "ppo": "ppo.py"}
+"""Files of examples/checks by family."""
+LEARNER_ERRORS: Mapping[str, Mapping[str, Sequence[Sequence[str]]]] = read_table(__file__)
+"""For each family and error, pairs of an old text and a new one."""
+
+
+def plant(family: str, error: str | None = None) -> Callable[..., Any]:
+    """Return ``train`` of a family with an error; with None the right one.
+
+    Raises:
+        ValueError: an old text does not occur exactly once.
+    """
+    path = Path(__file__).parents[1] / "examples" / "checks" / FILES[family]
+    source = path.read_text("utf-8")
+    for old, new in [] if error is None else LEARNER_ERRORS[family][error]:
+        if source.count(old) != 1:
+            raise ValueError(f"{old!r} occurs {source.count(old)} times in {path}")
+        source = source.replace(old, new)
+    module = ModuleType(path.stem)
+    exec(compile(source, str(path), "exec"), vars(module))
+    train: Callable[..., Any] = module.train
+    return train

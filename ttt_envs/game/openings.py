@@ -1,0 +1,113 @@
+"""Random positions with which games begin."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ttt_envs.core.checks import Refusal
+from ttt_envs.core.jit import Int8Array, UInt64Array, int8, int64, kernel
+from ttt_envs.core.random import draw_keys, splitmix64, uniform
+from ttt_envs.core.records import concatenate
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.game import Game
+from ttt_envs.game.parameters import Parameters
+from ttt_envs.game.rules import (
+    STREAM_OPPONENT,
+    completing_cells,
+    is_legal,
+    mover_after,
+    nth_empty_cell,
+)
+
+TRIES = 1000
+"""Maximum number of attempts to draw an opening that does not force the end of the game."""
+NUM_OPENINGS = 1 << 12
+"""Number of positions of :func:`random_openings`."""
+
+
+def random_openings(text: str, game: Game) -> Boards:
+    """Return positions, always the same, of which games begin with one, drawn uniformly.
+
+    Args:
+        text: ``random:1-3`` for one, two or three random plies, all equally often, or
+            ``random:1-3:SHARE`` for a share of all games, above 0 and at most 1, and the empty
+            board for the others.
+        game: the game.
+
+    Raises:
+        ValueError: another text, or numbers that the game does not allow.
+    """
+    match = re.fullmatch(r"random:(\d{1,3})-(\d{1,3})(?::(1|0?\.\d+))?", text)
+    first, last = map(int, match.groups()[:2]) if match else (0, 0)
+    share = float(match[3] or 1) if match else 0.0
+    if not (1 <= first <= last < game.cells and share > 0):
+        raise Refusal(
+            f"openings={text!r} are not known: write random:1-3 for games that begin after 1 to 3 "
+            f"random plies, of at most {game.cells - 1}, or random:1-3:0.5 for half of the games"
+        )
+    count = round(share * NUM_OPENINGS)
+    parts = [Boards.start(game, NUM_OPENINGS - count)]
+    lengths = range(first, last + 1)
+    keys = draw_keys(np.random.default_rng(0), count)
+    for plies, part in zip(lengths, np.array_split(keys, len(lengths)), strict=True):
+        parts.append(draw_openings(game, plies, part))
+    return concatenate(parts)
+
+
+def draw_openings(game: Game, plies: int, episode_keys: UInt64Array) -> Boards:
+    """Return a position after ``plies`` random plies for each of the keys, uint64[B].
+
+    Every ply is uniformly random among those that do not end the game, and followed by the game's
+    skips; where none is left, the opening is redrawn.
+
+    Raises:
+        ValueError: none can be found.
+    """
+    boards = Boards.start(game, len(episode_keys))
+    if _draw(boards.cells, boards.mover, episode_keys, plies, game.parameters) >= 0:
+        raise Refusal(
+            f"{TRIES} times {plies} random plies of {game} led to where every move ends the game: "
+            f"choose openings of fewer plies"
+        )
+    return boards
+
+
+@kernel(allocates=True)
+def _draw(
+    cells: Int8Array,
+    mover: Int8Array,
+    episode_keys: UInt64Array,
+    plies: int,
+    parameters: Parameters,
+) -> int:
+    """Draw openings on empty boards for :func:`draw_openings`; return the first row without one, or
+    -1.
+    """
+    # cells that are not legal, or where a stone ends the game
+    closed = np.empty(cells.shape[1], np.int8)
+    for b in range(len(cells)):
+        board = cells[b]
+        ply = int64(0)
+        for attempt in range(TRIES):
+            board[:] = 0
+            own = splitmix64(episode_keys[b], attempt)
+            player = int64(0)
+            ply = int64(0)
+            while ply < plies:
+                completing_cells(board, player, parameters, closed)
+                for cell in range(len(board)):
+                    closed[cell] |= int8(not is_legal(board, cell, parameters))
+                cell = nth_empty_cell(closed, uniform(own, STREAM_OPPONENT, ply))
+                if cell < 0:
+                    break
+                board[cell] = player + 1
+                player = mover_after(player, own, ply, parameters.skip_chance)
+                ply += 1
+            mover[b] = player
+            if ply == plies:
+                break
+        if ply < plies:
+            return b
+    return -1

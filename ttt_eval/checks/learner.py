@@ -1,0 +1,317 @@
+"""Does a learner learn? Training in probes, whose exact answers say what it must reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import comb, inf, isnan, nan
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ttt_envs.core.checks import (
+    Refusal,
+    TypeRefusal,
+    check_choice,
+    check_range,
+    find_named,
+)
+from ttt_envs.core.files import read_table
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.random import kept_generators, seed_generators
+from ttt_eval.checks.check import Check, CheckRow, Evidence, judge
+from ttt_eval.checks.probes import ERRORS, PROBES, MakeEnv, Power, Probe
+
+QUICK = "quick"
+"""Name of the ladder of all probes."""
+MIN_SCORE_MARGIN = 0.05
+MIN_ERROR_MARGIN = 0.02
+"""Limits lie below the least score of right runs, and above their largest error, by the standard
+deviation of these, or by this much.
+"""
+MIN_RISE = 0.1
+"""Rise of the score from half the budget to twice the budget by which a learner still learns."""
+MAX_DISTANCE = 0.25
+"""Maximum root mean square difference from the results of an error that is suspected."""
+MAX_SUSPECTS = 3
+
+Train = Callable[[MakeEnv, int, int], Any]
+"""``train(make_env, steps, seed)``, which returns an agent, see :func:`check_learner`."""
+
+
+class RightRuns(NamedTuple):
+    """What right learners of a family reached in a probe, with its budget."""
+
+    runs: int
+    """number of runs, each with a seed of its own"""
+    min_score: float
+    mean_score: float
+    sd_score: float
+    """standard deviation"""
+    max_error: float
+    """of values or critic, see :class:`LearnerRun`"""
+    mean_error: float
+    sd_error: float
+    entropies: tuple[float, float] = (nan, nan)
+    """smallest and largest entropy of learned policies, in nats"""
+
+    @property
+    def score_limit(self) -> float:
+        """The least score that holds."""
+        return self.min_score - max(MIN_SCORE_MARGIN, self.sd_score)
+
+    @property
+    def error_limit(self) -> float:
+        """The largest error that holds."""
+        return self.max_error + max(MIN_ERROR_MARGIN, self.sd_error)
+
+
+FAMILIES: Mapping[str, Mapping[str, RightRuns]] = {
+    family: {name: RightRuns(**row) for name, row in rows.items()}
+    for family, rows in read_table(__file__).items()
+}
+"""Right runs by family and probe, made by ``tools/learner_runs.py``."""
+
+
+class LearnerRun(NamedTuple):
+    """What a trained agent reached in a probe."""
+
+    score: float
+    """value of its best actions, as a share of the way from random play, 0, to the best policy, 1
+    """
+    error: float
+    """of a learner with ``values``, their mean absolute error where its best actions lead; of one
+    with a ``critic``, the root mean square error beside the values of its own policy, where that
+    leads; NaN without both"""
+    entropy: float
+    """mean entropy of the policy of a learner with a ``critic``, in nats; else NaN"""
+    mistake: Evidence | None
+    """the position in which its best actions lose most"""
+
+
+def measure_agent(probe: Probe, agent: Any) -> LearnerRun:
+    """Return what a trained agent reached, exactly.
+
+    Args:
+        probe: where it was trained.
+        agent: as ``train`` returns it, see :func:`check_learner`.
+
+    Raises:
+        TypeError: it is no function.
+        ValueError: its answers have another shape, or numbers that are not finite.
+    """
+    if not callable(agent):
+        raise TypeRefusal(
+            f"train returned {type(agent).__name__!r}: return a function of observations, which "
+            "returns scores of actions"
+        )
+    exact = probe.exact
+    shape = exact.model.allowed.shape
+    scores = _ask(agent, "scores", exact.observations, shape)
+    policy = exact.greedy(scores)
+    error = nan
+    entropy = nan
+    if hasattr(agent, "critic"):
+        values = _ask(agent.critic, "critic", exact.observations, shape[:1])
+        own_policy = exact.softmax(scores)
+        error = exact.critic_error(own_policy, values)
+        entropy = exact.entropy(own_policy)
+    elif hasattr(agent, "values"):
+        values = _ask(agent.values, "values", exact.observations, shape)
+        error = exact.value_error(policy, exact.model.best(values))
+    return LearnerRun(exact.score(policy), error, entropy, exact.mistake(policy))
+
+
+def _ask(
+    function: Callable[..., Any], name: str, observations: Any, shape: tuple[int, ...]
+) -> Float64Array:
+    """Return the answers of an agent to all observations.
+
+    Raises:
+        ValueError: they have another shape, or numbers that are not finite.
+    """
+    answers = np.asarray(function(observations.copy()), np.float64)
+    if answers.shape != shape or not np.isfinite(answers).all():
+        raise Refusal(
+            f"{name} of observations {observations.shape} have the shape {answers.shape}, or are "
+            f"not finite: return finite numbers of the shape {shape}"
+        )
+    return answers
+
+
+def check_learner(
+    train: Train,
+    probes: str | Sequence[str] = QUICK,
+    family: str | None = None,
+    seeds: int = 2,
+    *,
+    seed: int = 0,
+) -> Check:
+    """Check a learner by what it reaches in probes with exact answers.
+
+    A row fails only if the runs of all seeds fail. Seeds are tried in turn until one holds, so a
+    right learner trains once in most probes.
+
+    Args:
+        train: ``train(make_env, steps, seed)``, which trains a new agent. ``make_env(n)`` returns a
+            vector environment of Gymnasium, ``make_env()`` a single one; ``make_env.options`` has
+            their options, ``make_env.masks`` says whether action masks are to be used, and
+            ``make_env.self_play`` whether it moves for both players. ``steps`` is the budget, of
+            all environments together. It returns None in a probe that it is not for, else an agent:
+            ``agent(observations)`` returns scores of actions, float[S, A], of which the largest is
+            played, from float32[S, 2 * cells]. Attributes are optional: ``agent.values``, which
+            returns learned values of actions, float[S, A]; or of an actor-critic ``agent.critic``,
+            which returns values of positions, float[S], and the scores are logits.
+        probes: ``"quick"`` for all, or names in :data:`ttt_eval.checks.probes.PROBES`.
+        family: whose right runs set the limits: ``"tabular"``, ``"dqn"`` or ``"ppo"``; or None for
+            another kind of learner or other settings: one that does not reach the limits of any
+            family with the budget has twice the budget, and fails only if it no longer learns.
+        seeds: maximum number of seeds of a probe.
+        seed: the first of them.
+
+    Returns:
+        A row for each probe, and one for its values or critic. Evidence is the position in which
+        the agent loses most; causes are errors with the nearest exact results.
+
+    Raises:
+        TypeError: ``train`` is no function, or returns none.
+        ValueError: an argument is unknown or out of range, or an agent's answers have another
+            shape.
+    """
+    if not callable(train):
+        raise TypeRefusal(f"{train!r} is no function: give train(make_env, steps, seed)")
+    check_choice("family", family, (*FAMILIES, None))
+    check_range("seeds", seeds, 1)
+    check_range("seed", seed, 0)
+    names = [probes] if isinstance(probes, str) else probes
+    if probes == QUICK:
+        names = list(PROBES)
+    checker = _LearnerCheck(train, family, range(seed, seed + seeds))
+    for name in names:
+        checker.check_probe(find_named("probe", name, PROBES))
+    return checker.report()
+
+
+class _LearnerCheck:
+    """The rows of a check of a learner."""
+
+    def __init__(self, train: Train, family: str | None, seeds: range) -> None:
+        self.train = train
+        self.family = family
+        self.seeds = seeds
+        self.rows: list[CheckRow] = []
+        self.best_runs: dict[str, LearnerRun] = {}
+        """of the probes with runs, the one with the largest score"""
+
+    def run(self, probe: Probe, steps: int, seed: int) -> LearnerRun | None:
+        """Train and measure; None if the learner is not for the probe."""
+        with kept_generators():
+            seed_generators(seed)
+            agent = self.train(probe.make_env, steps, seed)
+            return None if agent is None else measure_agent(probe, agent)
+
+    def check_probe(self, probe: Probe) -> None:
+        """Add the rows of a probe."""
+        runs: list[LearnerRun] = []
+        right = self.limits(probe.name)
+        steps = probe.steps
+        for seed in self.seeds:
+            run = self.run(probe, steps, seed)
+            if run is None:
+                text = "train returned None: it is not for this probe"
+                self.rows.append(CheckRow(probe.name, text, "no evidence"))
+                return
+            if self.family is None and run.score < right.score_limit:
+                steps = 2 * probe.steps  # slow is not wrong
+                run = self.run(probe, steps, seed) or run
+            runs.append(run)
+            if run.score >= right.score_limit and not run.error > right.error_limit:
+                break
+        self.best_runs[probe.name] = max(runs, key=lambda run: run.score)
+        self.add_score(probe, steps, runs, right)
+        self.add_error(probe, runs, right)
+
+    def limits(self, name: str) -> RightRuns:
+        """Return the right runs of the family; without one, those with the lowest limit."""
+        if self.family is not None:
+            return FAMILIES[self.family][name]
+        rows = [family[name] for family in FAMILIES.values()]
+        lowest = min(rows, key=lambda row: row.score_limit)
+        return lowest._replace(max_error=inf, entropies=(nan, nan))
+
+    def add_score(
+        self, probe: Probe, steps: int, runs: Sequence[LearnerRun], right: RightRuns
+    ) -> None:
+        """Add the row about scores."""
+        best = self.best_runs[probe.name]
+        scores = ", ".join(f"{run.score:.2f}" for run in runs)
+        text = f"score {scores} with {steps:,} steps"
+        evidence = [] if best.mistake is None else [best.mistake]
+        rule = f"at least {right.score_limit:.2f} with {self.count_seeds(right)}"
+        row = judge(
+            probe.name, text, best.score, right.score_limit, evidence, minimum=True, rule=rule
+        )
+        if self.family is None and row.status == "fails":
+            row = self.judge_curve(probe, row, best.score)
+        self.rows.append(row)
+
+    def judge_curve(self, probe: Probe, row: CheckRow, last_score: float) -> CheckRow:
+        """Return the row of a learner below the limits of all families, by its curve."""
+        parts = (1 / 4, 1 / 2, 1)
+        runs = [self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in parts]
+        scores = [*(run.score for run in runs if run), last_score]
+        curve = ", ".join(f"{score:.2f}" for score in scores)
+        text = f"score {curve} with 1/4, 1/2, 1, 2 times {probe.steps:,} steps"
+        if last_score - scores[1] > MIN_RISE:
+            return CheckRow(probe.name, f"{text}: it still learns, give it more", "no evidence")
+        return row._replace(measured=f"{text}: it no longer learns")
+
+    def add_error(self, probe: Probe, runs: Sequence[LearnerRun], right: RightRuns) -> None:
+        """Add the rows about values or the critic, and about the entropy."""
+        best = self.best_runs[probe.name]
+        if isnan(best.error):
+            return
+        kind = "values" if isnan(best.entropy) else "critic"
+        name = f"{probe.name}, {kind}"
+        errors = ", ".join(f"{run.error:.3f}" for run in runs)
+        text = f"error {errors}"
+        if self.family is None:
+            self.rows.append(CheckRow(name, text, "remark"))
+        else:
+            rule = f"at most {right.error_limit:.3f} with {self.count_seeds(right)}"
+            error = min(run.error for run in runs)
+            self.rows.append(judge(name, text, error, right.error_limit, rule=rule))
+        if kind == "critic":
+            low, high = right.entropies
+            of_right = "" if isnan(low) else f"; of right runs {low:.2f} to {high:.2f}"
+            text = f"{best.entropy:.2f} nats{of_right}"
+            self.rows.append(CheckRow(f"{probe.name}, entropy", text, "remark"))
+
+    def count_seeds(self, right: RightRuns) -> str:
+        """Return the number of seeds in words, with the chance that a right learner fails."""
+        seeds = f"one of {len(self.seeds)} seeds"
+        if self.family is None:
+            return seeds
+        chance = comb(right.runs + len(self.seeds), len(self.seeds))
+        return f"{seeds}; a right learner fails in less than 1 of {chance:,}"
+
+    def report(self) -> Check:
+        """Return the result."""
+        failed = any(row.status == "fails" for row in self.rows)
+        return Check("a learner", self.rows, self.suspects() if failed else ())
+
+    def suspects(self) -> list[str]:
+        """Return the errors whose exact results are nearest to those of the learner."""
+        distances = {error: self.distance(error) for error in ERRORS}
+        limit = min(MAX_DISTANCE, self.distance(""))
+        near = [error for error in ERRORS if distances[error] < limit]
+        return sorted(near, key=distances.__getitem__)[:MAX_SUSPECTS]
+
+    def distance(self, error: str) -> float:
+        """Return the root mean square difference from the results of an error; "" for none."""
+        squares = []
+        for name, run in self.best_runs.items():
+            power = PROBES[name].power(error) if error else Power(1.0, 0.0)
+            squares.append((run.score - power.score) ** 2)
+            if isnan(run.entropy) and not isnan(run.error):
+                squares.append((run.error - power.value_error) ** 2)
+        return float(np.sqrt(np.mean(squares)))

@@ -1,0 +1,275 @@
+"""Probes of learners: small environments that isolate one thing each, with exact answers.
+
+A probe is the environment ``ttt/MNK-v0`` with options, nothing else, so that any library trains in
+it. Its openings were searched by the exact loss of the error that it is for
+(``tools/make_probes.py``); they are data, in ``probes.toml``.
+
+>>> from ttt_eval.checks import PROBES
+>>> probe = PROBES["credit"]
+>>> probe.exact.best, round(probe.exact.random, 4)
+(1.0, -0.4931)
+>>> round(probe.power("sign of the next value").score, 2)
+-0.19
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ttt_envs.agents.policy import normalise
+from ttt_envs.arrays import game_arrays
+from ttt_envs.core.checks import find_named
+from ttt_envs.core.files import read_table
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.envs.config import SELF, EnvConfig
+from ttt_envs.game.boards import to_text
+from ttt_envs.game.game import Position
+from ttt_envs.game.phantom import refuse_hidden
+from ttt_eval.checks.check import Evidence
+from ttt_eval.exact.decision_values import ActionModel, DecisionValues, SelfPlayValues
+
+if TYPE_CHECKING:
+    import gymnasium
+    from gymnasium.vector import VectorEnv
+
+ENV_ID = "ttt_envs:ttt/MNK-v0"
+TIE = 1e-9
+"""Scores within this distance are equal, and played equally often."""
+
+Scores = Callable[[Any], Any]
+"""Returns scores of actions, [B, A], from observations, float32[B, 2 * cells]."""
+
+
+class WrongTarget(NamedTuple):
+    """An error of a learner that has a fixed point of its own.
+
+    The values that it learns are those of ``reward_scale * reward + discount * next value``.
+    """
+
+    discount: float = 1.0
+    reward_scale: float = 1.0
+    takes_illegal: bool = False
+    """whether the maximum takes in illegal actions, whose values stay 0"""
+    at_cuts: bool = False
+    """whether only the last step of an episode that is cut has the error"""
+
+
+ERRORS: Mapping[str, WrongTarget] = {
+    "sign of the next value": WrongTarget(discount=-1.0),
+    "maximum over illegal actions": WrongTarget(takes_illegal=True),
+    "no next value": WrongTarget(discount=0.0),
+    "reward of the other player": WrongTarget(reward_scale=-1.0),
+    "truncation taken for an end": WrongTarget(discount=0.0, at_cuts=True),
+    "nothing is learned": WrongTarget(discount=0.0, reward_scale=0.0),
+    "discount 0.9": WrongTarget(discount=0.9),
+    "discount 0.5": WrongTarget(discount=0.5),
+}
+"""Errors whose results are known without training, see :meth:`Probe.power`."""
+
+
+class Power(NamedTuple):
+    """What a probe measures of a learner that has reached a fixed point."""
+
+    score: float
+    value_error: float
+
+
+@dataclass(frozen=True)
+class MakeEnv:
+    """Makes environments of a probe: all that a learner gets to know of it."""
+
+    options: Mapping[str, Any]
+    """keyword arguments of ``gymnasium.make(ENV_ID)``"""
+    masks: bool
+    """whether the learner is measured with legal actions only; if not, it must not use action
+    masks, because it is to learn which actions are illegal"""
+
+    @property
+    def self_play(self) -> bool:
+        """Whether the learner moves for both players; ``info["mover"]`` names the player."""
+        return bool(self.options["opponent"] == SELF)
+
+    def __call__(self, num_envs: int | None = None, **options: Any) -> VectorEnv | gymnasium.Env:
+        """Return a vector environment of Gymnasium, or with None a single one.
+
+        Args:
+            num_envs: number of simultaneous games.
+            options: more keyword arguments, such as ``autoreset_mode``.
+        """
+        import gymnasium
+
+        options = {**self.options, **options}
+        if num_envs is None:
+            return gymnasium.make(ENV_ID, **options)
+        return gymnasium.make_vec(ENV_ID, num_envs=num_envs, **options)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A task that isolates one thing, with exact answers."""
+
+    name: str
+    isolates: str
+    """what a learner needs here"""
+    steps: int
+    """budget: steps of the environments together, in which right learners of all families arrive"""
+    options: Mapping[str, Any]
+    """of the environment"""
+    masks: bool = True
+    """whether only legal actions are measured"""
+    scored: Sequence[str] = ()
+    """openings from which it is measured; empty for those of the environment"""
+
+    @property
+    def make_env(self) -> MakeEnv:
+        """What makes the environments."""
+        return MakeEnv(self.options, self.masks)
+
+    def make_vec(self, num_envs: int, **options: Any) -> Any:
+        """Return a vector environment; see :class:`MakeEnv`."""
+        return self.make_env(num_envs, **options)
+
+    @cached_property
+    def exact(self) -> ExactProbe:
+        """The exact answers."""
+        return ExactProbe(self)
+
+    def power(self, error: str) -> Power:
+        """Return the exact results of a learner with an error, without training.
+
+        Args:
+            error: a name in :data:`ERRORS`.
+
+        Raises:
+            ValueError: it is unknown.
+        """
+        wrong = find_named("error", error, ERRORS)
+        exact = self.exact
+        if wrong.at_cuts and "max_episode_steps" not in self.options:
+            wrong = WrongTarget()
+        values, action_values = exact.learned_values(wrong)
+        probabilities = exact.greedy(action_values)
+        return Power(exact.score(probabilities), exact.value_error(probabilities, values))
+
+
+class ExactProbe:
+    """The exact answers of a probe, in its S positions with the learner to move; A actions.
+
+    Attributes:
+        model: what actions lead to.
+        observations: float32[S, 2 * cells].
+        values: float64[S], optimal values for the player to move: against the opponent of the
+            probe, in self-play those of perfect play.
+        action_values: float64[S, A], those of actions.
+        best: the value of the best policy from the beginning; in self-play 0.
+        random: that of equally likely actions; in self-play minus its exploitability.
+    """
+
+    def __init__(self, probe: Probe) -> None:
+        options = {**probe.options, "openings": probe.scored or probe.options.get("openings")}
+        options.pop("max_episode_steps", None)
+        config = EnvConfig(**options)
+        openings = config.opening_positions
+        self._game = refuse_hidden(config.game)
+        arrays = game_arrays(self._game, openings=openings)
+        starts = 1 if openings is None else len(openings.mover)
+        self.model: ActionModel
+        if config.opponents:
+            opponent = config.opponents[0][0]
+            seat = ("first", "second").index(config.seat)
+            self.model = DecisionValues(arrays, opponent, seat, starts, probe.masks)
+        else:
+            self.model = SelfPlayValues(arrays, starts)
+        self.observations = self.model.observations
+        self.values, self.action_values = self.model.optimum()
+        self.best = self.value(self.greedy(self.action_values))
+        self.random = self.value(normalise(self.model.allowed))
+
+    def greedy(self, scores: Any) -> Float64Array:
+        """Return the policy that plays the best allowed actions, float64[S, A], from scores."""
+        scores = np.where(self.model.allowed, scores, -np.inf)
+        return normalise(scores >= scores.max(axis=1, keepdims=True) - TIE)
+
+    def softmax(self, scores: Any) -> Float64Array:
+        """Return the policy of logits over the allowed actions, float64[S, A]."""
+        logits = np.where(self.model.allowed, scores, -np.inf)
+        return normalise(np.exp(logits - logits.max(axis=1, keepdims=True)))
+
+    def value(self, probabilities: Float64Array) -> float:
+        """Return the value of a policy, float64[S, A], from the beginning; in self-play minus its
+        exploitability.
+        """
+        return self.model.value(probabilities)
+
+    def score(self, probabilities: Float64Array) -> float:
+        """Return the value of a policy as a share of the way from random to best: 0 and 1."""
+        return (self.value(probabilities) - self.random) / (self.best - self.random)
+
+    def learned_values(self, wrong: WrongTarget) -> tuple[Float64Array, Float64Array]:
+        """Return the values of a learner with an error, float64[S], and those of actions,
+        float64[S, A].
+        """
+        is_open = ~self.model.allowed.all(axis=1) if wrong.takes_illegal else False
+
+        def backup(action_values: Float64Array) -> Float64Array:
+            values = self.model.best(action_values)
+            return np.where(is_open, np.maximum(values, 0), values)
+
+        return self.model.fixed_point(backup, wrong.reward_scale, wrong.discount)
+
+    def weights(self, probabilities: Float64Array) -> Float64Array:
+        """Return the share of each position in all visits of a policy, float64[S]."""
+        visits = self.model.visits(probabilities)
+        return np.asarray(visits / visits.sum())
+
+    def value_error(self, probabilities: Float64Array, values: Float64Array) -> float:
+        """Return the mean absolute error of optimal values, float64[S], where a policy comes."""
+        return float(self.weights(probabilities) @ np.abs(values - self.values))
+
+    def critic_error(self, probabilities: Float64Array, values: Float64Array) -> float:
+        """Return the root mean square error of values, float64[S], beside those of the policy
+        itself, where it comes.
+        """
+        errors = values - self.model.policy_values(probabilities)
+        return float(np.sqrt(self.weights(probabilities) @ errors**2))
+
+    def entropy(self, probabilities: Float64Array) -> float:
+        """Return the mean entropy of a policy where it comes, in nats."""
+        logarithms = np.log(np.where(probabilities > 0, probabilities, 1.0))
+        return -float(self.weights(probabilities) @ (probabilities * logarithms).sum(axis=1))
+
+    def losses(self, probabilities: Float64Array) -> Float64Array:
+        """Return what a policy loses by its next action, float64[S]."""
+        played = (probabilities * self.action_values).sum(axis=1)
+        return np.asarray(self.values - played)
+
+    def mistake(self, probabilities: Float64Array) -> Evidence | None:
+        """Return the position in which a policy loses most, times its visits; None if it plays
+        perfectly.
+        """
+        losses = self.losses(probabilities)
+        row = int((self.model.visits(probabilities) * losses).argmax())
+        if losses[row] <= TIE:
+            return None
+        best_actions = np.flatnonzero(self.greedy(self.action_values)[row]).tolist()
+        note = (
+            f"plays {int(probabilities[row].argmax())}, which loses {losses[row]:.2f}; best: "
+            f"{best_actions}"
+        )
+        return Evidence(self.text(row), note)
+
+    def text(self, row: int) -> str:
+        """Return a position as text, the player to move as o."""
+        own, other = np.split(self.observations[row].astype(np.int8), 2)
+        return to_text(Position(own + 2 * other, 0), self._game)
+
+
+PROBES: Mapping[str, Probe] = {
+    name: Probe(name, **row) for name, row in read_table(__file__).items()
+}
+"""The probes by name, the easiest first."""

@@ -1,0 +1,19 @@
+"""Grades of homework and of coding agents: submissions in processes with limits, judged exactly."""
+
+from __future__ import annotations
+
+from ttt_eval.grading.grades import Grade, grade
+from ttt_eval.grading.submission import Limits, SubmissionError, SubmissionProcess
+from ttt_eval.grading.tasks import TASK_FOLDER, TASKS, GradedTask, load_task
+
+__all__ = [
+    "TASKS",
+    "TASK_FOLDER",
+    "Grade",
+    "GradedTask",
+    "Limits",
+    "SubmissionError",
+    "SubmissionProcess",
+    "grade",
+    "load_task",
+]

@@ -1,0 +1,52 @@
+"""Grades of submissions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ttt_eval.checks import Check
+from ttt_eval.grading.judges import JUDGES
+from ttt_eval.grading.submission import SubmissionError, SubmissionProcess
+from ttt_eval.grading.tasks import GradedTask
+
+
+@dataclass(frozen=True)
+class Grade:
+    """The grade of a submission."""
+
+    file: str
+    score: float
+    """0 to 1"""
+    points: float
+    seconds: float
+    """s that its process was waited for"""
+    remark: str
+    """why it ended, its first error, or the verdict of the check"""
+    check: Check | None = None
+    """None if it could not be loaded"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data."""
+        check = None if self.check is None else self.check.to_dict()
+        return {**vars(self), "check": check}
+
+
+def grade(path: Path, task: GradedTask) -> Grade:
+    """Grade a submission, whatever it does.
+
+    Args:
+        path: a file of Python, which runs in a process of its own.
+        task: what it is asked.
+    """
+    try:
+        with SubmissionProcess(path, task.function, task.limits) as submission:
+            check = JUDGES[task.judge](submission, **task.options)
+    except SubmissionError as error:
+        return Grade(path.name, 0.0, 0.0, 0.0, str(error))
+    score = 0.0 if submission.problem else task.score(check)
+    remark = submission.problem or submission.error or check.verdict
+    return Grade(
+        path.name, score, score * task.points, round(submission.waited_s, 1), remark, check
+    )

@@ -1,0 +1,250 @@
+"""A submission in a process of its own, with limits: what it is asked, and why it ended."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any
+
+from ttt_envs.core.checks import MAX_PROBLEM, Refusal, truncate
+from ttt_envs.core.files import read_bounded
+from ttt_eval.checks.calls import CallError
+from ttt_eval.grading import submission_side
+from ttt_eval.grading.submission_side import MAX_MESSAGE, Channel
+
+MAX_SOURCE = 1 << 20
+"""Maximum size of a submission in bytes."""
+MAX_FILE = 1 << 20
+"""Maximum size of its output, and of each of its files, in bytes."""
+POLL_S = 0.1
+PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG")
+"""Environment variables that a submission sees, with those of :data:`SETTINGS`."""
+SETTINGS = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "CUDA_VISIBLE_DEVICES": "",
+}
+
+HINTS = {
+    "[Errno 1] ": "it starts a process, or opens a connection",
+    "[Errno 27] ": "it writes more than 1 MiB",
+    "MemoryError": "it needs more memory than it has",
+}
+"""What errors of the system mean, by a part of their text."""
+
+
+class SubmissionError(Exception):
+    """A submission cannot be asked further: the message says why."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a submission."""
+
+    cpu_s: int = 60
+    """CPU s; while it is asked, at most twice as many s pass"""
+    memory_mib: int = 2048
+    """address space in MiB"""
+    forbidden: Sequence[str] = ()
+    """names of packages that it may not import, and of functions that it may not name"""
+
+
+def check_source(path: Path, forbidden: Sequence[str]) -> None:
+    """Check the source of a submission without running it.
+
+    Raises:
+        SubmissionError: it is no Python, or names what is forbidden.
+    """
+    try:
+        tree = ast.parse(read_bounded(path, MAX_SOURCE))
+    except SyntaxError as error:
+        raise SubmissionError(f"line {error.lineno or 1}: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError, OSError) as error:
+        raise SubmissionError(f"it cannot be read: {error}") from None
+    for node in ast.walk(tree):
+        for name in _names(node):
+            for part in set(name.split(".")) & set(forbidden):
+                line = getattr(node, "lineno", "?")
+                raise SubmissionError(f"line {line}: it uses {part}, which the task forbids")
+
+
+def _names(node: ast.AST) -> list[str]:
+    """Return the names in a node: of modules, variables and attributes, and texts."""
+    match node:
+        case ast.Import(names=names):
+            return [alias.name for alias in names]
+        case ast.ImportFrom(module=module, names=names):
+            return [module or "", *(alias.name for alias in names)]
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Constant(value=str(name)):
+            return [name]
+    return []
+
+
+class SubmissionProcess:
+    """A submission that runs, until it is closed.
+
+    Its process has a folder of its own, which is deleted. It sends messages of bounded size, of
+    numbers and texts; nothing of them is executed.
+
+    Args:
+        path: a file of Python.
+        function: its function that is asked.
+        limits: of the process.
+
+    Attributes:
+        waited_s: s that it was waited for.
+        problem: why it ended before it was closed; else empty.
+        error: the first error that a function raised.
+
+    Raises:
+        SubmissionError: the file cannot be loaded.
+    """
+
+    def __init__(self, path: Path, function: str, limits: Limits) -> None:
+        if os.name != "posix":
+            raise Refusal("submissions run on systems with POSIX limits only: use Linux or macOS")
+        check_source(path, limits.forbidden)
+        self.limits = limits
+        self.waited_s = 0.0
+        self.problem = ""
+        self.error = ""
+        self._asked_at: float | None = None
+        self._folder = tempfile.TemporaryDirectory()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
+        ours, theirs = Pipe()
+        with theirs:
+            self._process = self._start(path, function, theirs.fileno())
+        self._channel = Channel(ours, lambda number: partial(self.call, number))
+        threading.Thread(target=self._watch, daemon=True).start()
+        try:
+            self._answer()  # it is loaded
+        except (CallError, SubmissionError):
+            self.close()
+            raise SubmissionError(self.problem or self.error) from None
+
+    def _start(self, path: Path, function: str, descriptor: int) -> subprocess.Popen[bytes]:
+        limits = {
+            "forbidden": list(self.limits.forbidden),
+            "cpu_s": self.limits.cpu_s,
+            "memory": self.limits.memory_mib << 20,
+            "file_bytes": MAX_FILE,
+        }
+        own = {"HOME": self._folder.name, "TMPDIR": self._folder.name, **SETTINGS}
+        kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        program = [sys.executable, "-s", "-P", "-X", "utf8", submission_side.__file__]
+        return subprocess.Popen(
+            [*program, str(path.resolve()), function, str(descriptor), json.dumps(limits)],
+            cwd=self._folder.name, env=kept | own, pass_fds=[descriptor], start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output,
+        )  # fmt: skip
+
+    def __enter__(self) -> SubmissionProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process."""
+        self._kill()
+        self._process.wait()
+        self._channel.connection.close()
+        self._output.close()
+        with contextlib.suppress(OSError):
+            self._folder.cleanup()
+
+    def call(self, function: int, *arguments: Any) -> Any:
+        """Return what a function of the submission returns; functions in it can be called.
+
+        Args:
+            function: its number; 0 is that of the task.
+            arguments: numbers, texts, lists, dictionaries, arrays, and functions, which it may call
+                meanwhile.
+
+        Raises:
+            CallError: it raised something.
+            SubmissionError: it has ended, or is above a limit.
+        """
+        return self._answer(call=function, arguments=arguments)
+
+    def _answer(self, **request: Any) -> Any:
+        """Return the answer to a request, after the answers to questions."""
+        message = self._exchange(request)
+        while "question" in message:
+            try:
+                question = self._channel.functions[message["question"]]
+                answer = question(*message["arguments"])
+            except (LookupError, TypeError, ValueError) as error:
+                raise self._end(f"a question fails: {error}") from None
+            message = self._exchange({"answer": answer})
+        if "error" in message:
+            text = truncate(message["error"], MAX_PROBLEM)
+            hints = [hint for part, hint in HINTS.items() if part in text]
+            self.error = self.error or ": ".join([*hints, text])
+            raise CallError(text)
+        return message.get("answer")
+
+    def _exchange(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Send a message, if it holds something, and return the next one."""
+        if self.problem:
+            raise SubmissionError(self.problem)
+        begin = time.monotonic()
+        self._asked_at = begin
+        try:
+            if message:
+                self._channel.send(**message)
+            reply: Any = self._channel.receive()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self._end(f"it sends no message: {error}") from None
+        except (EOFError, ConnectionError):
+            raise self._end(self._reason()) from None
+        except OSError:
+            raise self._end(f"it sends more than {MAX_MESSAGE >> 20} MiB") from None
+        finally:
+            self._asked_at = None
+            self.waited_s += time.monotonic() - begin
+        if not isinstance(reply, dict):
+            raise self._end("it sends no message")
+        return reply
+
+    def _end(self, problem: str) -> SubmissionError:
+        """Return the error of a submission that is asked nothing further."""
+        self.problem = self.problem or truncate(problem, MAX_PROBLEM)
+        self._kill()
+        return SubmissionError(self.problem)
+
+    def _reason(self) -> str:
+        """Return why the process closed its connection."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+        if self._process.returncode == -signal.SIGKILL:
+            return f"it took more than {self.limits.cpu_s} s of CPU time"
+        return f"its process ended with code {self._process.returncode}"
+
+    def _watch(self) -> None:
+        """End a process that is waited for too long."""
+        while self._process.poll() is None:
+            asked_at = self._asked_at
+            waited_s = 0.0 if asked_at is None else time.monotonic() - asked_at
+            if self.waited_s + waited_s > 2 * self.limits.cpu_s:
+                self.problem = f"it took more than {2 * self.limits.cpu_s} s"
+                self._kill()
+            time.sleep(POLL_S)
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)

@@ -1,0 +1,228 @@
+"""The program of a submission's process: it limits itself, loads the submission, and answers calls.
+
+It is run by its path, and imports nothing of ours. Messages are JSON, see :class:`Channel`. A
+request ``{"call", "arguments"}`` is answered by ``{"answer"}`` or ``{"error"}``, and before by
+any number of questions to the grader, ``{"question", "arguments"}``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import platform
+import random
+import struct
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+MAX_MESSAGE = 64 << 20
+"""Maximum size of a message in bytes."""
+MAX_ERROR = 200
+"""Maximum number of characters of an error's text."""
+
+# --------------------------------------------------------------------------------------------------
+# Messages
+
+
+class Channel:
+    """A connection for numbers, texts, lists, dictionaries by text, arrays, and functions.
+
+    An array is ``{"array": [...]}``; a function is ``{"function": number}``, which the other side
+    makes a function of its own by ``make``.
+    """
+
+    def __init__(self, connection: Connection, make: Callable[[int], Callable[..., Any]]) -> None:
+        self.connection = connection
+        self.make = make
+        self.functions: list[Callable[..., Any]] = []
+        """functions of this side that were sent"""
+
+    def send(self, **message: Any) -> None:
+        """Send a message.
+
+        Raises:
+            TypeError, ValueError, RecursionError: it holds something else.
+            OSError: the other side is closed.
+        """
+        self.connection.send_bytes(json.dumps(message, default=self._encode).encode())
+
+    def receive(self) -> Any:
+        """Return the next message.
+
+        Raises:
+            TypeError, ValueError, RecursionError: it is no message.
+            EOFError, OSError: the other side is closed, or the message too large.
+        """
+        text = self.connection.recv_bytes(MAX_MESSAGE)
+        return json.loads(text, object_hook=self._decode)
+
+    def _encode(self, value: Any) -> Any:
+        if callable(value):
+            self.functions.append(value)
+            return {"function": len(self.functions) - 1}
+        array = np.asarray(value)
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"{type(value).__name__} is no number, list, array or function")
+        return {"array": array.tolist()}
+
+    def _decode(self, data: dict[str, Any]) -> Any:
+        if "array" in data:
+            return np.array(data["array"])
+        if "function" in data:
+            return self.make(data["function"])
+        return data
+
+
+# --------------------------------------------------------------------------------------------------
+# Limits
+
+
+DENIED = {
+    "x86_64": (0xC000003E, 56, (41, 57, 58, 62, 101, 425)),
+    "aarch64": (0xC00000B7, 220, (198, 129, 117, 425)),
+}
+"""By processor: its number for filters, that of the system call clone, and those of denied calls:
+socket, fork, vfork, kill, ptrace and io_uring_setup."""
+CLONE3 = 435
+CLONE_THREAD = 0x10000
+
+
+def deny_system_calls() -> bool:
+    """Deny sockets, new processes and signals to others by a filter of seccomp; return whether the
+    system has one.
+    """
+    if platform.system() != "Linux" or platform.machine() not in DENIED:
+        return False
+    processor, clone, denied = DENIED[platform.machine()]
+    load, equal, any_bit, end = 0x20, 0x15, 0x45, 0x06
+    deny = (end, 0, 0, 0x50001)  # the error EPERM
+    rules = [(load, 0, 0, 4), (equal, 1, 0, processor), (end, 0, 0, 0x80000000), (load, 0, 0, 0)]
+    for number in denied:
+        rules += [(equal, 0, 1, number), deny]
+    # the error ENOSYS: the C library calls clone then, whose flags can be read
+    rules += [(equal, 0, 1, CLONE3), (end, 0, 0, 0x50026)]
+    rules += [(equal, 0, 3, clone), (load, 0, 0, 16), (any_bit, 1, 0, CLONE_THREAD), deny]
+    rules += [(end, 0, 0, 0x7FFF0000)]
+    program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *rule) for rule in rules))
+    head = struct.pack("@HP", len(rules), ctypes.addressof(program))
+    prctl = ctypes.CDLL(None).prctl
+    return not prctl(38, 1, 0, 0, 0) and not prctl(22, 2, head)
+
+
+def set_limits(cpu_s: int, memory: int, file_bytes: int) -> None:
+    """Limit CPU s, memory and the size of files, in bytes."""
+    import resource
+
+    limits = {
+        resource.RLIMIT_CPU: cpu_s,
+        resource.RLIMIT_AS: memory,
+        resource.RLIMIT_FSIZE: file_bytes,
+        resource.RLIMIT_CORE: 0,
+    }
+    for kind, limit in limits.items():
+        resource.setrlimit(kind, (limit, limit))
+
+
+class ImportBlocker:
+    """Fails imports of forbidden packages."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        """Raise ImportError for a forbidden package."""
+        if name.partition(".")[0] in self.names:
+            raise ImportError(f"the task forbids {name}")
+
+
+# --------------------------------------------------------------------------------------------------
+# The program
+
+
+class Environment:
+    """An environment with the interface of Gymnasium, which the grader steps, see ``task.md``."""
+
+    def __init__(self, reset: Callable[..., Any], step: Callable[..., Any]) -> None:
+        self._reset = reset
+        self._step = step
+
+    def reset(self, *, seed: int | None = None) -> Any:
+        """Begin new games; return observations and infos."""
+        return self._reset(seed)
+
+    def step(self, action: Any) -> Any:
+        """Return observations, rewards, terminations, truncations and infos."""
+        return self._step(action)
+
+
+class Server:
+    """Answers calls of the grader.
+
+    Args:
+        connection: to the grader.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.channel = Channel(connection, lambda number: partial(self.ask, number))
+
+    def ask(self, number: int, *arguments: Any) -> Any:
+        """Return the grader's answer to a question; an environment is made of its two functions."""
+        self.channel.send(question=number, arguments=arguments)
+        answer = self.channel.receive()["answer"]
+        if isinstance(answer, dict) and "step" in answer:
+            return Environment(**answer)
+        return tuple(answer) if isinstance(answer, list) else answer
+
+    def attempt(self, action: Callable[..., Any], *arguments: Any) -> None:
+        """Send what an action returns, or what it raises."""
+        try:
+            self.channel.send(answer=action(*arguments))
+        except BaseException as error:
+            self.channel.send(error=describe(error))
+
+    def load(self, path: str, name: str) -> None:
+        """Load the function of a submission."""
+        spec: Any = importlib.util.spec_from_file_location("submission", path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["submission"] = module  # where dataclasses look for it
+        spec.loader.exec_module(module)
+        self.channel.functions.append(getattr(module, name))
+
+    def call(self, request: Mapping[str, Any]) -> Any:
+        """Return the answer to a request."""
+        return self.channel.functions[request["call"]](*request["arguments"])
+
+
+def describe(error: BaseException) -> str:
+    """Return an error in one line, with the last line of the submission that led to it."""
+    words = f"{type(error).__name__}: {error}".split()
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == sys.argv[1]]
+    place = f" (line {lines[-1]})" if lines else ""
+    return " ".join(words)[:MAX_ERROR] + place
+
+
+def main(path: str, name: str, descriptor: str, settings: str) -> None:
+    """Serve the function of a submission until the grader ends this process."""
+    limits = json.loads(settings)
+    server = Server(Connection(int(descriptor)))
+    blocker: Any = ImportBlocker(limits.pop("forbidden"))
+    sys.meta_path.insert(0, blocker)
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002  # of the submission
+    set_limits(**limits)
+    deny_system_calls()
+    server.attempt(server.load, path, name)
+    while True:
+        server.attempt(server.call, server.channel.receive())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
