@@ -63,8 +63,3 @@ def error_of(capsys, command, *words):
     assert "Traceback" not in output.err
     text = "".join(" " if letter in "│╭╮╰╯─" else letter for letter in output.err + output.out)
     return " ".join(text.split())
-
-
-def rows_of(path):
-    """The objects in a file of JSON lines."""
-    return [json.loads(line) for line in path.read_text().splitlines()]

@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 from hypothesis import strategies as st
+from json_files import read_json
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learners.checkpoint import load_checkpoint
@@ -254,16 +255,12 @@ UNLIKE = ("resumed", "checkpoint_games", "revision")
 def _files_of(run):
     """Return the contents of the files of a run, by name."""
     readers = {
-        "config.json": lambda path: {
-            k: v for k, v in json.loads(path.read_text()).items() if k not in UNLIKE
-        },
+        "config.json": lambda path: {k: v for k, v in read_json(path).items() if k not in UNLIKE},
         "checkpoint.npz": _checkpoint,
         "metrics.jsonl": lambda path: [
             _untimed(json.loads(line)) for line in path.read_text().splitlines()
         ],
-        "cost.json": lambda path: [
-            (k, sorted(v)) for k, v in json.loads(path.read_text())["phases"].items()
-        ],
+        "cost.json": lambda path: [(k, sorted(v)) for k, v in read_json(path)["phases"].items()],
         EVENTS: _events,
     }
     paths = sorted(path for path in run.rglob("*") if path.is_file() and path.name != "report.html")

@@ -1,8 +1,7 @@
 """Quick forms of benchmarks."""
 
-import json
-
 import pytest
+from json_files import read_json
 from processes import ROOT, run_python
 
 pytestmark = pytest.mark.more
@@ -18,7 +17,7 @@ def bench(tmp_path):
         file = tmp_path / "found.json"
         done = run_python(*words, "--json", str(file), cwd=ROOT / "speed", code=None)
         assert done.returncode == 0, done.stderr
-        return done.stdout, json.loads(file.read_text())
+        return done.stdout, read_json(file)
 
     return run
 

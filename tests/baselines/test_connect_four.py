@@ -1,6 +1,5 @@
 """The solver of Connect Four, against plain solving, published scores and known results."""
 
-import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -10,6 +9,7 @@ import plain
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from json_files import read_json
 from numpy.testing import assert_array_equal
 
 from baselines.connect_four import ColumnBoard, Solver, is_solvable, mirror, winning_cells
@@ -19,7 +19,7 @@ from ttt_envs.game import rules
 from ttt_envs.game.boards import from_text
 from ttt_envs.game.rules import DRAW
 
-SCORED = json.loads((Path(__file__).parents[1] / "data" / "connect-four.json").read_text())
+SCORED = read_json(Path(__file__).parents[1] / "data" / "connect-four.json")
 MIDDLE = SCORED["scores"]["middle, 14 to 27 left"]
 EASY = ("end, 0 to 13 left", "middle, 0 to 13 left", "beginning, 0 to 13 left")
 

@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 import plain
 import pytest
+from json_files import read_json
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import build, open_layers, solve
@@ -174,7 +175,7 @@ def test_invalid_databases_are_refused(spec, folder_of, tmp_path):
             ValueError, match=r"no database or table of layers|cannot be read|of 3 x 3"
         ):
             make_policy(spec.format(path), game)
-    whole = json.loads((folder_of(game, 4) / "manifest.json").read_text())
+    whole = read_json(folder_of(game, 4) / "manifest.json")
     del whole["layers"]["07-layer.npy"]
     for data in (
         [],

@@ -4,7 +4,6 @@ the middle of games."""
 
 import dataclasses
 import io
-import json
 import sys
 from functools import cache
 from itertools import product
@@ -13,6 +12,7 @@ import numpy as np
 import plain
 import pytest
 import tiny
+from json_files import read_json, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learners import LEARNERS
@@ -297,7 +297,7 @@ VARIED = {"gravity": ("--gravity", "--misere"), "hidden": ("--phantom=classic", 
 def test_a_run_has_the_rules_of_its_game(name, rule, tmp_path):
     """It plays by them and by no others."""
     run = tiny.train_run(name, tmp_path / "run", *VARIED[rule])
-    game = game_from_dict(json.loads((run / "config.json").read_text())["game"])
+    game = game_from_dict(read_json(run / "config.json")["game"])
     falling = dataclasses.replace(tiny.GAME, gravity=True, misere=True)
     assert game == (falling if rule == "gravity" else PhantomGame(tiny.GAME, "classic"))
     policy = make_policy(f"run:{run}", game)
@@ -305,7 +305,7 @@ def test_a_run_has_the_rules_of_its_game(name, rule, tmp_path):
         boards = plain.positions_of_random_play(game, 60)
         assert (policy.probabilities(boards)[~boards.legal(game)] == 0).all()
     else:
-        rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        rows = rows_of(run / "metrics.jsonl")
         *_, last = (row["exploitability"] for row in rows if "exploitability" in row)
         assert exploitability(game, policy) == pytest.approx(last, abs=1e-12)
     with pytest.raises(ValueError, match=r"by its rules|and the game here is"):

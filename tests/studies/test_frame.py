@@ -1,9 +1,9 @@
 """Frame of the studies: stored results, and the written report."""
 
-import json
 import re
 
 import pytest
+from json_files import read_json
 from squares import CALLS, SQUARES, Squares
 
 from studies.frame import Panel, Series, StudyFigure, draw_figure, reproduce
@@ -50,7 +50,7 @@ def test_results_of_another_version_are_kept_and_refused(version, code, tmp_path
 def test_the_page_and_the_numbers(quick, tmp_path):
     _, paths = reproduce(Squares(), "squares", tmp_path, {}, quick=quick)
     page = (tmp_path / "table.md").read_text()
-    result = json.loads((tmp_path / "result.json").read_text())
+    result = read_json(tmp_path / "result.json")
     assert "| 1 | 1 | yes |" in page  # nothing stands under "published" or "exact"
     assert (
         f"| squares grow | {'undecided' if quick else 'yes'} | from: 0; to: " in page

@@ -1,6 +1,5 @@
 """The command train.py: its files, its options, and tools that write pages."""
 
-import json
 import shutil
 import subprocess
 from unittest import mock
@@ -8,7 +7,7 @@ from unittest import mock
 import ground_truth
 import pytest
 import tiny
-from commands import rows_of
+from json_files import read_json, rows_of
 from plain import assert_same_arrays
 from processes import ROOT
 
@@ -34,13 +33,13 @@ def run(tmp_path_factory):
 
 
 def test_training_writes_a_run(run):
-    config = json.loads((run / "config.json").read_text())
+    config = read_json(run / "config.json")
     assert Game.from_dict(config["game"]) == Game(skip_chance=0.1)
     assert config["settings"]["epsilon"] == 0.2
     assert {"python", "numpy", "numba", "ttt_envs"} <= config["versions"].keys()
     last = rows_of(run / "metrics.jsonl")[-1]
     assert last["games"] == last["wins"] + last["draws"] + last["losses"] == 3000
-    assert [*json.loads((run / "cost.json").read_text())["phases"]] == [
+    assert [*read_json(run / "cost.json")["phases"]] == [
         "set-up",
         "compiling",
         "training",

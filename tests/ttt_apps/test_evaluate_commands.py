@@ -4,7 +4,6 @@ have own tests.
 
 import csv
 import hashlib
-import json
 import re
 import signal
 import subprocess
@@ -16,7 +15,8 @@ import numpy as np
 import psutil
 import pytest
 import tiny
-from commands import rows_of, words_of
+from commands import words_of
+from json_files import read_json, rows_of
 from numpy.testing import assert_array_equal
 from processes import ROOT
 
@@ -181,7 +181,7 @@ def test_sprt(tmp_path, evaluate_py, monkeypatch):
     path = Path("runs", "sprt", "3x3-3-win-or-block-random", "result.json")
     assert "The test accepts 50 Elo" in evaluate_py.text(line)
     data = evaluate_py.json(line)
-    assert data == json.loads(path.read_text())
+    assert data == read_json(path)
     assert (data["kind"], data["accepted"]) == ("sprt", "elo1")
 
 
@@ -221,7 +221,7 @@ def test_run_is_placed_on_the_ladder_of_its_own_game(tmp_path, evaluate_py, tiny
     line = f"ladder run:{run} --no-report --out {tmp_path / 'out'}"
     text = evaluate_py.text(line)
     assert all(part in text for part in ("3x3-skip", f"run:{run} (placed)", "exploitability"))
-    data = json.loads((tmp_path / "out" / "result.json").read_text())
+    data = read_json(tmp_path / "out" / "result.json")
     assert (data["kind"], data["policy"], data["exact"]) == ("ladder", f"run:{run}", True)
     assert evaluate_py.json(line) == data  # nothing is played again
     assert "there is no ladder of 2 x 3" in evaluate_py.error(

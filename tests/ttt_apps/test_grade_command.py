@@ -4,10 +4,8 @@ import csv
 import shutil
 
 import pytest
-from commands import error_of, json_of, text_of
 from processes import ROOT
 
-from ttt_apps import evaluate
 from ttt_eval.grading import TASKS, grade, load_task
 
 SOLUTION = ROOT / "examples" / "grading" / "minimax.py"
@@ -25,14 +23,14 @@ def folder(tmp_path):
     return path
 
 
-def test_it_prints_and_writes_what_python_computes(folder, tmp_path, capsys):
+def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py):
     out = tmp_path / "grades"
     words = ["grade", folder, "--task=minimax"]
-    text = text_of(capsys, *words, "--jobs=2", f"--out={out}")
+    text = evaluate_py.text(*words, f"--jobs=2 --out={out}")
     assert "broken.py 0 0 0 line 1: expected ':'" in text
     assert f"written: {out}/grades.csv" in text
     task = load_task("minimax")
-    printed = json_of(capsys, *words)
+    printed = evaluate_py.json(*words)
     with (out / "grades.csv").open() as file:
         rows = [*csv.DictReader(file)]
     assert [row["file"] for row in rows] == ["broken.py", "right.py", "wrong.py"]
@@ -62,20 +60,22 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, capsys):
     ],
     ids=str,
 )
-def test_what_cannot_be_graded_is_refused(folder, words, problem, capsys, monkeypatch, tmp_path):
+def test_what_cannot_be_graded_is_refused(
+    folder, words, problem, evaluate_py, monkeypatch, tmp_path
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "grades").mkdir()
     (tmp_path / "grades" / "grades.csv").touch()
-    assert problem in error_of(capsys, evaluate.main, "grade", folder, *words)
+    assert problem in evaluate_py.error("grade", folder, *words)
 
 
-def test_a_folder_without_submissions_is_refused(tmp_path, capsys):
-    problem = error_of(capsys, evaluate.main, "grade", tmp_path, "--task=gae")
+def test_a_folder_without_submissions_is_refused(tmp_path, evaluate_py):
+    problem = evaluate_py.error("grade", tmp_path, "--task=gae")
     assert "has no submissions" in problem
 
 
-def test_the_help_names_all_tasks(capsys):
+def test_the_help_names_all_tasks(evaluate_py, capsys):
     with pytest.raises(SystemExit):
-        evaluate.main(["grade", "--help"])
+        evaluate_py("grade --help")
     text = capsys.readouterr().out
     assert [name for name in TASKS if name not in text] == []

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from json_files import read_json
 
 from ttt_eval.runs.run_files import REPORT
 from ttt_eval.store.result_store import RESULT
@@ -82,7 +83,7 @@ def test_a_result_of_other_settings_is_refused(first, games, others, tmp_path, e
         assert contents(tmp_path) == before
     changed = evaluate_py.json(first, "--seed=1 --overwrite --out", tmp_path)
     assert changed["seed"] == 1
-    assert json.loads((tmp_path / RESULT).read_text()) == changed
+    assert read_json(tmp_path / RESULT) == changed
 
 
 def test_a_result_grows_by_games_and_players(tmp_path, evaluate_py):

@@ -2,7 +2,7 @@
 computes.
 """
 
-import json
+import re
 import shlex
 import shutil
 import time
@@ -15,7 +15,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import tiny
-from commands import text_of
+from commands import words_of
+from json_files import read_json
 
 from baselines.exact import solve
 from baselines.exact.folder import Folder
@@ -26,7 +27,6 @@ from ttt_apps.cli import options as cli
 from ttt_apps.cli.board import parse_position
 from ttt_apps.cli.options import format_value as number
 from ttt_apps.evaluate import COMMANDS
-from ttt_apps.training import command as train
 from ttt_apps.training import runs
 from ttt_apps.training.metrics import RunLog
 from ttt_apps.training.options import Options, default_folder, parse_options
@@ -103,20 +103,12 @@ def files(tiny_run, tmp_path_factory):
     log = folder / "log"
     book = folder / "book"
     board = game_options(tiny.GAME)
-    commands = (
-        [
-            "match",
-            *PLAYERS,
-            "--games=20",
-            "--luck-correction=off",
-            f"--log={log}",
-            "--skip-chance=0.25",
-        ],
-        ["book", "build", str(log), "--minimum=1", f"--out={book}"],
-        ["database", "build", f"--folder={folder / DATABASE}", *board],
-    )
-    for words in commands:
-        evaluate.main(["--quiet", *words])
+    for line in (
+        f"match random win-or-block --games=20 --luck-correction=off --skip-chance=.25 --log={log}",
+        f"book build {log} --minimum=1 --out={book}",
+        f"database build --folder={folder / DATABASE} {shlex.join(board)}",
+    ):
+        evaluate.main(words_of("--quiet", line))
     return Files(tiny_run("q-learning"), log, book, folder / DATABASE)
 
 
@@ -382,7 +374,7 @@ def puzzle_rows(files):
 
 @case("reproduce svd-table1 --out=OUT", board=False)
 def study_rows(files):
-    for row in json.loads(Path("OUT", RESULT).read_text())["rows"]:
+    for row in read_json(Path("OUT", RESULT))["rows"]:
         yield row["what"], f"{row['published']:,}" if isinstance(row["published"], int) else ""
 
 
@@ -404,7 +396,7 @@ def test_every_command_has_a_case():
     "words",
     [pytest.param(words, marks=pytest.mark.more if words in SLOWER else ()) for words in CASES],
 )
-def test_a_command_prints_what_python_computes(words, files, tmp_path, monkeypatch, capsys):
+def test_a_command_prints_what_python_computes(words, files, tmp_path, monkeypatch, evaluate_py):
     expected, board = CASES[words]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(cli.QUIET, "0")
@@ -413,20 +405,20 @@ def test_a_command_prints_what_python_computes(words, files, tmp_path, monkeypat
         "measure_move_costs",
         lambda game, *specs: [MoveCost(1e-6, 0.1, 1 << 27, 1 << 20)] * len(specs),
     )
+    reported = files.run.with_name("reported")
+    if "REPORTED" in words:
+        shutil.copytree(files.run, reported)
     places = {
         "RUN": f"run:{files.run}" if words.startswith("exploit") else files.run,
         "LOG": files.log,
         "BOOK": files.book,
-    }
-    places |= {"DATABASE": files.database, "SUBMISSION": BENCHMARKS / "submissions" / "random.npz"}
-    places |= {
+        "DATABASE": files.database,
+        "SUBMISSION": BENCHMARKS / "submissions" / "random.npz",
         "SCORES": BENCHMARKS / "scores" / "random.json",
-        "REPORTED": files.run.with_name("reported"),
+        "REPORTED": reported,
     }
-    line = [str(places.get(word, word)) for word in shlex.split(words)]
-    if "REPORTED" in words:
-        shutil.copytree(files.run, places["REPORTED"])
-    text = text_of(capsys, *line, *(game_options(tiny.GAME) if board else ()))
+    line = re.sub(r"\b[A-Z]+\b", lambda word: str(places.get(word[0], word[0])), words)
+    text = evaluate_py.text(line, *(game_options(tiny.GAME) if board else ()))
     rows = list(expected(files))
     assert rows
     for row in rows:
@@ -437,7 +429,7 @@ def test_a_command_prints_what_python_computes(words, files, tmp_path, monkeypat
 # Notes, verdicts and names
 
 
-def test_a_sequential_test_prints_its_verdict(capsys, tmp_path):
+def test_a_sequential_test_prints_its_verdict(evaluate_py, tmp_path):
     low, high = SPRT(-10, 10, alpha=0.01, beta=0.2).bounds
     verdicts = {
         PLAYERS: "-10 Elo: random is ahead by less than 10 (wrong in at most 20.0% of tests)",
@@ -446,45 +438,30 @@ def test_a_sequential_test_prints_its_verdict(capsys, tmp_path):
         ]: "10 Elo: win-or-block is ahead by more than -10 (wrong in at most 1.0% of tests)",
     }
     for players, verdict in verdicts.items():
-        words = (
-            "match",
-            *players,
-            "--sprt",
-            "-10",
-            "10",
-            "--no-report",
-            "--out",
-            tmp_path / players[0],
-        )
-        text = text_of(capsys, *words, "--alpha=0.01", "--beta=0.2")
+        line = "--sprt -10 10 --alpha=0.01 --beta=0.2 --no-report --out"
+        text = evaluate_py.text("match", *players, line, tmp_path / players[0])
         assert f"The test accepts {verdict}" in text
         assert f", from {low:.2f} to {high:.2f}" in text
 
 
-def test_forfeits_of_a_match_are_told(capsys, monkeypatch, tmp_path):
+def test_forfeits_of_a_match_are_told(evaluate_py, monkeypatch, tmp_path):
     monkeypatch.setenv(cli.QUIET, "0")
     players = (f"{__name__}:Quitter", "random")
-    evaluate.main(["match", *players, "--games=4"])
+    evaluate_py("match", *players, "--games=4")
     forfeits = play_pairs(Game(), *players, 2).forfeits
     assert forfeits.a == 4
-    assert f"note: {forfeits.describe(*players)}" in capsys.readouterr().err
-    evaluate.main(["match", *players, "table", "--games=2", f"--out={tmp_path}", "--no-report"])
-    text = capsys.readouterr().err
-    assert (
-        text.count(f" 2 by {players[0]}. The first: ")
-        == text.count("note: games were given up")
-        == 2
-    )
+    assert f"note: {forfeits.describe(*players)}" in evaluate_py.err
+    evaluate_py("match", *players, f"table --games=2 --out={tmp_path} --no-report")
+    assert evaluate_py.err.count(f" 2 by {players[0]}. The first: ") == 2
+    assert evaluate_py.err.count("note: games were given up") == 2
 
 
-def test_times_of_a_match_are_told_by_player(capsys, tmp_path):
+def test_times_of_a_match_are_told_by_player(evaluate_py, tmp_path):
     players = ("timed:max-depth=1", "random")
-    text = text_of(
-        capsys, "match", *players, "--games=2", "--clock=20+0.5", f"--out={tmp_path}", "--no-report"
+    text = evaluate_py.text(
+        "match", *players, f"--games=2 --clock=20+0.5 --out={tmp_path} --no-report"
     )
-    for player, times in zip(
-        players, json.loads((tmp_path / RESULT).read_text())["times"], strict=True
-    ):
+    for player, times in zip(players, read_json(tmp_path / RESULT)["times"], strict=True):
         assert " ".join((player, *map(number, times.values()))) in text
 
 
@@ -508,31 +485,21 @@ def test_the_largest_count_is_accepted_and_a_larger_one_refused():
 
 
 def test_default_folders_of_runs_differ_by_every_setting():
-    lines = [
-        (),
-        ("--seat=second",),
-        ("--games=7",),
-        ("--batch=3",),
-        ("--seed=1",),
-        ("--opponent=self",),
-        ("--epsilon=0.5",),
-    ]
-    lines += [
-        ("--size=4",),
-        ("--skip-chance=0.5",),
-        ("--learner=naive-mc",),
-        ("--phantom=classic",),
-    ]
-    folders = [default_folder(*parse_options(list(words), "train.py")) for words in lines]
+    options = "seat=second games=7 batch=3 seed=1 opponent=self epsilon=0.5 size=4"
+    options += " skip-chance=0.5 learner=naive-mc phantom=classic"
+    lines = [[], *([f"--{option}"] for option in options.split())]
+    folders = [default_folder(*parse_options(words, "train.py")) for words in lines]
     assert len(set(folders)) == len(lines)
 
 
-def test_the_report_of_fewer_games_is_gone_while_a_run_is_extended(tiny_run, tmp_path, monkeypatch):
+def test_the_report_of_fewer_games_is_gone_while_a_run_is_extended(
+    tiny_run, tmp_path, monkeypatch, evaluate_py, train_py
+):
     run = shutil.copytree(tiny_run("q-learning"), tmp_path / "run")
-    evaluate.main(["--quiet", "report", str(run)])
+    evaluate_py("--quiet report", run)
     reports = [(run / REPORT).exists()]
     monkeypatch.setattr(runs.Run, "train", lambda *_: reports.append((run / REPORT).exists()))
-    train.main(["resume", str(run), "--games=300"])
+    train_py("resume", run, "--games=300")
     assert reports == [True, False]
 
 

@@ -3,7 +3,6 @@ interrupted.
 """
 
 import errno
-import json
 import os
 import shutil
 import signal
@@ -14,7 +13,8 @@ import time
 import numpy as np
 import pytest
 import tiny
-from commands import rows_of, words_of
+from commands import words_of
+from json_files import read_json, rows_of
 from kills import train_until
 from plain import assert_same_runs
 from processes import ROOT
@@ -120,7 +120,7 @@ def test_run_killed_several_times(name, opponent, tmp_path, train_py):
         train_until(kill_at, folder, words)
         words = resume(folder)
     train_py(*words)
-    assert len(json.loads((folder / "config.json").read_text())["resumed"]) == len(kills)
+    assert len(read_json(folder / "config.json")["resumed"]) == len(kills)
     assert_same_runs(whole, folder)
 
 
@@ -176,7 +176,7 @@ def test_run_killed_while_it_replaces_another(tmp_path, train_py):
         shutil.copytree(old, folder)
         train_until(kill_at, folder, words)
         config = folder / "config.json"
-        seed = json.loads(config.read_text())["seed"] if config.exists() else None
+        seed = read_json(config)["seed"] if config.exists() else None
         seeds.add(seed)
         if seed == 0:
             train_py(*resume(folder))
@@ -295,7 +295,7 @@ def test_report_is_regenerated_byte_for_byte_of_finished_runs_alone(
     finished, tmp_path, evaluate_py
 ):
     good, begun = (without(finished, tmp_path / name, REPORT) for name in ("good", "begun"))
-    config = json.loads((begun / "config.json").read_text())
+    config = read_json(begun / "config.json")
     write_json(begun / "config.json", {**config, "games": 100})
     assert "60 of its 100 games are played" in evaluate_py.error("report", good, begun)
     assert not (good / REPORT).exists()
@@ -327,7 +327,7 @@ def test_arrays_out_of_range_are_refused_by_file_and_name(
 
 
 def test_a_negative_seed_of_a_file_is_refused(run, train_py):
-    write_json(run / "config.json", {**json.loads((run / "config.json").read_text()), "seed": -1})
+    write_json(run / "config.json", {**read_json(run / "config.json"), "seed": -1})
     assert "Expected `int` >= 0 - at `$.seed`" in train_py.error("resume", run, "--games=80")
 
 

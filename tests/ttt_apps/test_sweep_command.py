@@ -12,6 +12,7 @@ import time
 import psutil
 import pytest
 from commands import words_of
+from json_files import read_json
 from pages import read_page
 from processes import ROOT
 
@@ -78,7 +79,7 @@ def once(tmp_path_factory, at_once):
 
 def results_of(out):
     """The numbers without cost, and the learners in the checkpoints."""
-    data = json.loads((out / "result.json").read_text())
+    data = read_json(out / "result.json")
     rows = [run["numbers"] for run in data["runs"]]
     numbers = [
         {name: row[name] for name in row.keys() - {"cpu_s", "peak_rss_bytes"}} for row in rows
@@ -101,7 +102,7 @@ def test_results_of_every_setting(once, train_py):
     assert learners[0] != learners[1]
     assert all(0 < row["exploitability"] <= 1 and "score_against_optimal" in row for row in numbers)
     assert "| seeds | exploitability | regret |" in (once / "out" / "table.md").read_text()
-    data = json.loads((once / "out" / "result.json").read_text())
+    data = read_json(once / "out" / "result.json")
     for run in data["runs"]:
         cost = RunDirectory(once / "out" / run["run"]).read_cost()
         assert run["numbers"]["cpu_s"] == cpu_seconds(cost["training"])
@@ -215,7 +216,7 @@ def test_own_learners_and_agents_stand_beside_the_others(tmp_path, monkeypatch, 
     assert not (tmp_path / "out").exists()
     monkeypatch.setenv(TRUST, "1")
     train_py(line, "--trust")
-    data = json.loads((tmp_path / "out" / "result.json").read_text())
+    data = read_json(tmp_path / "out" / "result.json")
     numbers = [run["numbers"] for run in data["runs"]]
     assert [len(numbers), data["table"][1]["seeds"]] == [4, 1]
     assert numbers[2]["exploitability"] == exploitability(Game(), "win-or-block")
@@ -292,7 +293,7 @@ def test_agents_play_by_the_rules_of_the_learners(tmp_path, train_py):
         f'{fixed}\n[[runs]]\nlearner = "q-learning"\n[[runs]]\nagent = "random"\n'
     )
     train_py(sweep_line(tmp_path / "a.toml"))
-    learner, agent = json.loads((tmp_path / "out" / "result.json").read_text())["runs"]
+    learner, agent = read_json(tmp_path / "out" / "result.json")["runs"]
     reference = strength(
         PhantomGame(Game(2, 2, 2), "classic"), "random", ["random", "win-or-block"]
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from commands import words_of
+from json_files import read_json
 
 from learners.checkpoint import read_config
 from ttt_apps.training import command as train
@@ -47,7 +48,7 @@ def made(tmp_path_factory):
 
 def change_config(run, **changes):
     path = run / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    path.write_text(json.dumps({**read_json(path), **changes}))
     return run
 
 
@@ -127,7 +128,7 @@ def test_run_that_a_file_names_runs_no_code_of_its_own(made, evil, tmp_path, tra
     other = change_config(made(tmp_path / "other"), opponent="run:runs/x")
     change_config(evil, opponent=ATTACKS[0])
     train_py("resume", other, "--games=80")
-    assert json.loads((other / "config.json").read_text())["games"] == 80
+    assert read_json(other / "config.json")["games"] == 80
     assert not (evil / "evil.ran").exists()
 
 

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from json_files import read_json
 from msgspec.structs import replace
 from pages import check_in_browser, in_browser, read_page
 from scipy.special import stdtrit
@@ -182,7 +183,7 @@ def test_scores_are_read(tmp_path):
 )
 def test_damaged_scores_are_one_sentence(change, place, tmp_path):
     path = to_file(tmp_path / "scores.json", submission())
-    content = json.loads(path.read_text())
+    content = read_json(path)
     content["submissions"][0]["runs"][0].update(change.pop("run", {}))
     path.write_text(json.dumps({**content, **change}))
     with pytest.raises(ValueError, match=place) as problem:

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from json_files import read_json
 from msgspec.structs import replace
 from pages import check_in_browser, in_browser, page_of_result
 
@@ -157,7 +158,7 @@ def test_a_stored_result_is_read_and_written_again(tmp_path, results, kind):
     (tmp_path / RESULT).write_text(json.dumps(data))
     result = read_result(tmp_path)
     result.write(tmp_path)
-    assert json.loads((tmp_path / RESULT).read_text()) == data
+    assert read_json(tmp_path / RESULT) == data
 
 
 def test_forfeited_games_are_reported(tmp_path, results):
@@ -284,7 +285,7 @@ def test_the_command_on_the_page_repeats_the_test(tmp_path, results):
     text = page_of_result(tmp_path, results["sprt"]).text()
     words = shlex.split(text[text.index("python evaluate.py") :])
     evaluate([*words[2:], "--games", "256", "--out", str(tmp_path / "again"), "--no-report"])
-    again = json.loads((tmp_path / "again" / RESULT).read_text())
+    again = read_json(tmp_path / "again" / RESULT)
     for name in ("game", "a", "b", "seed", "openings", "clock", "test", "differences"):
         assert again[name] == results["sprt"][name], name
     assert not (tmp_path / "again" / REPORT).exists()

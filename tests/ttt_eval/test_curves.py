@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from commands import rows_of
+from json_files import read_json, rows_of
 
 from ttt_envs import Game
 from ttt_eval import exact
@@ -102,15 +102,12 @@ def test_a_run_is_read_with_its_settings(tiny_run):
     run = tiny_run("q-learning")
     [curve] = read_curves([run])
     assert curve.notes == []
-    assert (
-        curve.labels["epsilon"]
-        == json.loads((run / "config.json").read_text())["settings"]["epsilon"]
-    )
+    assert curve.labels["epsilon"] == read_json(run / "config.json")["settings"]["epsilon"]
     assert all(row["cpu_s"] >= 0 and row["steps"] >= row["games"] for row in curve.rows)
 
 
 def test_a_run_of_another_format_or_number_of_games_is_refused(tiny_run, tmp_path):
-    config = json.loads((tiny_run("q-learning") / "config.json").read_text())
+    config = read_json(tiny_run("q-learning") / "config.json")
     for name, value in (("games", "200"), ("games", {"a": 200}), ("format", 2)):
         (tmp_path / "config.json").write_text(json.dumps({**config, name: value}))
         with pytest.raises(ValueError, match=name):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from json_files import rows_of
 from plain import games as any_game
 
 from ttt_envs import Game, chance_outcomes, from_text, to_text
@@ -126,7 +127,7 @@ def test_text_and_line_of_a_game(tmp_path):
         "result": None,
     }
     record |= {"seed": 7, "episode": 0, "settings": settings}
-    assert [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()] == [
+    assert rows_of(tmp_path / "log") == [
         json.loads(HEAD),
         record,
     ]

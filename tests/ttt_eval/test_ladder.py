@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import make_ladders
 import pytest
+from json_files import read_json
 from make_ladders import PLANS, LadderPlan, measure_ladder, to_markdown
 
 from ttt_envs import Game
@@ -107,7 +108,7 @@ def test_intervals_include_the_uncertainty_of_rungs_and_shrink_with_games(measur
 def test_result_file(measured, tmp_path):
     ladder = measured["exact"]
     placement = place("optimal:epsilon=0.5", ladder, folder=tmp_path)
-    data = json.loads((tmp_path / RESULT).read_text())
+    data = read_json(tmp_path / RESULT)
     assert data == placement.to_dict()
     assert LadderResult.from_dict(data, tmp_path) == placement
     for result, spec in zip(placement.results, ladder.specs, strict=True):
@@ -198,7 +199,7 @@ def test_stored_results_are_reproduced(name, a, b):
     ],
 )
 def test_damaged_files_are_rejected_and_run_no_code(message, change, tmp_path):
-    data = json.loads((LADDER_FOLDER / "3x3.json").read_text())
+    data = read_json(LADDER_FOLDER / "3x3.json")
     change(data)
     (tmp_path / "mine.json").write_text(json.dumps({"sha256": hash_data(data), **data}))
     with pytest.raises(ValueError, match=message):

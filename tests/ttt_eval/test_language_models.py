@@ -16,7 +16,8 @@ from dataclasses import replace
 import gymnasium
 import numpy as np
 import pytest
-from commands import rows_of, words_of
+from commands import words_of
+from json_files import read_json, rows_of
 from processes import ROOT, python_path, run_python
 from stub_endpoint import KEY, MOVES, Stub, answers_badly, serve_stub
 
@@ -381,7 +382,7 @@ def test_a_stopped_evaluation_continues_and_asks_nothing_twice(sent, tmp_path):
         run_python(*start, env=env)
         counts = Counter(stub.answered)
     assert sum(counts.values()) - len(counts) <= 3  # what was in flight, and no more
-    result = json.loads((tmp_path / "out" / RESULT).read_text())
+    result = read_json(tmp_path / "out" / RESULT)
     assert result["usage"]["answers"] == len(counts)
     assert_whole(result, game, games=6)
 
@@ -513,4 +514,4 @@ def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, evalu
         assert name in page
     assert f"{moves['moves']:,} {moves['regret']:.4f} {moves['blunders']:,}" in printed
     assert "lunders" not in page
-    assert json.loads((tmp_path / "out" / RESULT).read_text())["games"] == data["games"]
+    assert read_json(tmp_path / "out" / RESULT)["games"] == data["games"]

@@ -3,12 +3,12 @@ symmetric.
 """
 
 import dataclasses
-import json
 
 import numpy as np
 import plain
 import pytest
 import tiny
+from json_files import read_json
 from make_puzzles import MIN_LOSS, PUZZLES_PER_GAME, obvious_puzzles
 
 from baselines.exact import solve
@@ -136,7 +136,7 @@ def test_the_command_lists_and_writes(tmp_path, evaluate_py):
     file = tmp_path / "p.json"
     line = "puzzles win-or-block --skip-chance=0.25 --opponent=random --count=2 --out"
     assert "win-or-block" in evaluate_py.text(line, file)
-    written = json.loads(file.read_text())
+    written = read_json(file)
     assert [puzzle["why"] for puzzle in written["puzzles"]] == ["win-or-block"] * 2
     line = written["command"].removeprefix("evaluate.py ")
     assert evaluate_py.json(line)["puzzles"] == written["puzzles"]

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 import tiny
+from json_files import read_json
 from pages import check_in_browser, in_browser, read_page
 from scipy.special import stdtrit
 
@@ -116,7 +117,7 @@ def test_numbers_of_a_page_are_exact(run):
     [first, *_] = [row for row in RunDirectory(run).read_metrics() if f"{FIRST}b2" in row]
     assert sum(share for name, share in first.items() if name.startswith(FIRST)) == pytest.approx(1)
     assert f"{first['games']} games" in page.text()
-    costs = json.loads((run / COST).read_text())["phases"]
+    costs = read_json(run / COST)["phases"]
     assert all(f"{cost['wall_s']:,.2f} s" in page.text() for cost in costs.values())
 
 
@@ -153,7 +154,7 @@ def test_the_command_on_the_page_repeats_the_training(run, tmp_path, train_py):
     words = shlex.split(re.search("python train.py --learner.*", page)[0])
     words[words.index("--out") + 1] = str(tmp_path / "again")
     train_py(*words[2:], "--no-report")
-    old, new = (json.loads((folder / CONFIG).read_text()) for folder in (run, tmp_path / "again"))
+    old, new = (read_json(folder / CONFIG) for folder in (run, tmp_path / "again"))
     names = ("game", "learner", "settings", "opponent", "seat", "games", "batch", "seed")
     assert {name: old[name] for name in names} == {name: new[name] for name in names}
     assert shlex.join(["python", "train.py", "resume", str(run)]) in page

@@ -2,10 +2,9 @@
 without.
 """
 
-import json
-
 import numpy as np
 import pytest
+from json_files import rows_of
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ttt_envs import Game, as_policy
@@ -62,7 +61,7 @@ def weights(model):
 
 
 def lines(folder):
-    return [json.loads(line) for line in (folder / "exact.jsonl").read_text().splitlines()]
+    return rows_of(folder / "exact.jsonl")
 
 
 def log_to(folder, model):
@@ -74,7 +73,7 @@ def log_to(folder, model):
 def logged_in(model, folder):
     """Close the log, and return logged values by steps."""
     model.logger.close()
-    rows = [json.loads(line) for line in (folder / "progress.json").read_text().splitlines()]
+    rows = rows_of(folder / "progress.json")
     return {row["time/total_timesteps"]: row for row in rows if "exact/exploitability" in row}
 
 

@@ -1,9 +1,9 @@
 """Sequential tests: results are those of the pairs in order, and stored games are reused."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
+from json_files import read_json
 
 from ttt_envs import Game
 from ttt_eval.matches.luck import EXACT
@@ -59,7 +59,7 @@ def test_clearly_better_player_is_accepted_early(tmp_path):
     result = run(tmp_path, "win-or-block", SPRT(0, 5))
     assert result.accepted == "elo1"
     assert 128 < result.games < 4000
-    data = json.loads((tmp_path / RESULT).read_text())
+    data = read_json(tmp_path / RESULT)
     assert (data["accepted"], data["path"][-1]) == ("elo1", [result.games // 2, data["llr"]])
     assert data["elo"]["low"] > 0
     assert data["score"]["low"] < result.played.moments()[0] < data["score"]["high"]

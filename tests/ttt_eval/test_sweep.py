@@ -1,8 +1,7 @@
 """Sweep files and their tables."""
 
-import json
-
 import pytest
+from json_files import read_json
 
 from ttt_eval.reports.sweep import write_table
 from ttt_eval.runs import sweep
@@ -120,7 +119,7 @@ def test_runs_are_aggregated_over_seeds(tmp_path):
         ],  # Student's t of two: 12.7062 deviations of the mean
         ["0.3", "0", "0.2000"],
     ]
-    data = json.loads((tmp_path / "result.json").read_text())
+    data = read_json(tmp_path / "result.json")
     assert data["table"][1] == {"options": rows[1], "seeds": 1, "regret": {"mean": 0.2}}
     assert set(data["table"][0]["regret"]) == {"mean", "low", "high"}
     assert sweep.SweepResult.from_dict(data, tmp_path) == result
