@@ -33,7 +33,8 @@ class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
     folder: Annotated[Path, tyro.conf.Positional] = tyro.MISSING
     """folder of submissions, or one file"""
     task: str = tyro.MISSING
-    """minimax, mcts, value-iteration, gae; or a folder with task.toml"""
+    """minimax, mcts, value-iteration, gae, q-learning, monte-carlo, ppo, alpha-zero; or a folder
+    with task.toml"""
     jobs: cli.Count = 1
     """number of submissions at a time, -1 for one per core"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None

@@ -8,24 +8,27 @@ from math import nan
 from typing import Any
 
 import numpy as np
+from gymnasium.vector import AutoresetMode
 
-from ttt_envs.agents.specs import make_policy
-from ttt_envs.arrays import DecisionProcess, against, game_arrays
-from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.arrays import GameArrays, game_arrays
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
 from ttt_eval.checks import (
+    PROBES,
     Check,
     CheckRow,
     Evidence,
     check_advantages,
     check_agent,
+    check_learner,
     check_search,
     check_values,
 )
 from ttt_eval.checks.calls import CallError
 from ttt_eval.checks.check import judge
+from ttt_eval.checks.probes import MakeEnv
 from ttt_eval.checks.tables import TIE, make_table
+from ttt_eval.exact.decision_values import SelfPlayValues
 from ttt_eval.grading.submission import SubmissionError, SubmissionProcess
 
 Judge = Callable[..., Check]
@@ -34,14 +37,15 @@ LAMBDA = 0.95
 MAX_VALUE_ERROR = 1e-3
 """Largest error of values of value iteration."""
 MAX_EVIDENCE = 3
-SKIPS = Game(2, 3, 3, skip_chance=0.25)
-PROCESSES = {
-    "one move": (SKIPS, 0.0),
-    "no discount": (SKIPS, 1.0),
-    "discount": (SKIPS, 0.9),
-    "3 x 3": (Game(), 0.9),
+NUM_ENVS = 16
+"""Number of simultaneous games in the environments of submissions."""
+GAMES = {
+    "one move": (Game(2, 3, 3), 0.0),
+    "skips": (Game(2, 3, 3, skip_chance=0.25), 1.0),
+    "discount": (Game(2, 3, 3, skip_chance=0.25), 0.9),
+    "3 x 3": (Game(3, 3, 3, skip_chance=0.25), 0.9),
 }
-"""Games against random play and discounts, by row."""
+"""Games and discounts of value iteration, by row."""
 
 
 def judge_minimax(submission: SubmissionProcess) -> Check:
@@ -96,65 +100,100 @@ def judge_advantages(submission: SubmissionProcess) -> Check:
     return replace(check, rows=[*check.rows, row])
 
 
-# --------------------------------------------------------------------------------------------------
-# Value iteration
-
-
 def judge_value_iteration(submission: SubmissionProcess) -> Check:
-    """Check ``value_iteration(next_states, probabilities, rewards, discount)``, which returns the
-    optimal values of all states.
+    """Check ``value_iteration(legal, next_states, rewards, skip_chance, discount)``, which returns
+    the values of all states if both players play perfectly.
     """
     rows: list[CheckRow] = []
-    for name, (game, discount) in PROCESSES.items():
+    for name, (game, discount) in GAMES.items():
         arrays = game_arrays(game)
-        process = against(arrays, make_policy("random", game), 0)
-        states, shares = list_outcomes(process)
-        exact = solve(states, shares, process.rewards, discount)
+        model = SelfPlayValues(arrays)
+        exact, _ = model.fixed_point(model.best, discount=discount)
         try:
-            answer = submission.call(0, states, shares, process.rewards, discount)
-            values = np.asarray(answer, np.float64).reshape(exact.shape)
+            answer = submission.call(0, *_game(arrays), discount)
+            errors = np.ravel(np.asarray(answer, np.float64))[: len(exact)] - exact
         except (CallError, SubmissionError, TypeError, ValueError) as error:
             rows.append(CheckRow("answers", str(error), "fails", "values of all states"))
             break
-        errors = np.abs(values - exact)
         boards = arrays.boards(0)
         evidence = [
             Evidence(
-                to_text(boards.position(process.rows[row]), game),
-                f"the value is {values[row]:+.3f}, the truth {exact[row]:+.3f}",
+                to_text(boards.position(row), game),
+                f"the value is {exact[row] + errors[row]:+.3f}, the truth {exact[row]:+.3f}",
             )
-            for row in np.argsort(-errors[:-6])[:MAX_EVIDENCE]
+            for row in np.argsort(-np.abs(errors))[:MAX_EVIDENCE]
         ]
-        text = f"largest error of {len(exact)} values: {errors.max():.4f}"
+        largest = np.abs(errors).max()
+        text = f"largest error of {len(exact)} values: {largest:.4f}"
         rule = f"at most {MAX_VALUE_ERROR}"
-        rows.append(judge(name, text, errors.max(), MAX_VALUE_ERROR, evidence, rule=rule))
-    return Check("value iteration", rows, ["values are not those of the best play"])
+        rows.append(judge(name, text, largest, MAX_VALUE_ERROR, evidence, rule=rule))
+    return Check("value iteration", rows, ["values are not those of perfect play"])
 
 
-def list_outcomes(process: DecisionProcess) -> tuple[Int64Array, Float64Array]:
-    """Return the next states of all states and actions, int64[S, A, K], and their probabilities,
-    float64[S, A, K]; where there are fewer, probabilities are 0.
+def judge_learner(
+    submission: SubmissionProcess,
+    probes: Sequence[str],
+    family: str | None = None,
+    values: bool = False,
+) -> Check:
+    """Check ``train(environment, steps, seed)``, which returns a function of observations; in
+    self-play ``train(game, observations, num_starts, seed)``, which learns from arrays.
+
+    Args:
+        submission: that has the function.
+        probes, family: as of :func:`ttt_eval.checks.check_learner`.
+        values: whether scores of actions are their values.
     """
-    matrices = process.transitions
-    width = max(np.diff(matrix.indptr).max() for matrix in matrices)
-    states = np.zeros((len(process.start), len(matrices), width), np.int64)
-    shares = np.zeros(states.shape)
-    for action, matrix in enumerate(matrices):
-        row, column = matrix.nonzero()
-        place = np.arange(len(row)) - matrix.indptr[row]
-        states[row, action, place] = column
-        shares[row, action, place] = matrix.data
-    return states, shares
+
+    def train(make_env: MakeEnv, steps: int, seed: int) -> Any:
+        agent = submission.call(0, *_task(make_env, steps), seed)
+        if values:
+            agent.values = agent
+        return agent
+
+    try:
+        return check_learner(train, probes, family)
+    except (CallError, SubmissionError, ValueError, TypeError, AttributeError) as error:
+        row = CheckRow("answers", str(error), "fails", "a function of observations")
+        return Check("a learner", [row], [str(error)])
 
 
-def solve(
-    states: Int64Array, shares: Float64Array, rewards: Float64Array, discount: float
-) -> Float64Array:
-    """Return the optimal values, float64[S], by as many sweeps as a game has moves."""
-    values = np.zeros(len(states))
-    for _ in range(Game().cells + 1):
-        values = (rewards + discount * (shares * values[states]).sum(axis=2)).max(axis=1)
-    return values
+def _task(make_env: MakeEnv, steps: int) -> tuple[Any, ...]:
+    """Return what a learner is given beside its seed."""
+    if not make_env.self_play:
+        return _serve(make_env), steps
+    model: Any = PROBES["self-play"].exact.model
+    return (*_game(model.arrays), model.arrays.observations, model.starts)
+
+
+def _game(arrays: GameArrays) -> tuple[Any, ...]:
+    return arrays.legal, arrays.next, arrays.rewards, arrays.skip_chance
+
+
+def _serve(make_env: MakeEnv) -> dict[str, Any]:
+    """Return what a submission's environment is made of, see ``task.md``."""
+    envs: Any = make_env(NUM_ENVS, autoreset_mode=AutoresetMode.SAME_STEP)
+
+    def reset(seed: int | None) -> list[Any]:
+        observations, info = envs.reset(seed=seed)
+        return [observations, {"action_mask": info["action_mask"]}]
+
+    def step(actions: Any) -> list[Any]:
+        observations, rewards, terminated, truncated, info = envs.step(np.asarray(actions))
+        next_observations = observations.copy()
+        next_mask = info["action_mask"].copy()
+        for game in np.flatnonzero(terminated | truncated):
+            next_observations[game] = info["final_obs"][game]
+            next_mask[game] = info["final_info"]["action_mask"][game]
+        infos = {
+            "action_mask": info["action_mask"],
+            "next_observations": next_observations,
+            "next_action_mask": next_mask,
+        }
+        return [observations, rewards, terminated, truncated, infos]
+
+    num_actions = int(envs.single_action_space.n)
+    return {"reset": reset, "step": step, "num_envs": NUM_ENVS, "num_actions": num_actions}
 
 
 JUDGES: Mapping[str, Judge] = {
@@ -162,4 +201,5 @@ JUDGES: Mapping[str, Judge] = {
     "search": judge_search,
     "value iteration": judge_value_iteration,
     "advantages": judge_advantages,
+    "learner": judge_learner,
 }

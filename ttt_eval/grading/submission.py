@@ -15,9 +15,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from ttt_envs.core.checks import MAX_PROBLEM, Refusal, truncate
 from ttt_envs.core.files import read_bounded
@@ -30,6 +33,8 @@ MAX_SOURCE = 1 << 20
 MAX_FILE = 1 << 20
 """Maximum size of its output, and of each of its files, in bytes."""
 POLL_S = 0.1
+MAX_WAITS = 10
+"""Maximum s that a submission is waited for, as a multiple of its CPU s."""
 PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG")
 """Environment variables that a submission sees, with those of :data:`SETTINGS`."""
 SETTINGS = {
@@ -56,7 +61,7 @@ class Limits:
     """Limits of a submission."""
 
     cpu_s: int = 60
-    """CPU s; while it is asked, at most twice as many s pass"""
+    """CPU s, and s for which it may sleep before it answers"""
     memory_mib: int = 2048
     """address space in MiB"""
     forbidden: Sequence[str] = ()
@@ -76,22 +81,11 @@ def check_source(path: Path, forbidden: Sequence[str]) -> None:
     except (ValueError, RecursionError, MemoryError, OSError) as error:
         raise SubmissionError(f"it cannot be read: {error}") from None
     for node in ast.walk(tree):
-        for name in _names(node):
-            for part in set(name.split(".")) & set(forbidden):
-                line = getattr(node, "lineno", "?")
-                raise SubmissionError(f"line {line}: it uses {part}, which the task forbids")
-
-
-def _names(node: ast.AST) -> list[str]:
-    """Return the names in a node: of modules, variables and attributes, and texts."""
-    match node:
-        case ast.Import(names=names):
-            return [alias.name for alias in names]
-        case ast.ImportFrom(module=module, names=names):
-            return [module or "", *(alias.name for alias in names)]
-        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Constant(value=str(name)):
-            return [name]
-    return []
+        for _, text in ast.iter_fields(node):  # names of modules, variables, attributes; strings
+            parts = text.split(".") if isinstance(text, str) else ()
+            for name in set(parts) & set(forbidden):
+                place = f"line {getattr(node, 'lineno', '?')}"
+                raise SubmissionError(f"{place}: it uses {name}, which the task forbids")
 
 
 class SubmissionProcess:
@@ -122,7 +116,8 @@ class SubmissionProcess:
         self.waited_s = 0.0
         self.problem = ""
         self.error = ""
-        self._asked_at: float | None = None
+        self._idle_s = -inf
+        """s for which it has slept since it was asked; minus infinity while it is not"""
         self._folder = tempfile.TemporaryDirectory()
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
         ours, theirs = Pipe()
@@ -202,8 +197,10 @@ class SubmissionProcess:
         """Send a message, if it holds something, and return the next one."""
         if self.problem:
             raise SubmissionError(self.problem)
+        if self.waited_s > MAX_WAITS * self.limits.cpu_s:
+            raise self._end(f"it took more than {MAX_WAITS * self.limits.cpu_s} s")
         begin = time.monotonic()
-        self._asked_at = begin
+        self._idle_s = 0.0
         try:
             if message:
                 self._channel.send(**message)
@@ -215,7 +212,7 @@ class SubmissionProcess:
         except OSError:
             raise self._end(f"it sends more than {MAX_MESSAGE >> 20} MiB") from None
         finally:
-            self._asked_at = None
+            self._idle_s = -inf
             self.waited_s += time.monotonic() - begin
         if not isinstance(reply, dict):
             raise self._end("it sends no message")
@@ -236,14 +233,16 @@ class SubmissionProcess:
         return f"its process ended with code {self._process.returncode}"
 
     def _watch(self) -> None:
-        """End a process that is waited for too long."""
+        """End a process that sleeps for too long while it is asked."""
+        process = psutil.Process(self._process.pid)
         while self._process.poll() is None:
-            asked_at = self._asked_at
-            waited_s = 0.0 if asked_at is None else time.monotonic() - asked_at
-            if self.waited_s + waited_s > 2 * self.limits.cpu_s:
-                self.problem = f"it took more than {2 * self.limits.cpu_s} s"
-                self._kill()
             time.sleep(POLL_S)
+            with contextlib.suppress(psutil.Error):  # a busy one has a limit of its own
+                if process.status() == psutil.STATUS_SLEEPING:
+                    self._idle_s += POLL_S
+            if self._idle_s > self.limits.cpu_s:
+                self.problem = f"it waited for more than {self.limits.cpu_s} s"
+                self._kill()
 
     def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

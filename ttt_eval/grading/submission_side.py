@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from multiprocessing.connection import Connection
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -146,22 +147,6 @@ class ImportBlocker:
 # The program
 
 
-class Environment:
-    """An environment with the interface of Gymnasium, which the grader steps, see ``task.md``."""
-
-    def __init__(self, reset: Callable[..., Any], step: Callable[..., Any]) -> None:
-        self._reset = reset
-        self._step = step
-
-    def reset(self, *, seed: int | None = None) -> Any:
-        """Begin new games; return observations and infos."""
-        return self._reset(seed)
-
-    def step(self, action: Any) -> Any:
-        """Return observations, rewards, terminations, truncations and infos."""
-        return self._step(action)
-
-
 class Server:
     """Answers calls of the grader.
 
@@ -173,12 +158,9 @@ class Server:
         self.channel = Channel(connection, lambda number: partial(self.ask, number))
 
     def ask(self, number: int, *arguments: Any) -> Any:
-        """Return the grader's answer to a question; an environment is made of its two functions."""
+        """Return the grader's answer to a question."""
         self.channel.send(question=number, arguments=arguments)
-        answer = self.channel.receive()["answer"]
-        if isinstance(answer, dict) and "step" in answer:
-            return Environment(**answer)
-        return tuple(answer) if isinstance(answer, list) else answer
+        return self.channel.receive()["answer"]
 
     def attempt(self, action: Callable[..., Any], *arguments: Any) -> None:
         """Send what an action returns, or what it raises."""
@@ -196,8 +178,12 @@ class Server:
         self.channel.functions.append(getattr(module, name))
 
     def call(self, request: Mapping[str, Any]) -> Any:
-        """Return the answer to a request."""
-        return self.channel.functions[request["call"]](*request["arguments"])
+        """Return the answer to a request; a dictionary becomes an object with attributes."""
+        arguments = [
+            SimpleNamespace(**argument) if isinstance(argument, dict) else argument
+            for argument in request["arguments"]
+        ]
+        return self.channel.functions[request["call"]](*arguments)
 
 
 def describe(error: BaseException) -> str:

@@ -4,7 +4,11 @@ import numpy as np
 
 
 def value_iteration(
-    next_states: np.ndarray, probabilities: np.ndarray, rewards: np.ndarray, discount: float
+    legal: np.ndarray,
+    next_states: np.ndarray,
+    rewards: np.ndarray,
+    skip_chance: float,
+    discount: float,
 ) -> np.ndarray:
-    """Return the values of all states under the best play."""
+    """Return the values of all states under perfect play."""
     return np.zeros(len(rewards))
