@@ -190,6 +190,19 @@ def test_planted_lines_are_lines_of_the_learners(family):
         plant(family, "no such error")
 
 
+@pytest.mark.more
+@pytest.mark.parametrize("name", ["dqn", "ppo", "a2c", "maskable_ppo"])
+def test_learners_of_stable_baselines3_hold(name):
+    pytest.importorskip("sb3_contrib")
+    from examples.checks import sb3_learners
+
+    train = getattr(sb3_learners, f"train_{name}")
+    check = check_learner(train, ["bandit", "defence", "self-play"])
+    assert not check.failed
+    assert check.row("bandit").status == "holds"
+    assert check.row("self-play").status == "no evidence"
+
+
 # -- refusals
 
 
