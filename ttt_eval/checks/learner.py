@@ -19,7 +19,7 @@ from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import kept_generators, seed_generators
 from ttt_eval.checks.check import Check, CheckRow, Evidence, judge
-from ttt_eval.checks.probes import ERRORS, PROBES, MakeEnv, Power, Probe
+from ttt_eval.checks.probes import ERRORS, PROBES, LearnerProbe, MakeEnv, Power
 
 QUICK = "quick"
 """Name of the ladder of all probes."""
@@ -88,7 +88,7 @@ class LearnerRun(NamedTuple):
     """the position in which its best actions lose most"""
 
 
-def measure_agent(probe: Probe, agent: Any) -> LearnerRun:
+def measure_agent(probe: LearnerProbe, agent: Any) -> LearnerRun:
     """Return what a trained agent reached, exactly.
 
     Args:
@@ -202,14 +202,14 @@ class _LearnerCheck:
         self.best_runs: dict[str, LearnerRun] = {}
         """of the probes with runs, the one with the largest score"""
 
-    def run(self, probe: Probe, steps: int, seed: int) -> LearnerRun | None:
+    def run(self, probe: LearnerProbe, steps: int, seed: int) -> LearnerRun | None:
         """Train and measure; None if the learner is not for the probe."""
         with kept_generators():
             seed_generators(seed)
             agent = self.train(probe.make_env, steps, seed)
             return None if agent is None else measure_agent(probe, agent)
 
-    def check_probe(self, probe: Probe) -> None:
+    def check_probe(self, probe: LearnerProbe) -> None:
         """Add the rows of a probe."""
         runs: list[LearnerRun] = []
         right = self.limits(probe.name)
@@ -239,7 +239,7 @@ class _LearnerCheck:
         return lowest._replace(max_error=inf, entropies=(nan, nan))
 
     def add_score(
-        self, probe: Probe, steps: int, runs: Sequence[LearnerRun], right: RightRuns
+        self, probe: LearnerProbe, steps: int, runs: Sequence[LearnerRun], right: RightRuns
     ) -> None:
         """Add the row about scores."""
         best = self.best_runs[probe.name]
@@ -254,7 +254,7 @@ class _LearnerCheck:
             row = self.judge_curve(probe, row, best.score)
         self.rows.append(row)
 
-    def judge_curve(self, probe: Probe, row: CheckRow, last_score: float) -> CheckRow:
+    def judge_curve(self, probe: LearnerProbe, row: CheckRow, last_score: float) -> CheckRow:
         """Return the row of a learner below the limits of all families, by its curve."""
         parts = (1 / 4, 1 / 2, 1)
         runs = [self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in parts]
@@ -265,7 +265,7 @@ class _LearnerCheck:
             return CheckRow(probe.name, f"{text}: it still learns, give it more", "no evidence")
         return row._replace(measured=f"{text}: it no longer learns")
 
-    def add_error(self, probe: Probe, runs: Sequence[LearnerRun], right: RightRuns) -> None:
+    def add_error(self, probe: LearnerProbe, runs: Sequence[LearnerRun], right: RightRuns) -> None:
         """Add the rows about values or the critic, and about the entropy."""
         best = self.best_runs[probe.name]
         if isnan(best.error):

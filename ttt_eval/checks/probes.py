@@ -7,9 +7,9 @@ it. Its openings were searched by the exact loss of the error that it is for
 >>> from ttt_eval.checks import PROBES
 >>> probe = PROBES["credit"]
 >>> probe.exact.best, round(probe.exact.random, 4)
-(1.0, -0.4931)
+(1.0, -0.191)
 >>> round(probe.power("sign of the next value").score, 2)
--0.19
+-0.57
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ ERRORS: Mapping[str, WrongTarget] = {
     "discount 0.9": WrongTarget(discount=0.9),
     "discount 0.5": WrongTarget(discount=0.5),
 }
-"""Errors whose results are known without training, see :meth:`Probe.power`."""
+"""Errors whose results are known without training, see :meth:`LearnerProbe.power`."""
 
 
 class Power(NamedTuple):
@@ -110,7 +110,7 @@ class MakeEnv:
 
 
 @dataclass(frozen=True)
-class Probe:
+class LearnerProbe:
     """A task that isolates one thing, with exact answers."""
 
     name: str
@@ -170,7 +170,7 @@ class ExactProbe:
         random: that of equally likely actions; in self-play minus its exploitability.
     """
 
-    def __init__(self, probe: Probe) -> None:
+    def __init__(self, probe: LearnerProbe) -> None:
         options = {**probe.options, "openings": probe.scored or probe.options.get("openings")}
         options.pop("max_episode_steps", None)
         config = EnvConfig(**options)
@@ -269,7 +269,7 @@ class ExactProbe:
         return to_text(Position(own + 2 * other, 0), self._game)
 
 
-PROBES: Mapping[str, Probe] = {
-    name: Probe(name, **row) for name, row in read_table(__file__).items()
+PROBES: Mapping[str, LearnerProbe] = {
+    name: LearnerProbe(name, **row) for name, row in read_table(__file__).items()
 }
 """The probes by name, the easiest first."""
