@@ -174,7 +174,7 @@ class LearnerConfig:
             "openings": openings or None,
             "cluster": cluster,
         }
-        parameters = inspect.signature(GamesTraining if plays_games else loop).parameters
+        parameters = inspect.signature(loop).parameters
         if openings and "openings" not in parameters:
             raise Refusal(f"{self.name} plays no games from openings: leave {openings} out")
 

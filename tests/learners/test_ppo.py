@@ -18,7 +18,6 @@ from learners.ppo import (
     describe_update,
     estimate_returns,
     loss_gradient,
-    mask_moves,
     run_net,
     split_layers,
 )
@@ -55,9 +54,7 @@ class Drawn:
         size = sum(a * b + b for a, b in zip(self.widths, self.widths[1:], strict=False))
         before = rng.normal(size=size)
         self.weights = before + rng.normal(scale=0.1, size=size)
-        table = Table.of(game, own)
-        self.table = Table(*(array.astype(np.float64) for array in table))
-        self.table.evaluate(slice(None), split_layers(before, self.widths))
+        self.table = Table.of(game, own, split_layers(before, self.widths))
         self.rows = rng.integers(num_positions, size=num_samples)
         self.p = np.exp(self.table.log_p)
         p = self.p[self.rows]
@@ -158,11 +155,10 @@ def test_adam_takes_the_steps_of_its_paper():
 def test_illegal_moves_have_no_probability(game):
     boards = plain.positions_of_random_play(game, 50)
     own = boards.own_first()
-    assert_array_equal(mask_moves(game, own) == 0, boards.legal(game))
     learner = MaskedPPOConfig(hidden=(6,), stochastic=True).build(game, make_initial_rng(0))
     learner.weights *= 30
-    table = Table.of(game, own)
-    table.evaluate(slice(None), learner.layers)
+    table = Table.of(game, own, learner.layers)
+    assert_array_equal(table.mask == 0, boards.legal(game))
     p = np.exp(table.log_p)
     assert (p[~boards.legal(game)] == 0).all()
     assert_allclose(p, learner.probabilities(boards), atol=1e-5)
