@@ -14,15 +14,16 @@ of that file and what differs here.
   the visited positions. Samples of one position and move have the same ratio, and clipping depends
   on the sign of the advantage alone, so that sums of positive and of negative advantages give the
   gradient of the full batch of samples. On other boards every sample has a row of its own.
-- With a weight of the divergence from the last policy, ``kl_coef``, and a large ``clip_range`` the
-  update is that of magnetic mirror descent (Sokota et al., 2023) with a uniform magnet.
+- ``kl_coef`` is the weight of the divergence from the last policy. With it, and a ``clip_range``
+  that clips nothing, the update is that of magnetic mirror descent (Sokota et al., 2023) with a
+  uniform magnet.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, NamedTuple
@@ -30,15 +31,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, Checkpointable, Limits, Stored
-from learners.config import (
-    Fraction,
-    Layers,
-    LearnerConfig,
-    NonNegative,
-    Positive,
-    PositiveInt,
-    Rate,
-)
+from learners.config import Fraction, Layers, LearnerConfig, NonNegative, Positive, PositiveInt
 from learners.mlp import Dense, Floats, forward, glorot, layer_shapes, planes
 from learners.training import GamesTraining
 from ttt_envs.agents.policy import best_shares, sample
@@ -68,23 +61,31 @@ class MaskedPPOConfig(LearnerConfig):
     name: ClassVar[str] = "ppo"
     variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
     loop: ClassVar[str] = "learners.ppo:PPOTraining"
-    batch: ClassVar[int] = 1_024
+    games: ClassVar[int] = 450_000
+    batch: ClassVar[int] = 4_096
+    self_play: ClassVar[Mapping[str, object]] = {
+        # it must go on visiting what an opponent could choose
+        "openings": "random:1-3:0.25",
+        "ent_coef": 0.2,
+        "kl_coef": 1.0,
+    }
+    self_play_games: ClassVar[int] = 450_000
     test_settings: ClassVar[dict[str, object]] = {"games": 60, "hidden": 4, "rollout": 16}
 
-    learning_rate: Rate = 3e-3
-    """initial learning rate of Adam, above 0 and at most 1"""
+    learning_rate: Positive = 5e-3
+    """initial learning rate of Adam, above 0"""
     anneal_lr: bool = True
     """decay the learning rate linearly to 0 over the training"""
     hidden: Layers = (64, 64)
     """number of units of each hidden layer, 1 to 8192 in each of 1 to 8 layers"""
-    rollout: PositiveInt = 16_384
+    rollout: PositiveInt = 65_536
     """number of positions per rollout, over all parallel games"""
     grouped: bool = True
     """learn from the sums over all samples of a position and move where positions can be listed, in
     one batch; else from minibatches of samples"""
     batch_size: PositiveInt = 2_048
     """number of samples in a minibatch"""
-    n_epochs: PositiveInt = 4
+    n_epochs: PositiveInt = 8
     """number of epochs per rollout"""
     gae_lambda: Fraction = 0.95
     """lambda of generalized advantage estimation: 0 relies on the value of the next position, 1 on
@@ -93,7 +94,7 @@ class MaskedPPOConfig(LearnerConfig):
     """PPO clip range: maximum relative change of a move's probability per rollout, above 0"""
     ent_coef: NonNegative = 0.1
     """initial entropy coefficient, 0 or more: encourages exploration"""
-    final_ent_coef: NonNegative = 0.1
+    final_ent_coef: NonNegative = 0.05
     """final entropy coefficient, to which it changes linearly"""
     kl_coef: NonNegative = 0.0
     """weight of the divergence from the policy before the rollout, KL(new, old)"""
@@ -341,21 +342,16 @@ class Samples(NamedTuple):
 
     @classmethod
     def sum_up(
-        cls,
-        table: Table,
-        rows: Int64Array,
-        actions: Int64Array,
-        advantages: Floats,
-        returns: Floats,
+        cls, table: Table, rows: Int64Array, moves: Int64Array, advantages: Floats, returns: Floats
     ) -> Samples:
-        """Sum over n samples in the ``rows`` int64[n] of a table."""
+        """Sum over n samples, in the ``rows`` int64[n] of a table, with ``moves`` int64[n]."""
         size, cells = table.mask.shape
 
         def total(places: Int64Array, weights: Floats | None, *shape: int) -> Floats:
             sums = np.bincount(places, weights, math.prod(shape))
             return sums.reshape(shape).astype(table.value.dtype)
 
-        places = rows * cells + actions
+        places = rows * cells + moves
         visits = total(rows, None, size)
         samples = cls(
             table.obs,
@@ -459,12 +455,12 @@ class PPOTraining(GamesTraining):
         samples = self._play()
         if samples is None:
             return
+        layers = self.learner.layers
         size = len(samples.visits)
         number = max(1, size // config.batch_size) if self._own is None else 1
         for _ in range(config.n_epochs):
             for rows in np.array_split(self.rng.permutation(size), number):
                 minibatch = samples.take(rows) if number > 1 else samples
-                layers = self.learner.layers
                 outputs = run_net(minibatch.obs, layers)
                 d = loss_gradient(outputs[-1], minibatch, config, ent_coef)
                 gradient = backpropagate(outputs, layers, d)
