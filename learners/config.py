@@ -67,7 +67,7 @@ class LearnerConfig:
     opponent: ClassVar[str] = "random"
     """Default opponent."""
     self_play: ClassVar[Mapping[str, object]] = {}
-    """Default settings in self-play, if they differ."""
+    """Default settings in self-play, if they differ, ``batch`` and ``openings`` among them."""
     self_play_games: ClassVar[int] = 50_000
     """Default number of games in self-play."""
     report: ClassVar[Mapping[str, object] | None] = None
@@ -174,7 +174,7 @@ class LearnerConfig:
             "openings": openings or None,
             "cluster": cluster,
         }
-        parameters = inspect.signature(GamesTraining if plays_games else loop).parameters
+        parameters = inspect.signature(loop).parameters
         if openings and "openings" not in parameters:
             raise Refusal(f"{self.name} plays no games from openings: leave {openings} out")
 

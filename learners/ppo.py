@@ -14,37 +14,31 @@ of that file and what differs here.
   the visited positions. Samples of one position and move have the same ratio, and clipping depends
   on the sign of the advantage alone, so that sums of positive and of negative advantages give the
   gradient of the full batch of samples. On other boards every sample has a row of its own.
-- With a weight of the divergence from the last policy, ``kl_coef``, and a large ``clip_range`` the
-  update is that of magnetic mirror descent (Sokota et al., 2023) with a uniform magnet.
+- ``kl_coef`` is the weight of the divergence from the last policy. With it, and a ``clip_range``
+  that clips nothing, the update is that of magnetic mirror descent (Sokota et al., 2023) with a
+  uniform magnet.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, Checkpointable, Limits, Stored
-from learners.config import (
-    Fraction,
-    Layers,
-    LearnerConfig,
-    NonNegative,
-    Positive,
-    PositiveInt,
-    Rate,
-)
+from learners.config import Fraction, Layers, LearnerConfig, NonNegative, Positive, PositiveInt
 from learners.mlp import Dense, Floats, forward, glorot, layer_shapes, planes
-from learners.training import SPAWN_EXPLORATION, GamesTraining, check_memory, make_rng
-from ttt_envs.agents.policy import Policy, best_shares, sample
+from learners.training import GamesTraining
+from ttt_envs.agents.policy import best_shares, sample
 from ttt_envs.agents.softmax_table import softmax
 from ttt_envs.core.hash_index import KeyIndex
 from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
+from ttt_envs.core.records import concatenate
 from ttt_envs.game.boards import Boards, keys
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
@@ -58,8 +52,6 @@ EPSILON = 1e-6
 """constants of Adam, whose source has an epsilon of 1e-8, and CleanRL of 1e-5"""
 MASKED = -1e9
 """logit of an illegal move, whose probability is then exactly 0"""
-ROW_BYTES = 80
-"""size of a row of a table, and of what is summed by it, for each cell"""
 
 
 @dataclass(frozen=True)
@@ -69,23 +61,31 @@ class MaskedPPOConfig(LearnerConfig):
     name: ClassVar[str] = "ppo"
     variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
     loop: ClassVar[str] = "learners.ppo:PPOTraining"
-    batch: ClassVar[int] = 1_024
+    games: ClassVar[int] = 450_000
+    batch: ClassVar[int] = 4_096
+    self_play: ClassVar[Mapping[str, object]] = {
+        # it must go on visiting what an opponent could choose
+        "openings": "random:1-3:0.25",
+        "ent_coef": 0.2,
+        "kl_coef": 1.0,
+    }
+    self_play_games: ClassVar[int] = 450_000
     test_settings: ClassVar[dict[str, object]] = {"games": 60, "hidden": 4, "rollout": 16}
 
-    learning_rate: Rate = 3e-3
-    """initial learning rate of Adam, above 0 and at most 1"""
+    learning_rate: Positive = 5e-3
+    """initial learning rate of Adam, above 0"""
     anneal_lr: bool = True
     """decay the learning rate linearly to 0 over the training"""
     hidden: Layers = (64, 64)
     """number of units of each hidden layer, 1 to 8192 in each of 1 to 8 layers"""
-    rollout: PositiveInt = 16_384
+    rollout: PositiveInt = 65_536
     """number of positions per rollout, over all parallel games"""
     grouped: bool = True
     """learn from the sums over all samples of a position and move where positions can be listed, in
     one batch; else from minibatches of samples"""
     batch_size: PositiveInt = 2_048
     """number of samples in a minibatch"""
-    n_epochs: PositiveInt = 4
+    n_epochs: PositiveInt = 8
     """number of epochs per rollout"""
     gae_lambda: Fraction = 0.95
     """lambda of generalized advantage estimation: 0 relies on the value of the next position, 1 on
@@ -94,7 +94,7 @@ class MaskedPPOConfig(LearnerConfig):
     """PPO clip range: maximum relative change of a move's probability per rollout, above 0"""
     ent_coef: NonNegative = 0.1
     """initial entropy coefficient, 0 or more: encourages exploration"""
-    final_ent_coef: NonNegative = 0.1
+    final_ent_coef: NonNegative = 0.05
     """final entropy coefficient, to which it changes linearly"""
     kl_coef: NonNegative = 0.0
     """weight of the divergence from the policy before the rollout, KL(new, old)"""
@@ -309,33 +309,19 @@ class Table(NamedTuple):
     obs: Floats
     """[S, 2 * cells]: own stones, then the opponent's"""
     mask: Floats
-    """[S, cells]: 0 at legal moves, ``MASKED`` at others"""
+    """[S, cells]: added to logits, 0 at legal moves and ``MASKED`` at others"""
     log_p: Floats
     """[S, cells]: logarithms of the probabilities of moves, of illegal ones ``MASKED``"""
     value: Floats
     """[S]"""
 
     @classmethod
-    def of(cls, game: AnyGame, own: Int8Array) -> Table:
-        """Return a table of positions int8[S, cells], own stones first, without their policy."""
-        size, cells = own.shape
-        return cls(
-            planes(own, 2),
-            mask_moves(game, own),
-            np.zeros((size, cells), np.float32),
-            np.zeros(size, np.float32),
-        )
-
-    def write(self, rows: slice, game: AnyGame, own: Int8Array) -> None:
-        """Write positions int8[N, cells], own stones first, into some rows."""
-        self.obs[rows] = planes(own, 2)
-        self.mask[rows] = mask_moves(game, own)
-
-    def evaluate(self, rows: slice, layers: Sequence[Dense]) -> None:
-        """Write what a net does in some rows."""
-        outputs = run_net(self.obs[rows], layers)[-1]
-        self.log_p[rows] = log_softmax(outputs[:, :-1], self.mask[rows])
-        self.value[rows] = outputs[:, -1]
+    def of(cls, game: AnyGame, own: Int8Array, layers: Sequence[Dense]) -> Table:
+        """Evaluate a net at positions int8[S, cells], own stones first."""
+        obs = planes(own, 2)
+        mask = np.float32(MASKED) * ~legal(game, own)
+        outputs = run_net(obs, layers)[-1]
+        return cls(obs, mask, log_softmax(outputs[:, :-1], mask), outputs[:, -1])
 
 
 class Samples(NamedTuple):
@@ -356,21 +342,16 @@ class Samples(NamedTuple):
 
     @classmethod
     def sum_up(
-        cls,
-        table: Table,
-        rows: Int64Array,
-        actions: Int64Array,
-        advantages: Floats,
-        returns: Floats,
+        cls, table: Table, rows: Int64Array, moves: Int64Array, advantages: Floats, returns: Floats
     ) -> Samples:
-        """Sum over n samples in the ``rows`` int64[n] of a table."""
+        """Sum over n samples, in the ``rows`` int64[n] of a table, with ``moves`` int64[n]."""
         size, cells = table.mask.shape
 
         def total(places: Int64Array, weights: Floats | None, *shape: int) -> Floats:
             sums = np.bincount(places, weights, math.prod(shape))
             return sums.reshape(shape).astype(table.value.dtype)
 
-        places = rows * cells + actions
+        places = rows * cells + moves
         visits = total(rows, None, size)
         samples = cls(
             table.obs,
@@ -388,14 +369,9 @@ class Samples(NamedTuple):
         return Samples(*(array.take(rows, axis=0) for array in self))
 
 
-def mask_moves(game: AnyGame, own: Int8Array) -> Float32Array:
-    """Return what is added to logits, float32[N, cells]: 0 at legal moves, ``MASKED`` at others."""
-    return np.float32(MASKED) * ~legal(game, own)
-
-
 def log_softmax(logits: Floats, mask: Floats) -> Floats:
-    """Return the logarithms of the probabilities of moves, [N, cells], of illegal ones ``MASKED``,
-    with ``mask`` [N, cells] 0 at legal moves and ``MASKED`` at others.
+    """Return the logarithms of the probabilities of moves, [N, cells]; ``mask`` as of
+    :class:`Table`.
     """
     log_p = logits + mask
     largest = log_p.T.copy().max(axis=0)  # a tenth of the time along rows
@@ -453,33 +429,22 @@ class PPOTraining(GamesTraining):
 
     Attributes:
         adam: the optimizer.
-        rng: draws moves and minibatches.
     """
 
     learner: PPO
     stored = (*GamesTraining.stored, "adam", "rng")
 
-    def __init__(
-        self, learner: PPO, opponent: str | Policy, games: int, *, seed: int = 0, **options: Any
-    ) -> None:
-        super().__init__(learner, opponent, games, seed=seed, **options)
+    def prepare(self) -> None:
+        """See :class:`~learners.training.GamesTraining`."""
+        learner = self.learner
         game = learner.game
-        rollout = learner.config.rollout
         self.adam = Adam(len(learner.weights))
-        self.rng = make_rng(seed, SPAWN_EXPLORATION)
-        self._rows = np.arange(self._count)
-        self._steps = max(1, rollout // self._count)
-        self._listed: KeyIndex | None = None
+        self._steps = max(1, learner.config.rollout // self._count)
+        self._own: Int8Array | None = None
         if learner.config.grouped and isinstance(game, Game) and is_measured_at_once(game):
-            own = np.unique(GameGraph(game).boards.own_first(), axis=0)
-            self._listed = KeyIndex(1)
-            self._listed.rows(keys(own)[:, None])
-            self._table = Table.of(game, own)
-        else:
-            size = (self._steps + 1) * self._count
-            check_memory(ROW_BYTES * game.cells * size, f"rollout={rollout:,}")
-            self._table = Table.of(game, np.zeros((size, game.cells), np.int8))
-        self.begin(self._rows)
+            self._own = np.unique(GameGraph(game).boards.own_first(), axis=0)
+            self._index = KeyIndex(1)
+            self._index.rows(keys(self._own)[:, None])
 
     def step(self) -> None:
         """Play a rollout, and learn from it."""
@@ -490,12 +455,12 @@ class PPOTraining(GamesTraining):
         samples = self._play()
         if samples is None:
             return
+        layers = self.learner.layers
         size = len(samples.visits)
-        number = max(1, size // config.batch_size) if self._listed is None else 1
+        number = max(1, size // config.batch_size) if self._own is None else 1
         for _ in range(config.n_epochs):
             for rows in np.array_split(self.rng.permutation(size), number):
                 minibatch = samples.take(rows) if number > 1 else samples
-                layers = self.learner.layers
                 outputs = run_net(minibatch.obs, layers)
                 d = loss_gradient(outputs[-1], minibatch, config, ent_coef)
                 gradient = backpropagate(outputs, layers, d)
@@ -510,30 +475,42 @@ class PPOTraining(GamesTraining):
 
     def _play(self) -> Samples | None:
         """Play a rollout; None if the learner had no turn in it."""
-        config = self.learner.config
+        learner = self.learner
+        game = learner.game
         shape = self._steps, self._count
-        index = np.zeros((self._steps + 1, self._count), np.int64)
+        games = np.arange(self._count)
+        index = np.arange((self._steps + 1) * self._count).reshape(-1, self._count)
         movers = np.zeros_like(index)
         actions = np.zeros(shape, np.int64)
         playing = np.zeros(shape, np.bool_)
         over = np.zeros(shape, np.bool_)
         rewards = np.zeros(shape, np.float32)
-        if self._listed is not None:
-            self._table.evaluate(slice(None), self.learner.layers)
-        for t in range(self._steps):
-            index[t], movers[t] = self._look(t)
+        layers = learner.layers
+        tables = [] if self._own is None else [Table.of(game, self._own, layers)]
+        for t in range(self._steps + 1):
+            boards = self._games.views(games)
+            own = boards.own_first()
+            movers[t] = boards.mover
+            if self._own is None:
+                tables.append(Table.of(game, own, layers))
+                log_p = tables[-1].log_p
+            else:
+                index[t] = self._index.find(keys(own)[:, None])
+                log_p = tables[0].log_p[index[t]]
+            if t == self._steps:
+                break
             playing[t] = self.playing()
-            p = np.exp(self._table.log_p[index[t]])
-            actions[t] = sample(p, self.rng.random(self._count))
+            actions[t] = sample(np.exp(log_p), self.rng.random(self._count))
             rows = playing[t].nonzero()[0]
             ended = self.move(rows, actions[t, rows])
             over[t, ended] = True
             rewards[t, ended] = self._output["rewards"][ended]
             self.end(ended)
-        index[-1], movers[-1] = self._look(self._steps)
-        values = self._table.value[index]
-        opposite = self._self_play and not isinstance(self.learner.game, PhantomGame)
-        returns = estimate_returns(rewards, values, movers, over, config.gae_lambda, opposite)
+        table = concatenate(tables)
+        values = table.value[index]
+        opposite = self._self_play and not isinstance(game, PhantomGame)
+        gae_lambda = learner.config.gae_lambda
+        returns = estimate_returns(rewards, values, movers, over, gae_lambda, opposite)
         learned = playing & ~np.isnan(returns)
         if not learned.any():
             return None
@@ -542,17 +519,4 @@ class PPOTraining(GamesTraining):
         explained = 1 - advantages.var() / max(targets.var(), 1e-8)
         self.logged = {"explained_variance": float(explained)}
         advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        return Samples.sum_up(
-            self._table, index[:-1][learned], actions[learned], advantages, targets
-        )
-
-    def _look(self, t: int) -> tuple[Int64Array, Int8Array]:
-        """Return the positions at step ``t`` as rows of the table, int64[B], and their movers."""
-        boards = self._games.views(self._rows)
-        own = boards.own_first()
-        if self._listed is not None:
-            return self._listed.find(keys(own)[:, None]), boards.mover
-        rows = slice(t * self._count, (t + 1) * self._count)
-        self._table.write(rows, self.learner.game, own)
-        self._table.evaluate(rows, self.learner.layers)
-        return np.arange(rows.start, rows.stop), boards.mover
+        return Samples.sum_up(table, index[:-1][learned], actions[learned], advantages, targets)

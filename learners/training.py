@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import psutil
@@ -464,6 +464,7 @@ class GamesTraining(TrainingLoop):
 
     Attributes:
         live: bool[B]: where a numbered game is played.
+        rng: of the learner's exploration.
         pool: the opponent, if it is a pool.
 
     Raises:
@@ -500,6 +501,17 @@ class GamesTraining(TrainingLoop):
         self._output = self._games.output()
         self.live = np.zeros(self._count, np.bool_)
         self._actions = np.zeros(self._count, np.int64)
+        self.rng = make_rng(seed, SPAWN_EXPLORATION)
+        self.prepare()
+        self.begin(rows)
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make what a kind of training has besides, before the first game.
+
+        Raises:
+            ValueError: the learner cannot learn in this way.
+        """
 
     @property
     def board(self) -> dict[str, AnyArray]:
@@ -592,26 +604,15 @@ class GamesTraining(TrainingLoop):
 
 
 class Trainer(GamesTraining):
-    """Training of a :class:`~learners.base.Learner` on its transitions.
-
-    Args:
-        learner: the learner, trained in place.
-        opponent, games, options: see :class:`GamesTraining`.
-
-    Raises:
-        ValueError: as there, or a learner that cannot learn in this way.
-    """
+    """Training of a :class:`~learners.base.Learner` on its transitions."""
 
     learner: Learner
     stored = (*GamesTraining.stored, "decisions")
 
-    def __init__(
-        self, learner: Learner, opponent: str | Policy, games: int, *, seed: int = 0, **options: Any
-    ) -> None:
-        super().__init__(learner, opponent, games, seed=seed, **options)
-        check_backup(learner, self._self_play)
-        self.decisions = Decisions(learner, self._count, make_rng(seed, SPAWN_EXPLORATION))
-        self.begin(np.arange(self._count))
+    def prepare(self) -> None:
+        """See :class:`GamesTraining`."""
+        check_backup(self.learner, self._self_play)
+        self.decisions = Decisions(self.learner, self._count, self.rng)
 
     def step(self) -> None:
         """Make one move of the learner in every game, and let the opponent reply."""
