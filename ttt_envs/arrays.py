@@ -11,6 +11,7 @@ transition model that planners and courses ask for::
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from ttt_envs.core.jit import (
     UInt64Array,
 )
 from ttt_envs.core.work import DEFAULT_WORK, Work
-from ttt_envs.game.actions import num_actions
+from ttt_envs.game.actions import num_actions, sum_by_action
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import line_sign
@@ -86,9 +87,7 @@ class GameArrays(NamedTuple):
         if not policy.pure:
             raise Refusal(f"{policy} is not pure: its moves are no function of the position")
         shares = query_policy(policy, self.boards(seat))
-        by_row = shares.reshape(self.over, -1, self.legal.shape[1])
-        by_action: Float64Array = by_row.sum(1)  # with gravity, over the rows of a column
-        return by_action
+        return sum_by_action(shares, self.legal.shape[1])
 
 
 def game_arrays(
@@ -186,16 +185,16 @@ class DecisionProcess(NamedTuple):
 
     def table(self) -> ToyTable:
         """Return the process as Gymnasium's toy-text environments have it in ``P``."""
-        results = [0.0] * self.final + RESULTS.tolist()
+        results = np.append(np.zeros(self.final), RESULTS)
         table: ToyTable = {state: {} for state in range(len(results))}
         for action, matrix in enumerate(self.transitions):
-            states, next_states = matrix.nonzero()
-            entries = zip(states.tolist(), next_states.tolist(), matrix.data.tolist(), strict=True)
-            for state, next_state, share in entries:
-                is_over = next_state >= self.final
-                reward = 0.0 if state >= self.final else results[next_state]
-                outcomes = table[state].setdefault(action, [])
-                outcomes.append((share, next_state, reward, is_over))
+            next_states = matrix.indices
+            rewards = results[next_states]
+            rewards[matrix.indptr[self.final] :] = 0.0  # a final state stays itself
+            columns = (matrix.data, next_states, rewards, next_states >= self.final)
+            outcomes = list(zip(*(column.tolist() for column in columns), strict=True))
+            for state, (begin, end) in enumerate(itertools.pairwise(matrix.indptr.tolist())):
+                table[state][action] = outcomes[begin:end]
         return table
 
 
@@ -236,8 +235,9 @@ def against(
         start = start @ replies
     start[-6:] = np.roll(start[-6:], 3)
     reached = start > 0
+    all_moves = sum(transitions)
     for _ in arrays.layers:
-        reached |= reached @ sum(transitions) > 0
+        reached |= reached @ all_moves > 0
     reached[-6:] = True
     rewards = np.stack([matrix[:, [-3, -2, -1]] @ RESULTS for matrix in transitions], axis=1)
     rewards[-3:] = 0

@@ -114,6 +114,12 @@ class Scratch(NamedTuple):
         return Scratch._make(array.copy() for array in self)
 
 
+BY_TREE = (
+    "edges", "nodes", "priors", "cells", "bits", "stones", "root_wins", "counts", "keys", "reached",
+)  # fmt: skip
+"""fields of :class:`Tree` with a row for each tree"""
+
+
 class Tree(NamedTuple):
     """B trees with capacity for N edges each; T nodes follow an edge, 1 without skips, else 2.
 
@@ -202,19 +208,8 @@ class Tree(NamedTuple):
         """
         if rows == slice(0, len(self.cells)):
             return self
-        return self._replace(
-            edges=self.edges[rows],
-            nodes=self.nodes[rows],
-            priors=self.priors[rows],
-            cells=self.cells[rows],
-            bits=self.bits[rows],
-            stones=self.stones[rows],
-            root_wins=self.root_wins[rows],
-            counts=self.counts[rows],
-            keys=self.keys[rows],
-            reached=self.reached[rows],
-            scratch=self.scratch.copy(),
-        )
+        arrays = {name: getattr(self, name)[rows] for name in BY_TREE}
+        return self._replace(**arrays, scratch=self.scratch.copy())
 
     def resized(self, room: int) -> Tree:
         """Return a copy with capacity for more edges: ``room``."""

@@ -72,6 +72,13 @@ def spread_over_cells(game: AnyGame, cells: Int8Array, numbers: Float64Array) ->
     return out
 
 
+def sum_by_action(numbers: Float64Array, num_actions: int) -> Float64Array:
+    """Return numbers of cells float64[B, cells] as those of actions: with gravity, the sums over
+    columns.
+    """
+    return np.asarray(numbers.reshape(len(numbers), -1, num_actions).sum(axis=1))
+
+
 def illegal_action_message(game: AnyGame, cells: Int8Array, action: int) -> str:
     """Return the error message for an illegal action that is in range."""
     if not game.gravity:

@@ -146,12 +146,14 @@ def _completing_bits(bits: int, masks: Int64Array | None, parameters: Parameters
         elif direction == 3:
             step = columns - 1
             starts = parameters.rising_starts
-        for gap in range(parameters.win_length):
-            lines = starts
-            for index in range(parameters.win_length):
-                if index != gap:
-                    lines &= bits >> (index * step)
-            cells |= lines << (gap * step)
+        all_stones = starts
+        all_but_one = int64(0)
+        for index in range(parameters.win_length):
+            stones = bits >> (index * step)
+            all_but_one = all_but_one & stones | all_stones & ~stones
+            all_stones &= stones
+        for index in range(parameters.win_length):
+            cells |= all_but_one << (index * step)
     return cells
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from ttt_envs.agents.policy import Policy, best_shares, normalise
 from ttt_envs.agents.specs import make_policy, make_pure
 from ttt_envs.core.jit import BoolArray, Float64Array
+from ttt_envs.game.actions import sum_by_action
 from ttt_envs.game.game import Game
 from ttt_eval.checks.check import Check
 from ttt_eval.checks.session import Checker, Session, mean_of, open_session
@@ -21,7 +22,6 @@ from ttt_eval.checks.tables import (
     GameTable,
     Turns,
     best,
-    by_action,
     make_table,
     mean_by,
 )
@@ -86,7 +86,7 @@ def check_agent(
                 else np.where(table.legal[table.find(boards)], np.ravel(answer), 0)
             )
         rows = [table.find(cells) for cells in boards]
-        return by_action(table, policy.probabilities(table.to_boards(rows)))
+        return sum_by_action(policy.probabilities(table.to_boards(rows)), table.num_actions)
 
     with open_session(
         search if callable(function) else function,
@@ -239,7 +239,8 @@ class _AgentCheck(Checker):
         for simulations in UCT_SIMULATIONS:
             search = make_policy(f"mcts:simulations={simulations},decisive=false", self.table.game)
             searched = search.probabilities(boards, np.random.default_rng(self.session.seed))
-            loss = mean_of(self.mean_losses(by_action(self.table, searched)))
+            shares = sum_by_action(searched, self.table.num_actions)
+            loss = mean_of(self.mean_losses(shares))
             if loss <= mean_of(self.losses):
                 break
         self.remark("strength", f"plain UCT loses {loss:.3f} after {simulations} simulations")

@@ -63,12 +63,6 @@ def mean(values: Float64Array, rows: Int64Array) -> Float64Array:
     return np.asarray(np.nanmean(values, axis=1))
 
 
-def by_action(table: GameTable, probabilities: Float64Array) -> Float64Array:
-    """Return probabilities of cells as those of actions: with gravity, of columns."""
-    by_row = probabilities.reshape(len(probabilities), -1, table.num_actions)
-    return np.asarray(by_row.sum(axis=1))
-
-
 def mean_by(shares: Float64Array) -> Reduction:
     """Return the reduction of a policy with shares of moves, float64[N + 1, A]."""
     return lambda values, rows: np.asarray((shares[rows] * np.nan_to_num(values)).sum(axis=1))

@@ -10,10 +10,11 @@ import numpy as np
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_pure
 from ttt_envs.core.jit import BoolArray, Float64Array
+from ttt_envs.game.actions import sum_by_action
 from ttt_envs.game.game import Game
 from ttt_eval.checks.check import Check
 from ttt_eval.checks.session import Checker, Session, mean_of, open_session
-from ttt_eval.checks.tables import TIE, GameTable, Turns, by_action, mean_by
+from ttt_eval.checks.tables import TIE, GameTable, Turns, mean_by
 
 OPTIMAL = "optimal"
 MIN_POSITIONS = 5
@@ -78,7 +79,7 @@ def _exact_values(table: GameTable, policy: str | Policy) -> Float64Array:
     own = make_pure(policy, table.game)
     rows = np.flatnonzero(~table.ended)
     shares = np.zeros(table.legal.shape)
-    shares[rows] = by_action(table, own.probabilities(table.to_boards(rows)))
+    shares[rows] = sum_by_action(own.probabilities(table.to_boards(rows)), table.num_actions)
     values: Float64Array = table.solve(mean_by(shares), mean_by(shares))[0][0]
     return values
 
