@@ -6,10 +6,9 @@ true.
 from __future__ import annotations
 
 import csv
-import itertools
 import math
 import subprocess
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -18,6 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from baselines.connect_four import Solver
 from baselines.exact import solve
 from studies.frame import (
     Claim,
@@ -29,18 +29,28 @@ from studies.frame import (
     read_data,
 )
 from studies.verdicts import holds_for_all, is_sample, is_within
-from ttt_envs import Game
+from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import load_object
+from ttt_envs.agents.wrappers import SampledPolicy
+from ttt_envs.core.checks import Refusal
+from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, one_ply_ahead
 from ttt_eval.benchmark.submission import PolicyTable, list_positions
+from ttt_eval.checks import check_advantages
+from ttt_eval.checks.directions import compare_exactly
+from ttt_eval.checks.estimators import RAE_DECAY, rae
 from ttt_eval.exact import best_response, evaluate_policy, exploitability, mean_loss, outcome
 from ttt_eval.exact.best_response_values import BestResponseValues
 from ttt_eval.store.result_store import Unit
-from ttt_eval.store.statistics import Interval, wilson
+from ttt_eval.store.statistics import Interval
 
 GAME = Game()
 DATA: dict[str, dict[str, Any]] = read_data("claims")
 UNKNOWN = Interval(math.nan, -math.inf, math.inf)
+GROUP = 8
+"""Number of answers in a group."""
+MIDDLE = range(38, 0, -7)
+"""Cells of the middle column of Connect Four, from the floor."""
 
 
 class Claims(Study):
@@ -59,9 +69,12 @@ class Claims(Study):
         self.checkouts = folders
 
     def units(self, quick: bool) -> list[Unit]:
-        """Return a unit for each claim, with the revision of its data if it needs any."""
-        names = [name for name in DATA if not (quick and DATA[name].get("is_slow"))]
-        return [{"claim": name, "revision": self._read(name, "rev-parse")} for name in names]
+        """Return a unit for each claim, with the hash of its data if there is any."""
+        return [
+            {"claim": name, "blob": self._read(name, "rev-parse")}
+            for name, data in DATA.items()
+            if not (quick and data.keys() & {"is_slow", "file"})
+        ]
 
     def _read(self, name: str, command: str) -> str | None:
         """Return what Git says of the file of a claim, None if no checkout has one."""
@@ -78,7 +91,15 @@ class Claims(Study):
         measure = load_object(f"studies.claims:{DATA[name]['function']}")
         if "file" not in DATA[name]:
             return dict(measure())
-        return dict(measure(self._read(name, "show"))) if unit["revision"] else {}
+        if unit["blob"] is None:
+            return {}
+        try:
+            return dict(measure(self._read(name, "show")))
+        except (KeyError, ValueError) as error:
+            raise Refusal(
+                f"{DATA[name]['file']} has another form than at {DATA[name]['revision']}: check "
+                f"out that revision ({error})"
+            ) from None
 
     def analyse(self, results: Results) -> StudyReport:
         """Report the sources, and the verdicts with their evidence."""
@@ -86,21 +107,22 @@ class Claims(Study):
         claims = []
         for unit, result in results:
             data = DATA[unit["claim"]]
-            numbers = {
-                name: Interval(*number) if isinstance(number, list) else number
-                for name, number in result.items()
-            }
-            verdicts = []
-            for name, (low, high) in data["true_if"].items():
-                number = numbers.get(name, UNKNOWN)
-                interval = number if isinstance(number, Interval) else Interval(*[number] * 3)
-                verdicts.append(is_within(interval, low, high))
+            numbers = {name: make_interval(number) for name, number in result.items()}
+            verdicts = [
+                is_within(numbers.get(name, UNKNOWN), *bounds)
+                for name, bounds in data["true_if"].items()
+            ]
+            evidence = {name: numbers.get(name, UNKNOWN) for name in data["evidence"]}
             source = f"{data['source']} at {data['revision']}"
             rows.append(ResultRow(data["title"], source, data["measured"]))
             words = f"{data['title']}: “{data['quote']}”"
-            evidence = {name: numbers.get(name, UNKNOWN) for name in data["evidence"]}
             claims.append(Claim(words, holds_for_all(verdicts), evidence))
         return StudyReport(rows, claims, ours="measured")
+
+
+def make_interval(number: Value) -> Interval:
+    """Return a number, or the mean and the ends of an interval, as an interval."""
+    return Interval(*np.broadcast_to(number, 3).tolist())
 
 
 # --------------------------------------------------------------------------------------------------
@@ -123,10 +145,7 @@ def compare_openings() -> Mapping[str, Value]:
     both = chance.action_values[chance.find(start)][0]
     [reply] = one_ply_ahead(GAME, start, BestResponseValues(GAME, "random", 0).values)
     return {
-        "centre, both err": both[4],
-        "corner, both err": both[0],
-        "centre, the second errs": reply[4],
-        "corner, the second errs": reply[0],
+        "centre less corner, both err": both[4] - both[0],
         "centre less corner, the second errs": reply[4] - reply[0],
     }
 
@@ -210,12 +229,101 @@ def compare_games(content: str) -> Mapping[str, Value]:
     for row in csv.DictReader(content.splitlines()):
         if not row["error"]:
             games[row["player_a"], row["player_b"]].append((row["result"], row["num_moves"]))
-    repeats = [len(set(played)) == 1 for played in games.values() if len(played) > 1]
-    every = Counter(itertools.chain(*games.values()))
-    by_chance = sum((number / every.total()) ** 2 for number in every.values())
+    pairs = [played for played in games.values() if len(played) == 2]
     return {
-        "pairs of games": len(repeats),
-        "equal in winner and length": sum(repeats),
-        "share": wilson(fmean(repeats), len(repeats)),
-        "share among all games": by_chance,
+        "pairs of games": len(pairs),
+        "share equal in winner and length": fmean(one == other for one, other in pairs),
+    }
+
+
+# --------------------------------------------------------------------------------------------------
+# Searches and gradients
+
+
+def label_moves() -> Mapping[str, Value]:
+    """Return how often OpenSpiel's search with ten random games a leaf names a move that loses
+    value, how exploitable it is, and how far its errors turn a gradient.
+
+    The gradient is that of uniform play with a reward of 1 for the move named; without errors, a
+    best one at random is named in place of each that loses value.
+    """
+    boards = list_positions(GAME)
+    best = solve(GAME).optimal_actions(boards)
+    legal = boards.legal(GAME)
+    chance = evaluate_policy(GAME, "random", "random")
+    uniform = legal / legal.sum(axis=1, keepdims=True)
+    weights = chance.occupancy[chance.find(boards), None] * uniform
+    numbers: dict[str, Value] = {}
+    for count in (100, 1_000):
+        spec = f"openspiel:simulations={count},rollouts=10,c=2,solve=false"
+        search = SampledPolicy(make_policy(spec, GAME), samples=5, seed=0)
+        named = search.probabilities(boards)
+        wrong = (named * ~best).sum(axis=1, keepdims=True)
+        right = named * best + wrong * best / best.sum(axis=1, keepdims=True)
+        effect = compare_exactly(weights * (named - uniform), weights * (right - uniform))
+        numbers |= {
+            f"positions ever wrong, {count:,} simulations": int((wrong > 0).sum()),
+            f"always wrong, {count:,}": int((wrong == 1).sum()),
+            f"gradient turned by degrees, {count:,}": effect.degrees.mean,
+            f"exploitability, {count:,}": exploitability(GAME, search),
+        }
+    return numbers
+
+
+def weigh_groups() -> Mapping[str, Value]:
+    """Return what groups of eight answers with results 0 and 1, kept if these differ, make of the
+    advantage of a right answer and of the gradient, by the chance of a right one.
+    """
+    numbers = {}
+    for chance in (0.1, 0.5, 0.9):
+        kept = 1 - chance**GROUP - (1 - chance) ** GROUP
+        mean = (chance - chance**GROUP) / kept
+        numbers[f"estimated less exact advantage at {chance}"] = chance - mean
+        numbers[f"estimated / exact gradient at {chance}"] = (1 - 1 / GROUP) / kept
+    return numbers
+
+
+def compare_baselines() -> Mapping[str, Value]:
+    """Return the mean reward of both players in self-play, and the turn of the expected gradient by
+    a moving average of each player's rewards, used before and after it is updated.
+    """
+
+    def update_first(rewards: Float64Array, mask: BoolArray, roles: Int64Array) -> Float64Array:
+        # a reward minus the updated average
+        return RAE_DECAY * rae(rewards, mask, roles)
+
+    numbers = {}
+    for label, estimator in (("used first", rae), ("updated first", update_first)):
+        check = check_advantages(estimator, seats=(0, 1), batch=2)
+        if check.effect:
+            numbers[f"length, {label}"] = check.effect.length.mean
+            numbers[f"degrees, {label}"] = round(check.effect.degrees.mean, 9)
+    for policy in ("random", "win-or-block"):
+        numbers[f"mean of both players, {policy}"] = evaluate_policy(GAME, policy, policy).value
+    return numbers
+
+
+def know_one_line() -> Mapping[str, Value]:
+    """Let a player who knows one game of Connect Four win it against the solver, which loses as
+    late as possible; elsewhere the player plays the leftmost move.
+
+    The first six stones are in the middle column, as in best play by both (Allis, 1988).
+    """
+    game = Game(6, 7, 4, gravity=True)
+    solver = Solver(game)
+    cells = np.zeros((1, game.cells), np.int8)
+    cells[0, MIDDLE] = [1, 2] * 3
+    slips = []
+    for stones in range(6, 41):
+        mover = stones % 2
+        scores = solver.scores(Boards(cells, np.array([mover], np.int8)).position(0))
+        values = {cell: bounds.low for cell, bounds in scores.items()}
+        cell = max(values, key=values.__getitem__)
+        if mover == 0:
+            slips.append(next(iter(values.values())) <= 0)
+        cells[0, cell] = mover + 1
+    return {
+        "positions known": len(slips) + 3,
+        "stones of the game": stones + 1,
+        "known positions where the leftmost move does not win": sum(slips),
     }

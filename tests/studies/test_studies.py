@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from documents import ROOT
 from studies import (
     STUDIES,
     alpha_zero,
+    claims,
     compression,
     imitation,
     learners,
@@ -307,3 +309,29 @@ def test_policies_of_submissions_are_measured():
         else:
             [run] = [run for run in scored if (run.task, run.seed) == ("random", 1)]
             assert row["score"] == run.score
+
+
+# --------------------------------------------------------------------------------------------------
+# Claims of others
+
+
+@pytest.mark.parametrize(
+    ("table", "wrong"),
+    [
+        ({}, 4520),
+        ({"___\n___\n___": [0, 0], "XX_\nOO_\n___": [1, -1], "OO_\nXX_\nX__": [-1, 1]}, 4517),
+        ({"___\n___\n___": [1, -1], "XX_\nOO_\n___": [-1, 1]}, 4520),
+    ],
+)
+def test_values_of_a_checkout_are_compared(table, wrong, tmp_path):
+    """Values are the first player's, X's, and what is missing is wrong."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "tictactoe_value_table.json").write_text(json.dumps(table))
+    author = ("-c", "user.name=x", "-c", "user.email=x")
+    for words in (("init", "-q"), ("add", "."), (*author, "commit", "-qm", "x")):
+        subprocess.run(["git", "-C", tmp_path, *words], check=True)
+    study = claims.Claims()
+    assert not any(unit["blob"] for unit in study.units(False))
+    study.use_checkouts([tmp_path])
+    [unit] = [unit for unit in study.units(False) if unit["blob"]]
+    assert study.measure(unit)["wrong values"] == wrong
