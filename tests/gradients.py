@@ -70,7 +70,7 @@ def print_alarms(first, last):
 
 
 def coverage(function, runs):
-    """Return the shares of sampled intervals of length, degrees and bias that hold the exact
+    """Return the shares of sampled intervals of length and degrees that hold the exact
     number, for an estimator of results in batches of two games.
     """
     model = DecisionModel(parse_game("2x3/3"))
@@ -88,10 +88,10 @@ def coverage(function, runs):
         )
 
     exact = check_advantages(function, batch=2).effect
-    held = np.zeros(3)
+    held = np.zeros(2)
     for seed in range(runs):
         effect = measure(seed, exactly=False, cpu=0.2, max_degrees=0.0)
-        for place, name in enumerate(("length", "degrees", "bias")):
+        for place, name in enumerate(("length", "degrees")):
             interval = getattr(effect, name)
             held[place] += interval.low - 1e-9 <= getattr(exact, name).mean <= interval.high + 1e-9
     return held / runs

@@ -228,7 +228,7 @@ def check_advantages(
         discount=1.0 if is_batch else gamma,
         shift=float(not (is_batch or self_play)),
     )
-    rng = np.random.default_rng([seed, 7])
+    rng, probing = map(np.random.default_rng, ([seed, 7], [seed, 8]))
     errors = list_errors(critic, model, seed)
     effect = None
     rows: list[CheckRow] = []
@@ -258,9 +258,9 @@ def check_advantages(
         fast = guard(function, names, "rewards", GuardedCaller(None))  # probed calls have ended
         try:
             if is_batch:
-                rows += probe_batch(estimator, names, size, self_play, rng)
+                rows += probe_batch(estimator, names, size, self_play, probing)
             else:
-                rows += probe_rollouts(estimator, gamma, self_play, rng)
+                rows += probe_rollouts(estimator, gamma, self_play, probing)
             effect = measure(fast, model.values)
             rows.append(gradient_row(effect))
             if critic != "exact":

@@ -29,12 +29,15 @@ ALPHA = 1e-4
 STANDARD_ERRORS = 3.5
 """Half width of intervals: a confidence of 99.9% with 64 blocks."""
 MAX_BIAS = 0.03
-"""Largest bias of an estimate that counts as unbiased, as a share of the exact gradient."""
+"""Largest error of length, and largest turn, that counts as unbiased, in units of the exact
+gradient's length."""
 NO_EFFECT = 0.1
 """Maximum length of a gradient without a known sign that counts as no effect."""
 ROUNDING = 1e-3
 """Largest length of an exact difference that counts as 0: functions may compute in single
 precision."""
+TINY = 1e-9
+"""Largest turn that counts as rounding."""
 MAX_DEGREES = 2.0
 """Largest angle that counts as no turn."""
 EXACT_DEGREES = 0.05
@@ -49,15 +52,13 @@ class Effect(NamedTuple):
     """along the exact gradient, in units of its length"""
     degrees: Interval
     """angle to the exact gradient"""
-    bias: Interval
-    """length of the difference, in units of the exact gradient's length"""
     exact: bool
     """whether the numbers are exact"""
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
-        intervals = {name: getattr(self, name).to_dict() for name in ("length", "degrees", "bias")}
-        return {**self._asdict(), **intervals}
+        length = self.length.to_dict()
+        return {**self._asdict(), "length": length, "degrees": self.degrees.to_dict()}
 
     def __str__(self) -> str:
         if self.direction == "no effect":
@@ -129,31 +130,32 @@ def compare(
     count = len(estimate)
     size = float(np.linalg.norm(target))
     unit = target[0] / size
-    difference = (estimate - right) / size
-    lengths = 1 + difference @ unit
+    lengths = 1 + (estimate - right) @ unit / size
     mean = float(lengths.mean())
     width = STANDARD_ERRORS * float(lengths.std()) / math.sqrt(max(1, count - 1))
     length = Interval(mean, mean - width, mean + width)
     turns = (estimate - mean * right) / size
     turn = measure_length(turns - np.outer(turns @ unit, unit), rng)
-    bias = measure_length(difference, rng)
     corners = [
         math.degrees(math.atan2(across, along)) for across in turn[1:] for along in length[1:]
     ]
     angle = math.degrees(math.atan2(turn.mean, mean))
     degrees = Interval(angle, min(corners), max(corners))
+    errors = np.abs(np.subtract(length[1:], 1))
+    is_one = length.low - ROUNDING <= 1 <= length.high + ROUNDING
+    is_equal = is_one and turn.low < TINY
     direction: Direction = "undecided"
-    if np.abs(difference).max() < 1e-9 or (bias.low == 0 and bias.high < MAX_BIAS):
+    if is_equal and max(turn.high, *errors) < MAX_BIAS:
         direction = "unbiased"
     elif length.high < -ROUNDING:
         direction = "opposite"
-    elif turn.low > 0 and degrees.low > max_degrees:
+    elif degrees.low > max_degrees and turn.low > 0:
         direction = "turned"
     elif length.low <= ROUNDING and length.high < NO_EFFECT:
         direction = "no effect"
-    elif bias.low > 0 and degrees.high <= max_degrees:
+    elif degrees.high <= max_degrees and not is_equal:
         direction = "length only"
-    return Effect(direction, length, degrees, bias, exact=count == 1)
+    return Effect(direction, length, degrees, exact=count == 1)
 
 
 def measure_effect(

@@ -275,7 +275,9 @@ def check_loss(
         try:
             if meant == POLICY:
                 rows += weight_rows(estimator)
-            rows += probe_batch(estimator, names, PROBED, model.self_play, rng)
+            rows += probe_batch(
+                estimator, names, PROBED, model.self_play, np.random.default_rng(seed)
+            )
             first, *later = updates
             targets = (POLICY,) if meant == POLICY else TARGETS
             effects = dict(zip(targets, measure(first, targets), strict=True))
