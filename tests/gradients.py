@@ -15,11 +15,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from examples.checks import losses
-from ttt_eval.checks import check_advantages, check_loss
-from ttt_eval.checks.advantages import enumerated_effect, sampled_effect
-from ttt_eval.checks.batches import BatchSize, ClassSource, EpisodeSource
+from examples.checks.estimators import ESTIMATORS, reinforce, rloo
+from ttt_eval.checks import check_advantages, check_loss, gae
 from ttt_eval.checks.decisions import DecisionModel, parse_game
-from ttt_eval.checks.estimators import ESTIMATORS, gae, rloo
+from ttt_eval.checks.directions import measure_effect
+from ttt_eval.checks.samples import BatchSize, Source, list_batch_rows
 
 SEATS = ((0,), (1,), (0, 1))
 
@@ -37,11 +37,11 @@ def right_call(seed):
     policy = int(rng.integers(1_000_000))
     if seed % 10 == 9:
         loss = losses.POLICY_LOSSES[seed // 10 % len(losses.POLICY_LOSSES)]
-        return partial(check_loss, loss, seat=seats[0], policy=policy)
+        return partial(check_loss, loss, seats=seats, policy=policy)
     options = {"seats": seats, "policy": policy, "seed": seed, "cpu": 20}
     if seed % 10 in (7, 8):
         size = int(rng.choice([2, 4, 8, 32, 64]))
-        function = rloo if len(seats) == 1 else ESTIMATORS["reinforce"]
+        function = rloo if len(seats) == 1 else reinforce
         return partial(check_advantages, function, batch=size, **options)
     settings = {"discount": float(rng.choice([0.9, 0.97, 1.0]))}
     settings["lam"] = float(rng.choice([0.0, 0.5, 0.95, 1.0]))
@@ -49,10 +49,7 @@ def right_call(seed):
     if seed % 10 == 6:  # not linear, so that it is sampled
         function = partial(normalised, settings=settings)
     game = ("2x3/2", "2x3/3")[seed // 3 % 2]
-    rollout = int(rng.choice([6, 10, 16])), 256
-    return partial(
-        check_advantages, function, game, gamma=settings["discount"], rollout=rollout, **options
-    )
+    return partial(check_advantages, function, game, gamma=settings["discount"], **options)
 
 
 def print_alarms(first, last):
@@ -73,23 +70,28 @@ def print_alarms(first, last):
 
 
 def coverage(function, runs):
-    """Return the shares of sampled intervals of length, degrees and bias that hold the exact
+    """Return the shares of sampled intervals of length and degrees that hold the exact
     number, for an estimator of results in batches of two games.
     """
-    process = DecisionModel(parse_game("2x3/3"))
-    target = process.gradient(process.visits())
-    size = BatchSize(2, 2)
+    model = DecisionModel(parse_game("2x3/3"))
 
     def estimator(arrays):
         return function(**{name: arrays[name] for name in ("rewards", "mask", "groups")})
 
-    exact = enumerated_effect(estimator, ClassSource(process, size), target, 2.0)
-    held = np.zeros(3)
+    tables = {"right": model.advantages, "values": model.values[:, None] + 0 * model.policy}
+    names = "rewards", "mask", "states", "lengths"
+    source = Source(list_batch_rows(model, tables), BatchSize(2, 2), names)
+
+    def measure(seed, **options):
+        return measure_effect(
+            estimator, source, model.policy, np.random.default_rng([seed, 3]), **options
+        )
+
+    exact = check_advantages(function, batch=2).effect
+    held = np.zeros(2)
     for seed in range(runs):
-        rng = np.random.default_rng([seed, 3])
-        source = EpisodeSource(process, size, {})
-        effect = sampled_effect(estimator, source, target, rng, cpu=0.2, max_degrees=0.0)
-        for place, name in enumerate(("length", "degrees", "bias")):
+        effect = measure(seed, exactly=False, cpu=0.2, max_degrees=0.0)
+        for place, name in enumerate(("length", "degrees")):
             interval = getattr(effect, name)
             held[place] += interval.low - 1e-9 <= getattr(exact, name).mean <= interval.high + 1e-9
     return held / runs

@@ -14,11 +14,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from examples.checks import losses
+from examples.checks.estimators import ESTIMATORS
 from examples.checks.wrong_gradients import WRONG
 from ttt_eval.checks import check_advantages, check_loss
 from ttt_eval.checks.directions import Effect
-from ttt_eval.checks.divergences import TARGETS
-from ttt_eval.checks.estimators import ESTIMATORS
+from ttt_eval.checks.losses import TARGETS
 
 SIZES = (2, 8, 64, 512)
 UPDATES = (0.0, 0.3)

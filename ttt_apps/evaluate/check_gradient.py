@@ -11,8 +11,7 @@ import tyro
 from ttt_apps.cli import options as cli
 from ttt_envs.agents.specs import load_object
 from ttt_envs.core.checks import Refusal
-from ttt_eval.checks import GradientCheck, check_advantages, check_loss
-from ttt_eval.checks.estimators import ESTIMATORS, gae
+from ttt_eval.checks import GradientCheck, check_advantages, check_loss, gae
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class _CheckGradient(cli.JsonOptions):
     """Options of both checks."""
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
-    """module:function; of advantages also a name, such as gae, rloo or grpo"""
+    """module:function; of advantages also gae, generalised advantage estimates"""
     board: Annotated[str, tyro.conf.arg(name="game", metavar="RxC/K")] = "2x3/3"
     """rows, columns and win length, up to nine cells; chance gives another turn"""
     tokens: cli.Flag = False
@@ -64,7 +63,7 @@ class CheckAdvantages(_CheckGradient):
 
     def run(self) -> None:
         """Check and print."""
-        function = {**ESTIMATORS, "gae": gae}.get(self.name) or load_object(self.name)
+        function = gae if self.name == "gae" else load_object(self.name)
         self.print(check_advantages(function, self.board, **self.settings()))
 
 

@@ -3,50 +3,39 @@
 from __future__ import annotations
 
 import inspect
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.checks import Refusal, TypeRefusal, check_range
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_eval.checks.batches import BatchSize, ClassSource, EpisodeSource
 from ttt_eval.checks.calls import CallError, CallTimeoutError, GuardedCaller
-from ttt_eval.checks.check import Check, CheckRow, Status
+from ttt_eval.checks.check import Check, CheckRow, Status, judge
 from ttt_eval.checks.decisions import BOTH, DecisionModel, parse_game
-from ttt_eval.checks.directions import (
-    MAX_DEGREES,
-    NUM_BLOCKS,
-    Effect,
-    compare_blocks,
-    compare_exactly,
-)
-from ttt_eval.checks.input_probes import RECOGNISED, probe_batch, probe_rollout
-from ttt_eval.checks.rollouts import (
-    BURN_IN,
+from ttt_eval.checks.directions import MAX_DEGREES, RIGHT, Effect, measure_effect
+from ttt_eval.checks.input_probes import RECOGNISED, is_repeatable, probe_batch, probe_rollouts
+from ttt_eval.checks.samples import (
     Arrays,
+    BatchSize,
     Estimator,
-    RolloutSource,
-    exact_rollout_gradient,
+    Source,
+    list_batch_rows,
+    list_rollouts,
+    name_rollouts,
 )
-from ttt_eval.checks.tokens import Sample
+from ttt_eval.checks.values import explain
 
 ROLLOUT_NAMES = {"rewards", "values", "dones", "next_value", "next_done", "movers"}
 BATCH_NAMES = {"rewards", "values", "mask", "groups", "roles", "lengths", "states"}
-CLASS_NAMES = BATCH_NAMES - {"values", "states"}
-"""Arrays that are equal for games of equal result and lengths."""
 DEFAULT_BATCH = 8
-EXACT_DEGREES = 0.05
-"""Largest angle of the exact gradient of rollouts that counts as no turn."""
 
-Critic = float | str | Callable[[Boards], Any]
-"""``"exact"``; the standard deviation of random errors of exact values; or values of positions for
-the mover, float64[B]."""
+Critic = Any
+"""``"exact"``; the standard deviation of random errors of exact values; or values as
+:func:`ttt_eval.checks.values.check_values` takes them."""
 
 CAUSES = {
     "answers": "the function fails, or returns another form",
@@ -62,11 +51,12 @@ CAUSES = {
     "movers": "signs do not follow the movers: after a skip the same player moves again",
     "discount": "later values have another discount",
     "own reward": "the sign is wrong",
-    "mask": "values behind the mask are used",
+    "mask": "what is behind the mask is used",
     "groups": "groups are mixed up: estimates compare episodes of other groups",
     "clip": "the clip is on the wrong side, or takes no minimum",
     "weights": "the weight of the policy term is another one than ratio times advantage",
     "gradient": "the expected gradient has another direction",
+    "critic": "the values of the critic are worse than a constant",
 }
 """Likely causes by failed row, from the most specific to the least."""
 
@@ -86,12 +76,7 @@ class GradientCheck(Check):
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
-        effect = None
-        if self.effect:
-            intervals = {
-                name: getattr(self.effect, name).to_dict() for name in ("length", "degrees", "bias")
-            }
-            effect = {**self.effect._asdict(), **intervals}
+        effect = self.effect and self.effect.to_dict()
         return {**super().to_dict(), "recognised": self.recognised, "effect": effect}
 
 
@@ -102,13 +87,12 @@ def make_check(subject: str, rows: Sequence[CheckRow], effect: Effect | None) ->
     return GradientCheck(subject, rows, causes[:3], effect)
 
 
-def gradient_row(effect: Effect, rule: str = "") -> CheckRow:
+def gradient_row(effect: Effect) -> CheckRow:
     """Return the row about the expected gradient."""
-    statuses: Mapping[str, Status] = {
-        "unbiased": "holds", "length only": "holds", "undecided": "no evidence"
-    }  # fmt: skip
-    status = statuses.get(effect.direction, "fails")
-    return CheckRow("gradient", str(effect), status, rule or "unbiased, or of another length only")
+    status: Status = "holds" if effect.direction in RIGHT else "fails"
+    if effect.direction == "undecided":
+        status = "no evidence"
+    return CheckRow("gradient", str(effect), status, "unbiased, or of another length only")
 
 
 class AnswerError(Exception):
@@ -136,29 +120,29 @@ def asked_names(function: Callable[..., Any], known: set[str]) -> list[str]:
     return [parameter.name for parameter in parameters if parameter.name in known]
 
 
-def call_guarded(caller: GuardedCaller, function: Callable[[], Any]) -> Any:
-    """Return what a function of others returns.
+def guard(
+    function: Callable[..., Any], names: Sequence[str], like: str, caller: GuardedCaller
+) -> Estimator:
+    """Return a function of others as an estimator, which raises AnswerError.
 
-    Raises:
-        AnswerError: it failed.
+    Args:
+        function: the function.
+        names: of its arguments.
+        like: name of an array whose shape the estimates have.
+        caller: of the function.
     """
-    try:
-        return caller.call(function, seed=0)
-    except (CallError, CallTimeoutError) as error:
-        raise AnswerError(str(error)) from None
-
-
-def guard(function: Callable[..., Any], names: Sequence[str], caller: GuardedCaller) -> Estimator:
-    """Return a function of others as an estimator, which raises AnswerError."""
 
     def estimator(arrays: Arrays) -> Float64Array:
         copies = {name: np.array(arrays[name]) for name in names}
-        answer = call_guarded(caller, lambda: np.asarray(function(**copies), np.float64))
-        shape = arrays["rewards"].shape
+        try:
+            answer = caller.call(lambda: np.asarray(function(**copies), np.float64), seed=0)
+        except (CallError, CallTimeoutError) as error:
+            raise AnswerError(str(error)) from None
+        shape = arrays[like].shape
         mask = arrays.get("mask", True)
         if answer.shape != shape or not np.isfinite(answer).all(where=mask):
             raise AnswerError(
-                f"numbers {list(answer.shape)} for rewards {list(shape)}: the shape must be the "
+                f"numbers {list(answer.shape)} for {like} {list(shape)}: the shape must be the "
                 "same, and numbers finite"
             )
         return np.where(mask, answer, 0.0)
@@ -166,105 +150,22 @@ def guard(function: Callable[..., Any], names: Sequence[str], caller: GuardedCal
     return estimator
 
 
-class Source(Protocol):
-    """Draws arrays for an estimator."""
-
-    weight: int
-    """number of games, or of steps, whose mean gradient is judged"""
-    num_places: int
-
-    def draw(self, rng: np.random.Generator) -> Sample:
-        """Return random arrays."""
-
-    def gradients(self, sums: Float64Array) -> Float64Array:
-        """Return gradients, float64[K, S * A], from sums of advantages, float64[K, places]."""
-
-
-def sum_by_place(sample: Sample, estimates: Float64Array, num_places: int) -> Float64Array:
-    """Return the sums of estimates, then of the kinds of exact advantages, float64[1 + R,
-    places].
-    """
-    valid = sample.places >= 0
-    places = sample.places[valid]
-    parts = estimates, *sample.exact
-    return np.stack([np.bincount(places, part[valid], num_places) for part in parts])
-
-
-def sampled_effect(
-    estimator: Estimator,
-    source: Source,
-    target: Float64Array,
-    rng: np.random.Generator,
-    cpu: float = 30.0,
-    max_degrees: float = MAX_DEGREES,
-) -> Effect:
-    """Return the effect of an estimator from samples, which double until it is decided.
-
-    Args:
-        estimator: the function.
-        source: of the samples.
-        target: float64[S, A], the exact gradient.
-        rng: of all random numbers.
-        cpu: CPU s after which no samples are added.
-        max_degrees: largest angle that counts as no turn.
-    """
-    begin = time.process_time()
-    sums: dict[int, Float64Array] = {}
-    draws = 0
-    while True:
-        for _ in range(max(1, draws)):
-            for block in range(NUM_BLOCKS):
-                sample = source.draw(rng)
-                part = sum_by_place(sample, estimator(sample.arrays), source.num_places)
-                sums[block] = sums.get(block, 0.0) + part
-        draws = max(1, 2 * draws)
-        parts = np.stack([*sums.values()], axis=1) / (draws * source.weight)
-        estimate, *references = map(source.gradients, parts)
-        size = target.ravel() / (target**2).sum()
-        length = float(estimate.mean(axis=0) @ size)
-        spreads = [np.var(estimate - length * one, axis=0).sum() for one in references]
-        exact = references[int(np.argmin(spreads))]
-        effect = compare_blocks(estimate, exact, target.ravel(), rng, max_degrees)
-        if effect.direction != "undecided" or time.process_time() - begin > cpu / 2:
-            return effect
-
-
-def enumerated_effect(
-    estimator: Estimator, source: ClassSource, target: Float64Array, max_degrees: float
-) -> Effect | None:
-    """Return the exact effect of an estimator on small batches; None if they are too many."""
-    batches = source.enumerate()
-    if batches is None:
-        return None
-    sums = np.zeros((1, source.num_places))
-    for chance, sample in batches:
-        part = sum_by_place(sample, estimator(sample.arrays), source.num_places)
-        sums += chance / source.weight * part[:1]
-    return compare_exactly(source.gradients(sums), target.reshape(1, -1), max_degrees)
-
-
-def evaluate_critic(critic: Critic, process: DecisionModel, seed: int) -> Float64Array:
-    """Return the values of a critic, float64[S]."""
+def list_errors(critic: Critic, model: DecisionModel, seed: int) -> Float64Array:
+    """Return the errors of the values of a critic, float64[S]."""
     if critic == "exact":
-        return process.values
-    if callable(critic):
-        return np.asarray(critic(process.boards), np.float64).reshape(process.values.shape)
+        return np.zeros(len(model.signs))
     if isinstance(critic, str):
-        raise Refusal(f"critic {critic} is unknown: choose exact, a number, or a function")
-    errors = np.random.default_rng([seed, 1]).normal(0, critic, len(process.values))
-    return process.values + errors
-
-
-def critic_row(critic: Float64Array, process: DecisionModel, effect: Effect) -> CheckRow:
-    """Return a remark about a critic: its errors by visits, and what they do to the gradient."""
-    weights = process.visits()
-    weights = weights / weights.sum()
-    errors = critic - process.values
-    bias = weights @ errors
-    spread = weights @ (errors - bias) ** 2
-    variance = weights @ (process.values - weights @ process.values) ** 2
-    text = f"explained variance {1 - spread / variance:.3f}, bias {bias:+.3f}; with it {effect}"
-    return CheckRow("critic", text, "remark")
+        raise Refusal(f"critic {critic} is unknown: choose exact, a number, or values")
+    if isinstance(critic, (int, float)):
+        return np.random.default_rng([seed, 1]).normal(0, critic, len(model.signs))
+    truth = model.evaluate(model.gains, discount=model.discount)[0]
+    method = getattr(critic, "values", None)
+    if method is not None:
+        return np.asarray(method(model.boards), np.float64) - truth
+    cells = model.boards.cells
+    own = cells == model.boards.mover[:, None] + 1
+    views = np.where(own, 1, -(cells != 0).astype(np.int64))
+    return np.array([float(critic(tuple(view))) for view in views.tolist()]) - truth
 
 
 def check_advantages(
@@ -273,7 +174,7 @@ def check_advantages(
     seats: tuple[int, ...] = (0,),
     *,
     gamma: float = 0.9,
-    rollout: tuple[int, int] = (10, 256),
+    environments: int = 256,
     batch: int | None = None,
     group: int | None = None,
     critic: Critic = "exact",
@@ -287,25 +188,23 @@ def check_advantages(
     """Check advantages of others against exact ones, by what they do to the policy gradient.
 
     The function is given the arrays that its arguments name, and returns advantages of the shape of
-    ``rewards``: of rollouts, ``rewards, values, dones, next_value, next_done, movers``, see
-    :mod:`ttt_eval.checks.rollouts`; or, if it asks for ``mask`` or ``groups``, of whole episodes,
-    ``rewards, values, mask, groups, roles, lengths, states``, see
-    :mod:`ttt_eval.checks.estimators`.
+    ``rewards``: of rollouts, or of whole games if it asks for ``mask``, ``groups``, ``roles``,
+    ``lengths`` or ``states``; see :mod:`ttt_eval.checks.samples`.
 
     Args:
         function: the estimator.
         game: rows x columns / win length, with a skip chance of 1/4; or a game of up to nine cells.
         seats: of the learner: (0,) moves first, (1,) second, (0, 1) both.
-        gamma: discount of rollouts for each decision; whole episodes have none.
-        rollout: steps and environments of sampled rollouts.
+        gamma: discount of rollouts for each decision; whole games have none.
+        environments: number in a rollout, for functions that mix them.
         batch: number of games in a batch, by default 8.
         group: number of games in a group, by default the batch.
-        critic: ``"exact"``; the standard deviation of errors; or a function of ``Boards``. Right or
-            wrong is decided with exact values; what another critic does is a remark.
-        tokens: whether decisions of whole episodes are several tokens, see
-            :mod:`ttt_eval.checks.tokens`.
+        critic: ``"exact"``; the standard deviation of errors; or values of positions, as of
+            :func:`ttt_eval.checks.values.check_values`. Right or wrong is decided with exact
+            values; the row ``critic`` says what another one does.
+        tokens: whether decisions of whole games are several tokens.
         policy: of both players: the seed of a random softmax policy, or a pure policy.
-        max_degrees: largest turn of a sampled gradient that counts as none.
+        max_degrees: largest turn by statistics of a batch that counts as none.
         cpu: CPU s of samples.
         seed: of all random numbers.
         limit_s: maximum s of a call; None for no limit.
@@ -317,56 +216,60 @@ def check_advantages(
     check_range("gamma", gamma, 0, 1)
     names = asked_names(function, ROLLOUT_NAMES | BATCH_NAMES)
     is_batch = batch is not None or bool(set(names) - ROLLOUT_NAMES)
-    size = BatchSize(batch or DEFAULT_BATCH, group or batch or DEFAULT_BATCH)
+    games = batch or DEFAULT_BATCH
+    size = BatchSize(games, group or games)
     if size.games % size.group:
         raise Refusal(f"batch={size.games} has no whole groups of {size.group}: choose a multiple")
     self_play = tuple(seats) == BOTH
-    process = DecisionModel(
+    model = DecisionModel(
         parse_game(game),
         seats,
         policy,
         discount=1.0 if is_batch else gamma,
         shift=float(not (is_batch or self_play)),
     )
-    rng = np.random.default_rng([seed, 7])
-    values = evaluate_critic(critic, process, seed)
-
-    def measure(estimator: Estimator, values: Float64Array) -> Effect:
-        if not is_batch:
-            probed = {row.name for row in rows} & {"environments", "repeatable"}
-            exact = None if probed else exact_rollout_gradient(estimator, process, values)
-            if exact is not None:
-                target = process.gradient(process.visits(exact.steps, BURN_IN))
-                return compare_exactly(exact.gradient, target, EXACT_DEGREES)
-            source: Source = RolloutSource(process, rollout, values)
-            target = process.gradient(process.visits(rollout[0], BURN_IN))
-            return sampled_effect(estimator, source, target, rng, cpu, max_degrees)
-        target = process.gradient(process.visits())
-        by_action = np.repeat(values[:, None], process.game.cells, axis=1)
-        if not tokens and set(names) <= CLASS_NAMES:
-            classes = ClassSource(process, size)
-            found = enumerated_effect(estimator, classes, target, max_degrees)
-            return found or sampled_effect(estimator, classes, target, rng, cpu, max_degrees)
-        source = EpisodeSource(process, size, {"values": by_action}, tokens)
-        return sampled_effect(estimator, source, target, rng, cpu, max_degrees)
-
+    rng, probing = map(np.random.default_rng, ([seed, 7], [seed, 8]))
+    errors = list_errors(critic, model, seed)
     effect = None
     rows: list[CheckRow] = []
+
+    def measure(estimator: Estimator, values: Float64Array) -> Effect:
+        settings: dict[str, Any] = {
+            "exactly": is_repeatable(rows),
+            "cpu": cpu,
+            "max_degrees": max_degrees,
+        }
+        if is_batch:
+            tables = {"right": model.advantages, "values": values[:, None] + 0 * model.policy}
+            listed = list_batch_rows(model, tables, tokens)
+            source = Source(listed, size, {*names, "lengths", "mask", "rewards"})
+            return measure_effect(
+                estimator, source, model.policy, rng, exact_degrees=max_degrees, **settings
+            )
+        listed = list_rollouts(model, values)
+        source = Source(listed, BatchSize(environments, environments), listed.arrays)
+        return measure_effect(
+            lambda arrays: estimator(name_rollouts(arrays)).T,
+            source, model.policy, rng, **settings,
+        )  # fmt: skip
+
     with GuardedCaller(limit_s) as caller:
-        estimator = guard(function, names, caller)
-        fast = guard(function, names, GuardedCaller(None))  # probes have shown that calls end
+        estimator = guard(function, names, "rewards", caller)
+        fast = guard(function, names, "rewards", GuardedCaller(None))  # probed calls have ended
         try:
             if is_batch:
-                rows += probe_batch(estimator, size, self_play, rng)
+                rows += probe_batch(estimator, names, size, self_play, probing)
             else:
-                rows += probe_rollout(estimator, gamma, self_play, rng)
-            effect = measure(fast, process.values)
+                rows += probe_rollouts(estimator, gamma, self_play, probing)
+            effect = measure(fast, model.values)
             rows.append(gradient_row(effect))
             if critic != "exact":
-                rows.append(critic_row(values, process, measure(fast, values)))
+                share, text = explain(errors, model.values, model.visits)
+                text = f"{text}; with it {measure(fast, model.values + errors)}"
+                rule = "explains more of the values than a constant"
+                rows.append(judge("critic", text, share, 0.0, minimum=True, rule=rule))
         except AnswerError as error:
             rows.append(CheckRow("answers", str(error), "fails", "numbers of the right shape"))
     frame = f"batches of {size.games}, groups of {size.group}" if is_batch else "rollouts"
     side = "both seats" if self_play else f"seat {seats[0]}"
-    subject = f"advantages, {process.game}, {side}, {frame}"
-    return make_check(subject, rows, effect)
+    return make_check(f"advantages, {model.game}, {side}, {frame}", rows, effect)

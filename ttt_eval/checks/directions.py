@@ -1,4 +1,4 @@
-"""The direction and length of an estimated gradient, beside the exact one.
+"""The direction and length of an expected gradient, beside the exact one.
 
 Numbers are exact, or from the means of blocks of samples. Then hypotheses are tested by random
 signs of the blocks, which assumes no distribution, and the squares of vectors are U-statistics with
@@ -8,16 +8,19 @@ the standard errors of the jackknife, so that noise does not add to them.
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+import time
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ttt_envs.core.jit import Float64Array
+from ttt_eval.checks.samples import Estimator, Source
 from ttt_eval.store.statistics import Interval
 
 Direction = Literal[
     "unbiased", "length only", "turned", "opposite", "no effect", "undecided"
 ]  # fmt: skip
+RIGHT = ("unbiased", "length only")
 NUM_BLOCKS = 64
 NUM_FLIPS = 20_000
 """Number of random signs of all blocks."""
@@ -26,11 +29,19 @@ ALPHA = 1e-4
 STANDARD_ERRORS = 3.5
 """Half width of intervals: a confidence of 99.9% with 64 blocks."""
 MAX_BIAS = 0.03
-"""Largest bias of an estimate that counts as unbiased, as a share of the exact gradient."""
+"""Largest error of length, and largest turn, that counts as unbiased, in units of the exact
+gradient's length."""
+NO_EFFECT = 0.1
+"""Maximum length of a gradient without a known sign that counts as no effect."""
 ROUNDING = 1e-3
-"""The same of exact numbers, which functions may compute in single precision."""
+"""Largest length of an exact difference that counts as 0: functions may compute in single
+precision."""
+TINY = 1e-9
+"""Largest turn that counts as rounding."""
 MAX_DEGREES = 2.0
 """Largest angle that counts as no turn."""
+EXACT_DEGREES = 0.05
+"""The same of exact gradients without statistics of a batch."""
 
 
 class Effect(NamedTuple):
@@ -41,10 +52,13 @@ class Effect(NamedTuple):
     """along the exact gradient, in units of its length"""
     degrees: Interval
     """angle to the exact gradient"""
-    bias: Interval
-    """length of the difference, in units of the exact gradient's length"""
     exact: bool
     """whether the numbers are exact"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data."""
+        length = self.length.to_dict()
+        return {**self._asdict(), "length": length, "degrees": self.degrees.to_dict()}
 
     def __str__(self) -> str:
         if self.direction == "no effect":
@@ -59,45 +73,12 @@ class Effect(NamedTuple):
         )
 
 
-def _point(value: float) -> Interval:
-    return Interval(value, value, value)
-
-
-def compare_exactly(
-    gradient: Float64Array, target: Float64Array, max_degrees: float = MAX_DEGREES
-) -> Effect:
-    """Return the effect of an exact gradient, of the shape of the exact target."""
-    size = float(np.linalg.norm(target))
-    own_size = float(np.linalg.norm(gradient))
-    length = float((gradient * target).sum()) / size**2
-    bias = float(np.linalg.norm(gradient - target)) / size
-    turn = float(np.linalg.norm(gradient - length * target)) / size
-    degrees = math.degrees(math.atan2(turn, length))
-    direction: Direction = "length only"
-    if own_size < ROUNDING * size:
-        direction = "no effect"
-        degrees = math.nan
-    elif bias < ROUNDING:
-        direction = "unbiased"
-    elif degrees > max_degrees:
-        direction = "turned" if length > 0 else "opposite"
-    return Effect(direction, _point(length), _point(degrees), _point(bias), exact=True)
-
-
-class _Square(NamedTuple):
-    """The squared length of the mean of blocks."""
-
-    mean: float
-    """unbiased, so that it may be below 0"""
-    error: float
-    """its standard error"""
-    probability: float
-    """of a mean as long as this, if the true one is 0"""
-
-
-def _square(blocks: Float64Array, rng: np.random.Generator) -> _Square:
-    """Return the square of the mean of blocks [K, D]."""
+def measure_length(blocks: Float64Array, rng: np.random.Generator) -> Interval:
+    """Return the length of the mean of blocks, float64[K, D]; low is 0 if the mean may be 0."""
     count = len(blocks)
+    if count == 1:
+        length = float(np.linalg.norm(blocks))
+        return Interval(length, length * (length >= ROUNDING), length)
     products = blocks @ blocks.T
     total = products.sum()
     between = total - np.trace(products)
@@ -106,62 +87,116 @@ def _square(blocks: Float64Array, rng: np.random.Generator) -> _Square:
     probability = (1 + np.count_nonzero(flips >= total * (1 - 1e-9))) / (1 + NUM_FLIPS)
     without = between - 2 * (products.sum(axis=1) - np.diag(products))
     error = math.sqrt((count - 1) * np.var(without)) / ((count - 1) * (count - 2))
-    return _Square(float(between) / (count * (count - 1)), error, probability)
+    mean = between / (count * (count - 1))
+    width = STANDARD_ERRORS * error
+    squares = np.array([mean, (mean - width) * (probability <= ALPHA), mean + width])
+    return Interval(*np.sqrt(np.maximum(squares, 0.0)).tolist())
 
 
-def compare_blocks(
+def to_gradients(sums: Float64Array, policy: Float64Array) -> Float64Array:
+    """Return gradients in the logits, float64[K, S * A].
+
+    Args:
+        sums: float64[K, S * A] of advantages; or float64[K, 2 * S * A], those and the sums of the
+            weights of entropies.
+        policy: float64[S, A].
+    """
+    from scipy.special import entr
+
+    by_part = sums.reshape(-1, sums.shape[-1] // policy.size, *policy.shape)
+    entropies = by_part[:, 1:].sum(axis=(1, 3))
+    total = by_part[:, 0] + entropies[..., None] * entr(policy)
+    centred = total - policy * total.sum(axis=2, keepdims=True)
+    return np.asarray(centred.reshape(len(centred), -1))
+
+
+def compare(
     estimate: Float64Array,
-    exact: Float64Array,
+    right: Float64Array,
     target: Float64Array,
     rng: np.random.Generator,
     max_degrees: float = MAX_DEGREES,
 ) -> Effect:
-    """Return the effect of an estimated gradient.
+    """Return the effect of an estimated gradient, or of an exact one.
 
     Args:
-        estimate: float64[K, D], means of K blocks of samples.
-        exact: float64[K, D], the same samples with exact advantages, or others with the mean of the
+        estimate: float64[K, D], means of K blocks of samples; K = 1 if they are exact.
+        right: float64[K, D], the same samples with right estimates, or others with the mean of the
             target.
-        target: float64[D], the exact mean.
+        target: float64[1, D], the exact mean.
         rng: of the signs.
         max_degrees: the largest angle that counts as no turn.
     """
+    count = len(estimate)
     size = float(np.linalg.norm(target))
-    unit = target / size
-    difference = estimate - exact
-    lengths = 1 + difference @ unit / size
-    length = float(lengths.mean())
-    width = STANDARD_ERRORS * float(lengths.std()) / math.sqrt(len(lengths) - 1)
-    turns = estimate - length * exact
-    turns = turns - np.outer(turns @ unit, unit)
-    bias = _square(difference, rng)
-    turn = _square(turns, rng)
-
-    def measure(square: float) -> float:
-        return math.sqrt(max(square, 0.0)) / size
-
-    found = turn.probability <= ALPHA
-    spread = STANDARD_ERRORS * turn.error
+    unit = target[0] / size
+    lengths = 1 + (estimate - right) @ unit / size
+    mean = float(lengths.mean())
+    width = STANDARD_ERRORS * float(lengths.std()) / math.sqrt(max(1, count - 1))
+    length = Interval(mean, mean - width, mean + width)
+    turns = (estimate - mean * right) / size
+    turn = measure_length(turns - np.outer(turns @ unit, unit), rng)
     corners = [
-        math.degrees(math.atan2(across, along))
-        for across in (measure(turn.mean - spread) * found, measure(turn.mean + spread))
-        for along in (length - width, length + width)
+        math.degrees(math.atan2(across, along)) for across in turn[1:] for along in length[1:]
     ]
-    mean = math.degrees(math.atan2(measure(turn.mean), length))
-    degrees = Interval(mean, min(corners), max(corners))
-    width_of_bias = STANDARD_ERRORS * bias.error
-    biases = Interval(*(measure(bias.mean + step * width_of_bias) for step in (0, -1, 1)))
-    is_equal = np.abs(difference).max() < 1e-9 * np.abs(exact).max()
+    angle = math.degrees(math.atan2(turn.mean, mean))
+    degrees = Interval(angle, min(corners), max(corners))
+    errors = np.abs(np.subtract(length[1:], 1))
+    is_one = length.low - ROUNDING <= 1 <= length.high + ROUNDING
+    is_equal = is_one and turn.low < TINY
     direction: Direction = "undecided"
-    if is_equal or (bias.probability > ALPHA and biases.high < MAX_BIAS):
+    if is_equal and max(turn.high, *errors) < MAX_BIAS:
         direction = "unbiased"
-    elif length + width < 0:
+    elif length.high < -ROUNDING:
         direction = "opposite"
-    elif np.abs(estimate).max() < ROUNDING * np.abs(exact).max():
-        direction = "no effect"
-    elif bias.probability <= ALPHA and degrees.high <= max_degrees:
-        direction = "length only"
-    elif found and degrees.low > max_degrees:
+    elif degrees.low > max_degrees and turn.low > 0:
         direction = "turned"
-    interval = Interval(length, length - width, length + width)
-    return Effect(direction, interval, degrees, biases, exact=False)
+    elif length.low <= ROUNDING and length.high < NO_EFFECT:
+        direction = "no effect"
+    elif degrees.high <= max_degrees and not is_equal:
+        direction = "length only"
+    return Effect(direction, length, degrees, exact=count == 1)
+
+
+def measure_effect(
+    estimator: Estimator,
+    source: Source,
+    policy: Float64Array,
+    rng: np.random.Generator,
+    *,
+    exactly: bool = True,
+    cpu: float = 30.0,
+    max_degrees: float = MAX_DEGREES,
+    exact_degrees: float = EXACT_DEGREES,
+) -> Effect:
+    """Return the effect of an estimator: exactly, or from samples, which double until it is
+    decided.
+
+    Args:
+        estimator: the function.
+        source: of its inputs.
+        policy: float64[S, A], in whose logits the gradient is.
+        rng: of all random numbers.
+        exactly: whether equal inputs have equal estimates, which may then be exact.
+        cpu: CPU s after which no samples are added.
+        max_degrees: largest angle that counts as no turn.
+    """
+    target = to_gradients(source.target, policy)
+    exact = source.exact_sums(estimator, rng) if exactly else None
+    if exact is not None:
+        return compare(to_gradients(exact, policy), target, target, rng, exact_degrees)
+    begin = time.process_time()
+    totals: Any = 0.0
+    draws = 0
+    while True:
+        new = max(1, draws)
+        sums = [source.sample_sums(estimator, new, rng) for _ in range(NUM_BLOCKS)]
+        totals = totals + new * np.stack(sums, axis=1)
+        draws += new
+        estimate, *rights = (to_gradients(total / draws, policy) for total in totals)
+        length = (estimate @ target.T).mean() / (target**2).sum()
+        spreads = [np.var(estimate - length * right, axis=0).sum() for right in rights]
+        right = rights[int(np.argmin(spreads))]
+        effect = compare(estimate, right, target, rng, max_degrees)
+        if effect.direction != "undecided" or time.process_time() - begin > cpu / 2:
+            return effect

@@ -84,6 +84,23 @@ def _exact_values(table: GameTable, policy: str | Policy) -> Float64Array:
     return values
 
 
+def explain(
+    errors: Float64Array, truth: Float64Array, weights: Float64Array | None = None
+) -> tuple[float, str]:
+    """Return the share of the variance of exact values that values explain, and in words also their
+    bias.
+
+    Args:
+        errors, truth: float64[P], of P positions.
+        weights: float64[P] of the positions, by default equal.
+    """
+    bias = np.average(errors, weights=weights)
+    around = truth - np.average(truth, weights=weights)
+    variance = np.average(around**2, weights=weights)
+    share = float(1 - np.average((errors - bias) ** 2, weights=weights) / variance)
+    return share, f"explained variance {share:.3f}, bias {bias:+.3f}"
+
+
 class _ValueCheck(Checker):
     """The rows of a check of values."""
 
@@ -165,6 +182,9 @@ class _ValueCheck(Checker):
             "error", f"mean absolute error {error:.2f}; of the value 0 {size:.2f}",
             error, size, self.worst(self.errors),
         )  # fmt: skip
+        finite = np.isfinite(self.errors)
+        _, text = explain((self.values - self.truth)[finite], self.truth[finite])
+        self.remark("critic", text)
         free = self.table.num_free[self.chosen]
         by_free = [f"{number} {mean_of(self.errors[free == number]):.2f}" for number in set(free)]
         self.remark("by free cells", f"mean absolute error: {', '.join(by_free)}")

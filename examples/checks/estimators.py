@@ -1,9 +1,10 @@
-"""Named advantage estimators, as trainers compute them, with their sources.
+"""Named advantage estimators of whole games, as trainers compute them, with their sources.
 
-:func:`gae` is one of rollouts, see :mod:`ttt_eval.checks.rollouts`. The others are functions of B
-episodes of up to T decisions: ``rewards``, ``values`` float64[B, T], ``mask`` bool[B, T] where
-there is a decision, ``groups`` int64[B], ``roles`` int64[B] of the player, 0 or 1, ``lengths``
-int64[B] and ``states`` int64[B, T], a number for each position. All return float64[B, T].
+    python evaluate.py check advantages examples.checks.estimators:rloo --batch=8
+
+Arrays are those of ``ttt_eval.checks.samples``. All return float64[N, T].
+
+The file is examples/checks/estimators.py.
 """
 
 from __future__ import annotations
@@ -17,34 +18,6 @@ from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
 EPSILON = 1e-6
 """Added to standard deviations."""
 RAE_DECAY = 0.95
-
-
-def gae(
-    rewards: Float64Array,
-    values: Float64Array,
-    dones: Float64Array,
-    next_value: Float64Array,
-    next_done: Float64Array,
-    movers: Float64Array | None = None,
-    *,
-    discount: float = 0.9,
-    lam: float = 0.95,
-) -> Float64Array:
-    """Return generalised advantage estimates (Schulman et al., 2016, equation 16), of rollouts.
-
-    Where the next decision is the other player's, its value and advantage count negative.
-    """
-    following = np.vstack([values, next_value])
-    alive = 1 - np.vstack([dones, next_done])[1:]
-    if movers is not None:
-        alive = alive * movers[1:] * movers[:-1]
-    advantages = np.zeros(rewards.shape)
-    carried = np.zeros(len(next_value))
-    for step in reversed(range(len(rewards))):
-        further = following[step + 1] + lam * carried
-        carried = rewards[step] + discount * alive[step] * further - values[step]
-        advantages[step] = carried
-    return advantages
 
 
 # --------------------------------------------------------------------------------------------------

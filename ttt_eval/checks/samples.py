@@ -1,0 +1,383 @@
+"""What an estimator or a loss is given: rows of decisions, of rollouts or of batches of games.
+
+**Rollouts** have T steps in E environments, as in CleanRL: ``rewards`` and ``values``
+float64[T, E], ``dones`` float64[T, E] with 1 at the first step of an episode, ``next_value`` and
+``next_done`` float64[E] of the step after the last, and ``movers`` float64[T + 1, E] with 1 where
+the first player moves and -1 where the second does. Every game begins with the likeliest first
+decision.
+
+**Batches** have N rows of up to T decisions. A row is what one player did in one game; in self-play
+each game has two rows, the first player's and the second player's: ``rewards`` (the result, at the
+last decision) and ``values`` float64[N, T], ``mask`` bool[N, T] where there is a decision,
+``groups`` int64[N], ``roles`` int64[N] of the player, 0 or 1, ``lengths`` int64[N] and ``states``
+int64[N, T], a number for each position; for losses also ``logp``, ``old_logp``, ``ref_logp``,
+``advantages`` and ``entropy`` float64[N, T].
+
+With **tokens**, action a is a certain tokens and one that decides, each with a column. The reward
+and the log-probability are those of the token that decides.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from ttt_envs.arrays import RESULTS
+from ttt_envs.core.checks import Refusal
+from ttt_envs.core.hash_index import distinct_rows
+from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
+from ttt_eval.checks.decisions import DecisionModel
+
+MAX_BATCHES = 20_000
+"""Maximum number of batches that are enumerated."""
+MAX_ROWS = 150_000
+"""Maximum number of different rollouts and games."""
+MAX_STEPS = 6
+"""Maximum number of steps of a rollout."""
+CHUNK = 256
+"""Number of games that a loss is asked for at once."""
+NUM_TESTS = 4
+"""Number of random samples in which estimates are compared with those in others."""
+EQUAL = 1e-4
+"""Largest difference of equal answers of size 1, maybe in single precision."""
+AT_DECISION = {"rewards", "logp", "old_logp", "ref_logp", "entropy"}
+"""Arrays of the token that decides; others are repeated for each token."""
+
+Arrays = Mapping[str, np.ndarray]
+Estimator = Callable[[Arrays], Float64Array]
+"""Returns advantages, of the shape of the rewards, from arrays by name."""
+
+
+def gae(
+    rewards: Float64Array,
+    values: Float64Array,
+    dones: Float64Array,
+    next_value: Float64Array,
+    next_done: Float64Array,
+    movers: Float64Array | None = None,
+    *,
+    discount: float = 0.9,
+    lam: float = 0.95,
+) -> Float64Array:
+    """Return generalised advantage estimates (Schulman et al., 2016, equation 16), of rollouts.
+
+    Where the next decision is the other player's, its value and advantage count negative.
+    """
+    following = np.vstack([values, next_value])
+    alive = 1 - np.vstack([dones, next_done])[1:]
+    if movers is not None:
+        alive = alive * movers[1:] * movers[:-1]
+    advantages = np.zeros(rewards.shape)
+    carried = np.zeros(len(next_value))
+    for step in reversed(range(len(rewards))):
+        further = following[step + 1] + lam * carried
+        carried = rewards[step] + discount * alive[step] * further - values[step]
+        advantages[step] = carried
+    return advantages
+
+
+class Rows(NamedTuple):
+    """All N games with R rows each, or all N rollouts, R = 1, of up to T decisions."""
+
+    chances: Float64Array
+    """float64[N]"""
+    places: Int64Array
+    """int64[N, R, T], state * A + action of each decision; -1 where there is none"""
+    arrays: dict[str, np.ndarray]
+    """[N, R, ...], by the names of an estimator's arguments"""
+    num_places: int
+    """S * A"""
+    rights: list[Float64Array]
+    """float64[N, R, T], estimates whose expected gradient is right"""
+
+
+# --------------------------------------------------------------------------------------------------
+# Rollouts
+
+
+def list_rollouts(model: DecisionModel, critic: Float64Array) -> Rows:
+    """Return all rollouts of T steps from a first decision, with T as large as memory allows.
+
+    Args:
+        model: the decisions.
+        critic: float64[S], values for the mover.
+    """
+    count = len(model.signs)
+    first = int(np.argmax(model.start))
+    gains = np.concatenate([np.zeros(count), RESULTS + model.shift])
+    chances = np.ones(1)
+    places = np.zeros((1, 0), np.int64)
+    following = np.full((1, 1), count)  # before the first step a game ended
+    while places.shape[1] < MAX_STEPS:
+        step = model.expand(np.where(following[:, -1] < count, following[:, -1], first))
+        if len(step.rows) > MAX_ROWS:
+            break
+        chances = chances[step.rows] * step.shares
+        places = np.column_stack([places[step.rows], step.places])
+        following = np.column_stack([following[step.rows], step.following])
+    states = np.where(following < count, following, first)
+    dones = (following >= count).astype(np.float64)
+    signs = model.signs[states]
+    arrays = {
+        "rewards": gains[following[:, 1:]],
+        "values": critic[states],
+        "dones": dones,
+        "movers": signs,
+    }
+    right = gae(
+        **name_rollouts({**arrays, "values": model.values[states]}), discount=model.discount
+    )
+    by_row = {name: array[:, None] for name, array in arrays.items()}
+    rights = [model.advantages.ravel()[places], right.T]
+    return Rows(
+        chances, places[:, None], by_row, model.legal.size, [right[:, None] for right in rights]
+    )
+
+
+def name_rollouts(rows: Arrays) -> dict[str, np.ndarray]:
+    """Return the arrays of rollouts by the names of an estimator's arguments, from those of rows,
+    which have T rewards, and T + 1 values, ends and movers.
+    """
+    columns = {name: array.T for name, array in rows.items()}
+    return {
+        **columns,
+        "values": columns["values"][:-1],
+        "dones": columns["dones"][:-1],
+        "next_value": columns["values"][-1],
+        "next_done": columns["dones"][-1],
+    }
+
+
+# --------------------------------------------------------------------------------------------------
+# Batches
+
+
+def list_games(model: DecisionModel) -> tuple[Float64Array, Int64Array, Float64Array]:
+    """Return all games: their chances, float64[N], the places of decisions in the order of play,
+    then -1, int64[N, T], and the first player's results, float64[N].
+
+    Raises:
+        ValueError: they are too many.
+    """
+    count = len(model.signs)
+    states = np.flatnonzero(model.start)
+    chances = model.start[states]
+    places = np.zeros((len(states), 0), np.int64)
+    parts = []
+    while len(states):
+        step = model.expand(states)
+        if len(step.rows) > MAX_ROWS:
+            raise Refusal(f"{model.game} has too many games for batches: choose 2x3/3")
+        chances = chances[step.rows] * step.shares
+        places = np.column_stack([places[step.rows], step.places])
+        signs = model.signs[states[step.rows]]
+        over = step.following >= count
+        padding = (0, 0), (0, model.game.cells - places.shape[1])
+        padded = np.pad(places[over], padding, constant_values=-1)
+        results = signs[over] * RESULTS[step.following[over] - count]
+        parts.append((chances[over], padded, results))
+        chances = chances[~over]
+        places = places[~over]
+        states = step.following[~over]
+    all_chances, all_places, all_results = map(np.concatenate, zip(*parts, strict=True))
+    return all_chances, all_places[:, : len(parts)], all_results
+
+
+def list_batch_rows(
+    model: DecisionModel, tables: Mapping[str, Float64Array], tokens: bool = False
+) -> Rows:
+    """Return the rows of all games.
+
+    Args:
+        model: the decisions.
+        tables: float64[S, A], numbers of decisions by the name of their array; ``right`` has
+            estimates whose expected gradient is right.
+        tokens: whether decisions are several tokens.
+    """
+    chances, plays, first_results = list_games(model)
+    num_actions = model.game.cells
+    signs = np.array([1.0, -1.0]) if model.self_play else model.signs[:1]
+    player = model.signs[plays // num_actions] * (plays >= 0)
+    places = np.stack([select(plays, player == sign) for sign in signs], axis=1)
+    mask = places >= 0
+    last = np.maximum(mask.sum(axis=2) - 1, 0)[..., None]
+    results = (first_results[:, None] * signs)[..., None]
+    order = np.arange(num_actions if tokens else 1)
+    action = (places * mask % len(order))[..., None]
+    decides = order == action
+    is_used = (order <= action) & mask[..., None]
+    by_decision = {name: table.ravel()[places] * mask for name, table in tables.items()}
+    by_decision |= {"rewards": results * (np.arange(mask.shape[2]) == last), "mask": mask}
+    by_decision["states"] = places // num_actions * mask
+    shape = *mask.shape[:2], -1
+    arrays = {
+        name: (array[..., None] * (decides if name in AT_DECISION else is_used)).reshape(shape)
+        for name, array in by_decision.items()
+    }
+    arrays["lengths"] = arrays["mask"].sum(axis=2)
+    rights = [arrays["right"]]
+    if "values" in tables:
+        means = (chances[:, None, None] * results).sum(axis=0)
+        rights += [results - arrays["values"], results - means + 0 * arrays["values"]]
+    by_token = np.where(decides, places[..., None], -1).reshape(shape)
+    return Rows(chances, by_token, arrays, model.legal.size, rights)
+
+
+def select(numbers: Int64Array, keep: BoolArray) -> Int64Array:
+    """Return the kept numbers of each row in their order, then -1."""
+    order = np.argsort(~keep, axis=1, kind="stable")
+    return np.take_along_axis(np.where(keep, numbers, -1), order, axis=1)
+
+
+# --------------------------------------------------------------------------------------------------
+# Samples
+
+
+class BatchSize(NamedTuple):
+    """The size of a batch."""
+
+    games: int
+    group: int
+    """number of consecutive games that form a group"""
+
+    def number(self, count: int, num_rows: int) -> dict[str, Int64Array]:
+        """Return the groups and roles of ``count`` rows, with ``num_rows`` in a game."""
+        row = np.arange(count)
+        return {"groups": row // num_rows % self.games // self.group, "roles": row % num_rows}
+
+
+class Source:
+    """Samples of rows, as classes of games that an estimator cannot tell apart.
+
+    Given the class of a game its decisions do not depend on other games, so that their exact means
+    stand for them.
+
+    Args:
+        rows: of all games, or rollouts.
+        size: of a sample.
+        names: of the arrays that the estimator reads.
+        is_loss: whether the estimator takes samples of any size.
+
+    Attributes:
+        chances: float64[C], of the classes.
+        matrix: sparse float64[C * R * T, S * A], the mean decisions of each estimate.
+        target: float64[S * A], the expected sums of right estimates for one game.
+    """
+
+    def __init__(
+        self, rows: Rows, size: BatchSize, names: Collection[str], is_loss: bool = False
+    ) -> None:
+        from scipy.sparse import csr_array
+
+        self.size = size
+        self.chunks = (CHUNK, size.games) if is_loss else (size.games,)
+        kept = sorted(rows.arrays.keys() & names)
+        count, self.num_rows, width = rows.places.shape
+        columns = [rows.arrays[name].reshape(count, -1).astype(np.float64) for name in kept]
+        first, number = distinct_rows(np.column_stack(columns).view(np.uint64))
+        self.chances = np.bincount(number, rows.chances)
+        self.arrays = {name: rows.arrays[name][first] for name in kept}
+        self.num_keys = self.num_rows * width
+        entries = np.nonzero(rows.places >= 0)
+        game, row, column = entries
+        places = rows.places[entries]
+        weights = (rows.chances / self.chances[number])[game]
+        keys = number[game] * self.num_keys + row * width + column
+        self.matrix = csr_array(
+            (weights, (keys, places)), (len(first) * self.num_keys, rows.num_places)
+        )
+        self.rights = [
+            csr_array(
+                (weights * right[entries], (number[game], places)), (len(first), rows.num_places)
+            )
+            for right in rows.rights
+        ]
+        self.target: Float64Array = self.chances @ self.rights[0]
+
+    def make(self, classes: Int64Array) -> dict[str, np.ndarray]:
+        """Return the arrays of a sample of games of some classes."""
+        count = len(classes) * self.num_rows
+        arrays = {
+            name: array[classes].reshape(count, *array.shape[2:])
+            for name, array in self.arrays.items()
+        }
+        return arrays | self.size.number(count, self.num_rows)
+
+    def ask(self, estimator: Estimator, classes: Int64Array) -> Float64Array:
+        """Return the estimates for samples of games of some classes, float64[M, B, R * T].
+
+        Args:
+            estimator: the function.
+            classes: int64[M, B].
+        """
+        answers = [estimator(self.make(sample)) for sample in classes]
+        return np.reshape(answers, (*classes.shape, -1))
+
+    def sum_up(self, classes: Int64Array, estimates: Float64Array) -> Float64Array:
+        """Return the sums of estimates, float64[M, B, R * T], by decision, float64[S * A]."""
+        keys = classes[..., None] * self.num_keys + np.arange(self.num_keys)
+        sums = np.bincount(keys.ravel(), estimates.ravel(), self.matrix.shape[0])
+        return np.asarray(sums @ self.matrix)
+
+    def sample_sums(
+        self, estimator: Estimator, count: int, rng: np.random.Generator
+    ) -> Float64Array:
+        """Return the mean sums of estimates for a game by decision, then those of right ones,
+        float64[1 + K, S * A], of some random samples.
+        """
+        classes = rng.choice(len(self.chances), (count, self.size.games), p=self.chances)
+        sums = self.sum_up(classes, self.ask(estimator, classes))
+        counts = np.bincount(classes.ravel(), minlength=len(self.chances))
+        return np.stack([sums, *(counts @ right for right in self.rights)]) / classes.size
+
+    def exact_sums(self, estimator: Estimator, rng: np.random.Generator) -> Float64Array | None:
+        """Return the expected sums of estimates for one game, float64[S * A]: from games alone if
+        an estimator reads no others, or from all samples; None if these are too many.
+        """
+        count = len(self.chances)
+        for chunk in self.chunks:
+            alone = self._ask_alone(estimator, chunk, rng)
+            if alone is not None:
+                return self.sum_up(np.arange(count), self.chances[:, None] * alone)
+        if count**self.size.games > MAX_BATCHES:
+            return None
+        classes = np.array([*itertools.product(range(count), repeat=self.size.games)])
+        shares = self.chances[classes].prod(axis=1) / self.size.games
+        return self.sum_up(classes, shares[:, None, None] * self.ask(estimator, classes))
+
+    def _ask_alone(
+        self, estimator: Estimator, chunk: int, rng: np.random.Generator
+    ) -> Float64Array | None:
+        """Return the expected estimates for a game of each class, float64[C, R * T], from samples
+        of ``chunk`` games; None if they depend on more of other games than the number of tokens.
+        """
+        count = len(self.chances)
+        lengths = self.arrays.get("lengths", np.ones((count, 1), np.int64)).sum(axis=1)
+        every = np.resize(np.arange(count), (-(-count // chunk), chunk))
+        tests = rng.integers(count, size=(NUM_TESTS, self.size.games))
+        parts = [
+            (self.ask(estimator, classes), lengths[classes, None]) for classes in (every, tests)
+        ]
+        for by_tokens in (0, 1):
+            alone, again = (
+                answers / (length / length.mean(axis=1, keepdims=True)) ** by_tokens
+                for answers, length in parts
+            )
+            table = alone.reshape(-1, self.num_keys)[:count]
+            if np.abs(again - table[tests]).max() <= EQUAL * np.abs(table).max():
+                return table * self._expect_shares(lengths)[:, None] ** by_tokens
+        return None
+
+    def _expect_shares(self, lengths: Int64Array) -> Float64Array:
+        """Return the expected ratio of a game's number of tokens to the mean in its sample,
+        float64[C].
+        """
+        number = np.arange(int(lengths.max()) + 1)
+        others = np.arange(self.size.games * len(number))
+        spectrum = np.fft.rfft(np.bincount(lengths, self.chances), len(others))
+        of_others = np.fft.irfft(spectrum ** (self.size.games - 1), len(others))
+        inverse = (of_others / np.maximum(1, number[:, None] + others)).sum(axis=1)
+        return np.asarray(self.size.games * (number * inverse)[lengths])
