@@ -40,7 +40,7 @@ DEMO_LEARNERS := naive-mc q-learning q-net alpha-zero
 # $(call count_nodes,FOLDER OF PYTHON): what git does not track, as in an unpacked source distribution, is not counted
 count_nodes = test ! -e .git || $(1)/python tools/count_nodes.py
 
-.PHONY: demo test test-more lint unit more quick quick-lint quick-unit oldest slow goldens clients bench bench-quick bench-submissions bench-scores \
+.PHONY: demo test test-more lint unit more quick quick-lint quick-unit oldest slow goldens clients outside bench bench-quick bench-submissions bench-scores \
 	docs notebooks play-page pictures clean check-venv check-quick
 
 demo: $(VENV)/.demo
@@ -109,6 +109,10 @@ goldens: $(VENV)/.dev
 # The libraries that the environments are made for, on a wheel of ours, in environments of their own: docs/clients.md
 clients: $(VENV)/.dev
 	$(BIN)/python tests/clients/run.py
+
+# Searches of other libraries in our checks, each library in an environment of its own: docs/outside.md
+outside: $(VENV)/.dev
+	$(BIN)/python tools/outside.py $(if $(ONLY),--only $(ONLY))
 
 # Submissions to the benchmark of all agents of this repository, and their scores, below runs/bench:
 # docs/benchmark/index.md. `make bench BENCH_JOBS=4` runs four at a time, and BENCH_OPTIONS are those of `bench run`.

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import environments
 import pytest
 from clients import run
 
@@ -65,8 +66,8 @@ def test_clients_are_selected_by_name_and_a_failing_command_raises_its_last_line
     assert run.select_clients(()) == list(run.CLIENTS)
     with pytest.raises(ValueError, match="nobody is no client"):
         run.select_clients(("nobody",))
-    monkeypatch.setattr(run, "CACHE", tmp_path)
-    with pytest.raises(run.CommandError, match=r"^the disk is full$"):
-        run.call(
+    monkeypatch.setattr(environments, "CACHE", tmp_path)
+    with pytest.raises(environments.CommandError, match=r"^the disk is full$"):
+        environments.call(
             sys.executable, "-c", "print('first'); raise SystemExit('the disk is full')", log="log"
         )

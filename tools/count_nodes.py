@@ -3,8 +3,8 @@ lint``.
 
 The unit is the node of the syntax tree, without docstrings, type annotations, imports and
 expression contexts: line breaks, comments, types and longer names are free, so packed code is not
-smaller. The library is every Python file that is not in tests, speed or examples, also the scripts
-in ``docs``, ``tools`` and the root.
+smaller. The library is every Python file that is not in tests, speed, examples or contrib, also the
+scripts in ``docs``, ``tools`` and the root.
 """
 
 import ast
@@ -55,7 +55,16 @@ def main(root: Path, limits: dict[str, int]) -> int:
     """Print the sizes of the files that git tracks or would add; return 1 if one is above its
     limit, else 0.
     """
-    command = ["git", "ls-files", "-co", "--exclude-standard", "*.py", ":!speed", ":!examples"]
+    command = [
+        "git",
+        "ls-files",
+        "-co",
+        "--exclude-standard",
+        "*.py",
+        ":!speed",
+        ":!examples",
+        ":!contrib",
+    ]
     names = subprocess.run(
         command, cwd=root, capture_output=True, text=True, check=True
     ).stdout.split()

@@ -8,12 +8,8 @@ the table of docs/clients.md.
 
 from __future__ import annotations
 
-import functools
-import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
@@ -24,13 +20,23 @@ from typing import Annotated
 
 import tyro
 
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "tools"))
+
+from environments import (
+    CACHE,
+    ROOT,
+    CommandError,
+    call,
+    make_environment,
+    torch_pin,
+    versions_in,
+)
+
 from ttt_apps.cli import options as cli
 from ttt_envs.core.files import write_bytes
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "clients.md"
-CACHE = ROOT / ".cache" / "clients"
 SOURCES = "TTT_CLIENTS_SOURCES"
 
 
@@ -71,7 +77,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
 }
 """Packages of each environment, in addition to the wheel, torch and pytest."""
 
-WITHOUT_DEPENDENCIES = {"pufferlib": "pufferlib-core"}
+WITHOUT_DEPENDENCIES = {"pufferlib": ("pufferlib-core",)}
 """One more package, installed without its dependencies, because they pin another torch."""
 
 CLIENTS = (
@@ -121,89 +127,6 @@ class Options:
     sources: Path | None = None
     """a folder with the checkouts of other projects by name; else they are cloned
     """
-
-
-class CommandError(Exception):
-    """A command has failed; the message is its last line."""
-
-
-def call(*command: str | Path, log: str, cwd: Path = ROOT, **variables: str) -> str:
-    """Run a command without the paths of the checkout; return its output, which is kept in
-    ``.cache/clients/logs``.
-    """
-    ours = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("PYTHONPATH", "PYTHONHOME")
-    }
-    quiet = {
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-        "PYTHONUNBUFFERED": "1",
-    }
-    done = subprocess.run(
-        list(map(str, command)),
-        cwd=cwd,
-        env={**ours, **quiet, **variables},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    (CACHE / "logs").mkdir(parents=True, exist_ok=True)
-    (CACHE / "logs" / f"{log}.txt").write_text(done.stdout)
-    if done.returncode:
-        lines = [
-            line
-            for line in done.stdout.splitlines()
-            if line.strip() and not line.startswith("WARNING")
-        ]
-        raise CommandError(lines[-1] if lines else f"exit code {done.returncode}")
-    return done.stdout
-
-
-def build_wheel() -> Path:
-    """Build a wheel of this checkout from its source distribution, which excludes other files."""
-    folder = CACHE / "wheel"
-    shutil.rmtree(folder, ignore_errors=True)
-    call(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT, log="build")
-    [wheel] = folder.glob("*.whl")
-    return wheel
-
-
-@functools.cache
-def make_environment(name: str, wheel: Path) -> Path:
-    """Create an environment with the newest versions that its pins allow, and the wheel; return its
-    Python.
-    """
-    folder = CACHE / "environments" / name
-    log = f"install-{name}"
-    python = folder / "bin" / "python"
-    ready = folder / "ready.txt"
-    [torch] = re.findall(
-        r"^torch==.*$", (ROOT / "constraints.txt").read_text(), re.M
-    )  # others bring gigabytes of CUDA
-    packages = [torch, "pytest", *ENVIRONMENTS[name]]
-    if not ready.exists() or ready.read_text() != " ".join(packages):
-        shutil.rmtree(folder, ignore_errors=True)
-        call(sys.executable, "-m", "venv", folder, log=log)
-        call(python, "-m", "pip", "install", *packages, wheel, log=log)
-        if name in WITHOUT_DEPENDENCIES:
-            call(python, "-m", "pip", "install", "--no-deps", WITHOUT_DEPENDENCIES[name], log=log)
-        ready.write_text(" ".join(packages))
-    call(python, "-m", "pip", "install", "--force-reinstall", "--no-deps", wheel, log=log)
-    place = call(
-        python, "-P", "-c", "import ttt_envs; print(ttt_envs.__file__)", cwd=folder, log=log
-    ).strip()
-    if not Path(place).is_relative_to(folder):
-        raise CommandError(f"ttt_envs comes from {place}, not from the wheel")
-    return python
-
-
-def versions_in(python: Path) -> dict[str, str]:
-    """Return the versions of all packages that are installed in an environment."""
-    installed = json.loads(call(python, "-m", "pip", "list", "--format=json", log="versions"))
-    return {package["name"].lower().replace("_", "-"): package["version"] for package in installed}
 
 
 def fetch(name: str, versions: dict[str, str]) -> None:
@@ -306,12 +229,13 @@ def main() -> None:
     options = cli.parse(Options, sys.argv[1:], "python tests/clients/run.py")
     clients = select_clients(options.only)
     sources = (options.sources or CACHE / "sources").resolve()
-    wheel = build_wheel()
     results: dict[str, str] = {}
     versions: dict[str, dict[str, str]] = {}
     for client in clients:
         try:
-            python = make_environment(client.environment, wheel)
+            packages = (torch_pin(), "pytest", *ENVIRONMENTS[client.environment])
+            alone = WITHOUT_DEPENDENCIES.get(client.environment, ())
+            python = make_environment(client.environment, packages, alone)
             versions[client.environment] = versions_in(python)
             for name in client.checkouts if options.sources is None else ():
                 fetch(name, versions[client.environment])

@@ -1,0 +1,160 @@
+"""The page docs/outside.md: searches of other libraries in ``check_search``.
+
+``make outside``, or ``python tools/outside.py``, makes an environment for each block of
+``outside.toml``, runs ``ask_outside.py`` there, stores the result in ``docs/outside/NAME.json``,
+and writes the page. ``--source FOLDER`` runs a block that is not on the index on a checkout of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import jinja2
+import tyro
+from ask_outside import NUM_SEARCHES, SIMULATIONS
+from environments import CACHE, ROOT, CommandError, call, make_environment, versions_in
+
+from ttt_apps.cli import options as cli
+from ttt_envs.core.checks import check_choice
+from ttt_envs.core.files import write_bytes, write_json
+from ttt_eval.checks import Evidence
+
+PAGE = ROOT / "docs" / "outside.md"
+RESULTS = ROOT / "docs" / "outside"
+SPEC = Path(__file__).with_suffix(".toml")
+DEFAULTS: dict[str, Any] = {
+    "packages": [],
+    "alone": [],
+    "owned": False,
+    "games": ["plain", "turns"],
+    "simulations": [50, 500],
+    "limit_s": 60,
+    "shown": [],
+    "lines": [],
+    "checkout": "",
+}
+WITHOUT_NETWORK = ("unshare", "--map-root-user", "--net")
+"""Runs a command without a network, where the system allows it."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Check the searches of other libraries, and write docs/outside.md."""
+
+    only: Annotated[str, tyro.conf.arg(metavar="NAME")] = ""
+    """this block, of which the page is written anew"""
+    source: Path | None = None
+    """a checkout that has the code of the block, for one that is not on the index"""
+
+
+def load_blocks() -> dict[str, dict[str, Any]]:
+    """Return the blocks by name, in the order of the page."""
+    blocks = tomllib.loads(SPEC.read_text("utf-8"))
+    return {name: {**DEFAULTS, **block} for name, block in blocks.items()}
+
+
+def run_block(name: str, block: dict[str, Any], source: Path | None = None) -> dict[str, Any]:
+    """Return the result of a block: version, checks, and whether its lines are as they were read;
+    or the problem, if it cannot be installed or run.
+
+    The code of others runs with an empty home, without the network where the system allows it, and
+    without the variables of this process.
+    """
+    try:
+        packages = (*block["packages"], *block["alone"])
+        base = make_environment("outside", ())
+        python = make_environment(
+            f"outside-{name}", tuple(block["packages"]), tuple(block["alone"]), base
+        )
+        version = versions_in(python).get(
+            packages[0].partition("==")[0].lower().replace("_", "-"), ""
+        )
+        if source:
+            version = call("git", "rev-parse", "HEAD", cwd=source, log="revision").strip()
+        guard = WITHOUT_NETWORK if not subprocess.run([*WITHOUT_NETWORK, "true"]).returncode else ()
+        with tempfile.TemporaryDirectory(prefix="ttt-outside-") as home:
+            shutil.copytree(ROOT / "examples", Path(home, "examples"))
+            variables = {
+                "HOME": home,
+                "PYTHONPATH": f"{home}:{source or home}",
+                "OPENBLAS_NUM_THREADS": "1",
+                "TTT_ENVS_CACHE": str(CACHE / "tables"),
+            }
+            script = Path(__file__).with_name("ask_outside.py")
+            words = (*guard, python, "-W", "ignore", script, json.dumps(block))
+            output = call(*words, cwd=Path(home), log=name, inherit=False, **variables)
+        return {"version": version, **json.loads(output.splitlines()[-1])}
+    except CommandError as problem:
+        return {"version": "", "problem": str(problem)}
+
+
+def show_adapter(block: dict[str, Any]) -> str:
+    """Return the source of an adapter without its docstring and imports: all of it, or the
+    functions and classes that are ``shown``.
+    """
+    source = (ROOT / (block["adapter"].replace(".", "/") + ".py")).read_text("utf-8")
+    parts = [
+        ast.get_source_segment(source, node) or ""
+        for node in ast.parse(source).body[1:]
+        if not isinstance(node, ast.Import | ast.ImportFrom)
+        and (not block["shown"] or getattr(node, "name", "") in block["shown"])
+    ]
+    return "\n\n".join(parts)
+
+
+def render_page() -> str:
+    """Return the page of all blocks with a result."""
+    blocks = [
+        {
+            **block,
+            "name": name,
+            "code": show_adapter(block),
+            **json.loads((RESULTS / f"{name}.json").read_text("utf-8")),
+        }
+        for name, block in load_blocks().items()
+        if (RESULTS / f"{name}.json").exists()
+    ]
+    checks = {
+        f"{block['name']} `{name}`": block["checks"][f"{name} plain"]["failed"]
+        for block in blocks
+        for name in block["searches"]
+        if "checks" in block
+    }
+    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    environment.filters["draw"] = lambda answer: Evidence(*answer[1:]).draw()
+    template = environment.from_string(SPEC.with_suffix(".md.jinja").read_text("utf-8"))
+    page = template.render(
+        blocks=blocks,
+        searches=list(checks),
+        wrong=[name for name, failed in checks.items() if failed],
+        simulations=SIMULATIONS,
+        num_searches=NUM_SEARCHES,
+    )
+    return page.rstrip() + "\n"
+
+
+def main() -> None:
+    """Run the blocks, store their results, and write the page."""
+    options = cli.parse(Options, sys.argv[1:], "python tools/outside.py")
+    blocks = load_blocks()
+    if options.only:
+        check_choice("--only", options.only, tuple(blocks))
+    for name, block in blocks.items():
+        if options.only in ("", name) and bool(block["checkout"]) == bool(options.source):
+            result = run_block(name, block, options.source)
+            write_json(RESULTS / f"{name}.json", result)
+            print(name, result.get("problem", "done"), flush=True)
+    write_bytes(PAGE, render_page().encode())
+
+
+if __name__ == "__main__":
+    cli.run_command(main)
