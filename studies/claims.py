@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from ttt_eval.checks.estimators import RAE_DECAY, rae
 
 from baselines.connect_four import Solver
 from baselines.exact import solve
@@ -38,7 +39,6 @@ from ttt_envs.game.boards import Boards, one_ply_ahead
 from ttt_eval.benchmark.submission import PolicyTable, list_positions
 from ttt_eval.checks import check_advantages
 from ttt_eval.checks.directions import compare_exactly
-from ttt_eval.checks.estimators import RAE_DECAY, rae
 from ttt_eval.exact import best_response, evaluate_policy, exploitability, mean_loss, outcome
 from ttt_eval.exact.best_response_values import BestResponseValues
 from ttt_eval.store.result_store import Unit
