@@ -7,7 +7,11 @@ import sys
 import threading
 from contextlib import contextmanager
 
+import numpy as np
 from processes import ROOT
+
+from ttt_apps.cli.board import LiveGame
+from ttt_envs.game.boards import coordinate
 
 PORT = 8000
 
@@ -62,3 +66,23 @@ def run_explorer(*words):
             yield process, line.removeprefix("The explorer is at ").split()[0]
         finally:
             process.send_signal(signal.SIGINT)
+
+
+def request_of(game):
+    """A game as a request has it."""
+    return {name: value for name, value in game.to_dict().items() if name != "format"}
+
+
+def random_game(game, seed):
+    """A game of random moves, with the skips of an episode of its seed."""
+    live = LiveGame(game, np.uint64(seed), 0)
+    rng = np.random.default_rng(seed)
+    while live.outcome is None:
+        live.move(int(rng.choice(np.flatnonzero(live.boards.legal(game)[0]))))
+    return live
+
+
+def line_of(live, count=None):
+    """The first moves of a game, as a request has them."""
+    moves = [coordinate(ply.action, live.game) + "+" * ply.skipped for ply in live.plies[:count]]
+    return {"game": request_of(live.game), "moves": " ".join(moves)}

@@ -5,6 +5,7 @@ all histories.
 from typing import NamedTuple
 
 import numpy as np
+import plain
 
 from ttt_envs import Boards, Policy
 from ttt_envs.game import reference
@@ -79,7 +80,7 @@ class ViewPolicy(Policy):
         weights[weights < 1e-8] = 0
         empty = weights.sum(axis=1) == 0
         weights[empty] = legal[empty]
-        return weights / weights.sum(axis=1, keepdims=True)
+        return plain.shares_of(weights)
 
     def of(self, state):
         """The mover's probabilities in a plain state."""

@@ -31,6 +31,11 @@ def splitmix64(state, n):
     return z ^ (z >> 31)
 
 
+def uniform(key, stream, n=0):
+    """Number n of a stream of an episode's key, in [0, 1)."""
+    return (splitmix64(key, (stream << 32) + n) >> 11) * 2.0**-53
+
+
 def all_lines(game):
     """Every row, column and diagonal of ``win_length`` cells, as lists of cells."""
     lines = []
@@ -95,6 +100,16 @@ def from_texts(*texts, game=None):
     return Boards.from_positions([from_text(text, game) for text in texts])
 
 
+def shares_of(weights):
+    """Rows of weights as rows that sum to 1."""
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def all_cells(game):
+    """Every way to fill the board, by key."""
+    return from_keys(np.arange(3**game.cells, dtype=np.uint64), game)
+
+
 def positions_of_random_play(game, count, seed=0):
     """``count`` positions of random games that are not over, of all lengths, either player to
     move.
@@ -121,7 +136,7 @@ def all_positions(game, stones=0):
     """Every board with at least so many stones, with either mover; without skips those of
     alternating play.
     """
-    cells = from_keys(np.arange(3**game.cells, dtype=np.uint64), game)
+    cells = all_cells(game)
     cells = cells[np.count_nonzero(cells, axis=1) >= stones]
     boards = Boards(
         np.concatenate([cells, cells]), np.repeat(np.array([0, 1], np.int8), len(cells))

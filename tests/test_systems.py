@@ -77,28 +77,16 @@ def run(environment, folder, module, *words):
 
 
 def test_commands_give_the_same_results_without_posix(poorer, tmp_path):
-    board = ["--size", "2", "--win-length", "2"]
-    train = ["--learner", "naive-mc", *board, "--games", "40", "--out", "run", "--quiet"]
-    match = [
-        "match",
-        "run:run",
-        "random",
-        *board,
-        "--games",
-        "400",
-        "--jobs",
-        "2",
-        "--log",
-        "games.jsonl",
-        "--json",
-    ]
+    board = "--size 2 --win-length 2"
+    train = f"--learner naive-mc {board} --games 40 --out run --quiet"
+    match = f"match run:run random {board} --games 400 --jobs 2 --log games.jsonl --json"
     results = []
     for name, environment in (("here", {"PYTHONPATH": str(ROOT)}), ("there", poorer)):
         folder = tmp_path / name
         folder.mkdir()
         printed = (
-            run(environment, folder, "training", *train),
-            run(environment, folder, "evaluate", *match),
+            run(environment, folder, "training", *train.split()),
+            run(environment, folder, "evaluate", *match.split()),
         )
         files_of_run = {path.name for path in (folder / "run").iterdir()} - {
             ".lock"

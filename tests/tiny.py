@@ -20,6 +20,21 @@ OPTIONS = {
     )
     for name in LEARNERS
 }
+FORMS = {
+    "naive-mc": ({}, {"symmetries": "all", "rewards": "unit"}),
+    "q-learning": (
+        {},
+        {"backup": "negamax", "symmetries": "rotations"},
+        {"values": "afterstate", "rewards": "report", "epsilon_decay": 0.01},
+        {"values": "afterstate", "backup": "negamax", "target": "sarsa", "symmetries": "all"},
+    ),
+    "q-net": (
+        {},
+        {"hidden": 8, "buffer_size": 64, "batch_size": 16, "gradient_steps": 2,
+         "optimizer": "sgd", "backup": "negamax", "symmetries": "rotations"},
+    ),
+}  # fmt: skip
+"""name -> the settings with which learners are tested"""
 
 
 def case(name, *values, id=None, slow=False, more=False):

@@ -20,9 +20,7 @@ def softmax(logits):
 
 def uniform(key, edge, turn, stream, stones):
     """A random number of one of the turns after an edge."""
-    return (
-        plain.splitmix64(plain.splitmix64(key, 2 * edge + turn), (stream << 32) + stones) >> 11
-    ) * 2.0**-53
+    return plain.uniform(plain.splitmix64(key, 2 * edge + turn), stream, stones)
 
 
 class PlainTree:

@@ -24,7 +24,6 @@ from baselines.compression.grouping import Grouping
 from baselines.compression.ranks import stored_numbers
 from baselines.tables import Softmax, Table, random_play_values
 from ttt_envs import Game, make_policy
-from ttt_envs.game.boards import from_keys
 
 METHODS = ["svd", "hosvd", "hosvd2", "hooi", "tt"]
 SKIP = Game(skip_chance=0.25)
@@ -175,7 +174,7 @@ def test_read_equals_the_reconstructed_table(method, data):
     assert compressed.compression_ratio == pytest.approx(
         compressed.stored_numbers / values.size, rel=1e-15
     )
-    cells = from_keys(np.arange(3**game.cells, dtype=np.uint64), game)
+    cells = plain.all_cells(game)
     for side, entries in enumerate(table.reshape(compressed.num_sides, 3**game.cells, -1)):
         for action, column in enumerate(entries.T):
             actions = np.full(len(cells), action)

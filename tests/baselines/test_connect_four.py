@@ -208,7 +208,7 @@ def test_optimal_plays_connect_four_by_searches():
     values = [solver_of(game).score(position).value for position in positions]
     assert_array_equal(policy.values(boards), values)
     best = policy.action_values(boards) == np.array(values)[:, None]
-    assert_array_equal(policy.probabilities(boards), best / best.sum(axis=1, keepdims=True))
+    assert_array_equal(policy.probabilities(boards), plain.shares_of(best))
 
 
 @pytest.mark.parametrize(

@@ -328,7 +328,7 @@ def test_moves_with_the_best_score_have_equal_shares():
         assert_array_equal(np.isnan(scores), boards.cells != 0)
         is_best = scores >= np.nanmax(scores, axis=1, keepdims=True) - VALUE_TOLERANCE
         shares = policy.probabilities(boards, np.random.default_rng(0))
-        assert_array_equal(shares, is_best / is_best.sum(axis=1, keepdims=True))
+        assert_array_equal(shares, plain.shares_of(is_best))
 
 
 def test_pruning_does_not_change_what_is_drawn():

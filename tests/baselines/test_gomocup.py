@@ -6,9 +6,9 @@ import contextlib
 import copy
 import dataclasses
 import gc
-import json
 import os
 import re
+import shlex
 import sys
 import textwrap
 import time
@@ -22,7 +22,6 @@ from players import FirstEmpty
 
 from baselines.gomocup.program import MAX_LINE_LENGTH, Program
 from baselines.timed import Clock
-from ttt_apps import evaluate
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.agents.policy import Forfeit
 from ttt_envs.agents.specs import TRUST, FromFile
@@ -483,16 +482,14 @@ def test_fault_forfeits_one_game_of_a_match(engine):
             assert played.forfeit.startswith(str(make_policy(spec, GAME)))
 
 
-def test_commands_report_and_store_forfeits(engine, tmp_path, capsys):
+def test_commands_report_and_store_forfeits(engine, tmp_path, evaluate_py):
     spec = engine(FAULTY.format(free="2,0", fault="return 'no idea'"))
-    game = ["--size=7", "--win-length=5", "--games=8", "--seed=1", "--openings=random:2"]
+    line = "random --size=7 --win-length=5 --games=8 --seed=1 --openings=random:2 --log"
     log = tmp_path / "games.jsonl"
-    evaluate.main(["match", spec, "random", *game, f"--log={log}", "--json"])
-    output = capsys.readouterr()
-    forfeits = json.loads(output.out)["forfeits"]
+    forfeits = evaluate_py.json("match", shlex.quote(spec), line, log)["forfeits"]
     assert forfeits["a"] > 0
-    assert " ".join(output.err.split()).endswith(" ".join(forfeits["first"].split()))
-    evaluate.main(["games", str(log), f"--out={tmp_path / 'copy.jsonl'}"])
+    assert " ".join(evaluate_py.err.split()).endswith(" ".join(forfeits["first"].split()))
+    evaluate_py("games", log, "--out", tmp_path / "copy.jsonl")
     assert list(read_games(tmp_path / "copy.jsonl")) == list(read_games(log))
     assert sum(played.forfeit is not None for played in read_games(log)) == forfeits["a"]
 

@@ -94,7 +94,7 @@ def test_moves_within_rounding_error_are_optimal(cache_path):
     values = solution.action_values(boards)
     best = values >= np.nanmax(values, axis=1, keepdims=True) - 1e-9 - 36 * 2**-25
     assert_array_equal(solution.optimal_actions(boards), best)
-    assert_array_equal(policy.probabilities(boards), best / best.sum(axis=1, keepdims=True))
+    assert_array_equal(policy.probabilities(boards), plain.shares_of(best))
 
 
 # --------------------------------------------------------------------------------------------------

@@ -1,34 +1,20 @@
 """The results of single positions, against those of the solver."""
 
 import numpy as np
+import plain
 import pytest
 
 from baselines.exact import build
 from baselines.proof_number import LOSS, TAKEN, TIED, UNDECIDED, WIN, Prover
 from ttt_envs import Game
-from ttt_envs.game.boards import Boards, from_text
-from ttt_envs.game.game import Position
-from ttt_envs.game.rules import winner
+from ttt_envs.game.boards import from_text
 
 SOLVED = [Game(), Game(3, 4, 3), Game(4, 4, 4), Game(4, 4, 3), Game(2, 5, 3), Game(1, 9, 3)]
 
 
-def played(game, count, seed):
-    """Positions after any number of random moves."""
-    rng = np.random.default_rng(seed)
-    boards = []
-    while len(boards) < count:
-        cells = np.zeros(game.cells, np.int8)
-        stones = int(rng.integers(game.cells))
-        cells[rng.permutation(game.cells)[:stones]] = np.arange(stones) % 2 + 1
-        if winner(game, cells) is None:
-            boards.append(Position(cells, stones % 2))
-    return Boards.from_positions(boards)
-
-
 @pytest.mark.parametrize("game", SOLVED, ids=str)
 def test_every_move_has_the_result_that_the_solver_has(game):
-    boards = played(game, 60, seed=1)
+    boards = plain.positions_of_random_play(game, 60, seed=1)
     values = build(game).action_values(boards)
     prover = Prover(game)
     kinds = set()
@@ -49,7 +35,7 @@ def test_a_position_is_given_up_after_so_many_nodes():
 @pytest.mark.parametrize("nodes", [25, 2000, 100_000])
 def test_results_are_those_of_the_solver_or_undecided(nodes):
     game = Game(4, 4, 3)
-    boards = played(game, 40, seed=2)
+    boards = plain.positions_of_random_play(game, 40, seed=2)
     undecided = 0
     for row, values in enumerate(build(game).action_values(boards)):
         result = Prover(game, nodes=nodes).results(boards.position(row), shares=True)

@@ -275,7 +275,7 @@ def test_counts_equal_plain_enumeration(game):
 def test_epsilon_mixes_optimal_and_random_moves(game, seed, epsilon):
     boards = plain.positions_of_random_play(game, 8, seed)
     best, legal = (
-        chosen / chosen.sum(axis=1, keepdims=True)
+        plain.shares_of(chosen)
         for chosen in (solved(game).optimal_actions(boards), boards.cells == 0)
     )
     expected = (1 - epsilon) * best + epsilon * legal

@@ -116,7 +116,7 @@ def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
     rows = np.flatnonzero(
         graph.legal.sum(axis=1) == 2
     )  # two moves, of which one may win, as with three to win
-    wins = graph.evaluate(graph.legal / graph.legal.sum(axis=1, keepdims=True)).action_values[rows]
+    wins = graph.evaluate(plain.shares_of(graph.legal)).action_values[rows]
     for method, factor in {
         "natural-gradient": steps * rate,
         "optimistic-mirror-descent": steps * rate,

@@ -25,21 +25,6 @@ from ttt_envs.agents.specs import load_object
 from ttt_envs.game.phantom import game_from_dict
 from ttt_eval.exact import exploitability, match_outcome
 
-FORMS = {
-    "naive-mc": ({}, {"symmetries": "all", "rewards": "unit"}),
-    "q-learning": (
-        {},
-        {"backup": "negamax", "symmetries": "rotations"},
-        {"values": "afterstate", "rewards": "report", "epsilon_decay": 0.01},
-        {"values": "afterstate", "backup": "negamax", "target": "sarsa", "symmetries": "all"},
-    ),
-    "q-net": (
-        {},
-        {"hidden": 8, "buffer_size": 64, "batch_size": 16, "gradient_steps": 2,
-         "optimizer": "sgd", "backup": "negamax", "symmetries": "rotations"},
-    ),
-}  # fmt: skip
-"""name -> the settings to test"""
 CASES = [
     tiny.case(
         name,
@@ -47,7 +32,7 @@ CASES = [
         id=",".join([name, *(f"{key}={value}" for key, value in settings.items())]),
     )
     for name in tiny.OURS
-    for settings in FORMS.get(name, ({},))
+    for settings in tiny.FORMS.get(name, ({},))
 ]
 OWN_LOOPS = [
     tiny.case(name, more=name in ("sb3-dqn", "sb3-maskable-ppo"))
@@ -143,13 +128,13 @@ def test_probabilities_are_of_legal_moves_and_sum_to_one(make, learned, game):
         values = learner.action_values(frozen)
         assert_array_equal(np.isnan(values), ~legal)
         best = values == np.nanmax(values, axis=1, keepdims=True)
-        assert_allclose(p, best / best.sum(axis=1, keepdims=True), rtol=1e-12)
+        assert_allclose(p, plain.shares_of(best), rtol=1e-12)
     for array, was in zip(frozen, boards, strict=True):
         assert_array_equal(array, was)
 
 
 @pytest.mark.parametrize(
-    "make", [case for case in CASES if case.values[0][0] in FORMS], indirect=True
+    "make", [case for case in CASES if case.values[0][0] in tiny.FORMS], indirect=True
 )
 def test_exploration_has_probability_epsilon_which_decays(make):
     game = Game()
@@ -264,7 +249,7 @@ def test_training_on_its_rewards_beats_random_play_and_on_the_opponents_loses(ma
     value, perfect = (
         match_outcome(game, policy, "random").value for policy in (learner, "optimal")
     )
-    gain = 0.5 if make.name in FORMS else 0.3
+    gain = 0.5 if make.name in tiny.FORMS else 0.3
     assert value > max(0.0, before) + gain * perfect if sign == 1 else value < -0.2
 
 

@@ -7,6 +7,7 @@ from unittest import mock
 import ground_truth
 import pytest
 import tiny
+from commands import words_of
 from json_files import read_json, rows_of
 from plain import assert_same_arrays
 from processes import ROOT
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.more
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "first"
     train.main(
-        ["--games=3000", "--skip-chance=0.1", "--epsilon=0.2", "--log-every=500", f"--out={folder}"]
+        words_of("--games=3000 --skip-chance=0.1 --epsilon=0.2 --log-every=500 --out", folder)
     )
     return folder
 
@@ -92,21 +93,10 @@ def test_self_play_has_its_own_number_of_games():
     assert options.games == settings.self_play_games != settings.games
 
 
-def test_exact_measurements_do_not_change_training(tmp_path):
-    options = [
-        "--games",
-        "900",
-        "--log-every",
-        "200",
-        "--batch",
-        "32",
-        "--skip-chance",
-        "0.25",
-        "--no-report",
-        "--out",
-    ]
-    train.main([*options, str(tmp_path / "plain"), "--exact-every", "0"])
-    train.main([*options, str(tmp_path / "measured"), "--exact-every", "400"])
+def test_exact_measurements_do_not_change_training(tmp_path, train_py):
+    line = "--games 900 --log-every 200 --batch 32 --skip-chance 0.25 --no-report"
+    train_py(line, "--exact-every 0 --out", tmp_path / "plain")
+    train_py(line, "--exact-every 400 --out", tmp_path / "measured")
     plain, measured = (rows_of(tmp_path / name / "metrics.jsonl") for name in ("plain", "measured"))
     keys = {"exploitability", "regret", "mean_loss", "exact_win", "exact_draw", "exact_loss"}
     assert [keys <= row.keys() for row in measured] == [
@@ -131,27 +121,25 @@ def test_exact_measurements_do_not_change_training(tmp_path):
     assert last["exact_win"] == exact.match_outcome(game, learner, "random").win
 
 
-def test_a_training_says_what_its_games_tell(tmp_path, capsys):
-    train.main(["--games=20", "--size=4", "--phantom=classic", f"--out={tmp_path}"])
-    out, err = capsys.readouterr()
-    assert (
-        "all 20 games are played at the same time, because the batch of q-learning is 2,048" in err
-    )
+def test_a_training_says_what_its_games_tell(tmp_path, train_py):
+    out = train_py("--games=20 --size=4 --phantom=classic --out", tmp_path)
+    at_once = "all 20 games are played at the same time, because the batch of q-learning is 2,048"
+    assert at_once in train_py.err
     assert "while learning it won" in out
     assert "phantom games of this size are not evaluated" in out
 
 
-def test_learner_of_one_seat_is_measured_in_that_seat(tmp_path):
-    words = ["--games=200", "--log-every=200", "--exact-every=200", "--seat=second", "--no-report"]
-    train.main([*words, "--out", str(tmp_path)])
+def test_learner_of_one_seat_is_measured_in_that_seat(tmp_path, train_py):
+    line = "--games=200 --log-every=200 --exact-every=200 --seat=second --no-report --out"
+    train_py(line, tmp_path)
     expected = exact.outcome(Game(), "random", f"run:{tmp_path}").loss
     assert rows_of(tmp_path / "metrics.jsonl")[-1]["exact_win"] == expected
 
 
-def test_tensorboard_has_the_measurements(tmp_path):
+def test_tensorboard_has_the_measurements(tmp_path, train_py):
     loader = pytest.importorskip("tensorboard.backend.event_processing.event_file_loader")
     run = tiny.train_run("q-learning", tmp_path)
-    train.main(["resume", str(run), "--games", "300"])
+    train_py("resume", run, "--games 300")
     events = list(loader.LegacyEventFileLoader(str(run / EVENTS)).Load())
     scalars = {
         event.step: {value.tag: value.simple_value for value in event.summary.value}

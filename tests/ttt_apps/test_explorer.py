@@ -1,7 +1,6 @@
 """The explorer's responses and rejections. Its page in a browser: test_explorer_page.py."""
 
 import json
-import random
 import shutil
 import signal
 import socket
@@ -14,7 +13,15 @@ from pathlib import Path
 import numpy as np
 import plain
 import pytest
-from explorers import client_of, make_explorer, run_explorer, serve
+from explorers import (
+    client_of,
+    line_of,
+    make_explorer,
+    random_game,
+    request_of,
+    run_explorer,
+    serve,
+)
 from tiny import GAME, train_run
 
 from baselines.compression import decomposition
@@ -22,7 +29,6 @@ from baselines.exact import SearchedSolution, build, solve
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
 from baselines.tables import Softmax, Table, source_values
-from ttt_apps.cli.board import LiveGame
 from ttt_apps.explorer import server
 from ttt_apps.explorer.api import ExplorerApi
 from ttt_apps.explorer.app import MAX_REQUESTS, Guard
@@ -34,7 +40,7 @@ from ttt_apps.explorer.solutions import LRUCache
 from ttt_envs import Game
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import CACHE_VARIABLE
-from ttt_envs.game.boards import Boards, cell_at, coordinate, to_text
+from ttt_envs.game.boards import Boards, cell_at, to_text
 from ttt_envs.game.rules import DRAW
 
 pytestmark = [pytest.mark.more, pytest.mark.needs("fastapi", "httpx")]
@@ -94,22 +100,6 @@ def error(answer, status=400):
 
 def check_values(answer, expected):
     np.testing.assert_allclose(np.array(answer["values"], float), expected, rtol=0, atol=1e-12)
-
-
-def request_of(game):
-    """A game as a request has it."""
-    return {name: value for name, value in game.to_dict().items() if name != "format"}
-
-
-def random_game(game, seed):
-    """A game with its skips, and its moves as text."""
-    live = LiveGame(game, np.uint64(seed), 0)
-    moves = []
-    rng = random.Random(seed)
-    while live.outcome is None:
-        cell = rng.choice(np.flatnonzero(live.boards.legal(game)[0]).tolist())
-        moves.append(coordinate(cell, game) + "+" * live.move(cell).skipped)
-    return live, " ".join(moves)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -282,7 +272,8 @@ def test_a_review_has_the_exact_values_of_positions_moves_and_skips(game):
     first = ask(client, "review", game=content)
     assert (first["exact"], first["values"]) == ("soon", None)
     for seed in range(3):
-        live, moves = random_game(game, seed)
+        live = random_game(game, seed)
+        moves = line_of(live)["moves"]
         facts = ask(client, "review", game=content, moves=moves, wait=True)
         boards = Boards.from_positions([ply.position for ply in live.plies])
         expected = (1 - 2 * boards.mover) * solution.values(boards)
@@ -544,7 +535,7 @@ def test_concurrent_requests_do_not_interfere(root):
     solution = solve(GAME_3X3)
 
     def visit(seed):
-        for ply in random_game(GAME_3X3, seed)[0].plies:
+        for ply in random_game(GAME_3X3, seed).plies:
             panels = [
                 {"kind": "compressed", "rank": seed},
                 {"kind": "mcts", "simulations": 20},

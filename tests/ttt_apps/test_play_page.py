@@ -11,12 +11,12 @@ import numpy as np
 import plain
 import pytest
 from documents import ROOT
+from explorers import line_of, random_game
 from pages import in_browser, open_pages
 
 from baselines.compression import decomposition
 from baselines.exact import solve
 from baselines.tables import random_play_values
-from ttt_apps.cli.board import LiveGame
 from ttt_apps.play_page.__main__ import build_page
 from ttt_apps.play_page.nets import Net
 from ttt_apps.play_page.numbers import (
@@ -31,7 +31,7 @@ from ttt_apps.play_page.numbers import (
 from ttt_envs.agents.policy import sample
 from ttt_envs.agents.wrappers import check_colour_blind, check_symmetric
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.boards import Boards, coordinate, to_text
+from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import VARIANTS as RULES
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import STREAM_OPPONENT
@@ -77,7 +77,7 @@ def test_tables_and_nets_have_the_properties_that_the_page_needs(game):
     np.testing.assert_allclose(whole.at(MAX_RANK).table(), random_play_values(game), atol=1e-9)
     assert whole.at(MAX_RANK - 1).relative_error > 1e-6
     boards = Boards.from_positions(
-        [ply.position for seed in range(20) for ply in played(game, seed).plies]
+        [ply.position for seed in range(20) for ply in random_game(game, seed).plies]
     )
     check_symmetric(make_opponent(game, "net"), game, boards)
     check_colour_blind(Net(game), game, boards)
@@ -135,21 +135,6 @@ def test_answers_to_the_questions_for_a_class_are_exact():
 # Its answers are those of a server
 
 
-def played(game, seed):
-    """A game of random moves, with the skips of an episode of its seed."""
-    live = LiveGame(game, np.uint64(seed), 0)
-    rng = np.random.default_rng(seed)
-    while live.outcome is None:
-        live.move(int(rng.choice(np.flatnonzero(live.boards.legal(game)[0]))))
-    return live
-
-
-def line_of(live, count=None):
-    game = {name: value for name, value in live.game.to_dict().items() if name != "format"}
-    moves = [coordinate(ply.action, live.game) + "+" * ply.skipped for ply in live.plies[:count]]
-    return {"game": game, "moves": " ".join(moves)}
-
-
 def cases():
     """All rules on 3 x 3 and 3 x 4, and 4 x 4 with gravity; in the quick form each rule once, and
     some together.
@@ -188,7 +173,7 @@ def test_games_have_the_moves_lines_values_policies_and_puzzles_of_a_server(answ
             *({"kind": "policy", "policy": name} for name in ("random", "table", "optimal")),
         ]
     for seed in range(4):
-        live = played(game, seed)
+        live = random_game(game, seed)
         line = line_of(live)
         position = live.plies[(seed * len(live.plies)) // 4].position
         body = {"game": line["game"], "position": to_text(position, game)}
@@ -234,7 +219,7 @@ def test_the_rules_have_the_skips_legal_moves_and_ends_of_python(answer, browser
             Game(5, 5, 4, misere=True), Game(1, 9, 4, 0.5, overlines=False), Game(15, 15, 5, 0.25),
         ):  # fmt: skip
             for seed in (0, 7, 999_999):
-                live = played(game, seed)
+                live = random_game(game, seed)
                 line = line_of(live)
                 words, views, problem = page.evaluate(
                     script, [line["game"], line["moves"].split(), seed]
@@ -260,7 +245,7 @@ def test_nets_and_compressed_tables_have_the_numbers_of_python(answer, number):
     panels += [{"kind": "compressed", "rank": rank} for rank in ranks]
     panels += [{"kind": "policy", "policy": f"svd:rank={rank}"} for rank in ranks]
     for seed in range(6):
-        live = played(game, seed)
+        live = random_game(game, seed)
         position = live.plies[seed * len(live.plies) // 6].position
         boards = Boards.from_positions([position])
         body = {**line_of(live), "position": to_text(position, game)}
@@ -283,7 +268,7 @@ def test_a_policy_moves_by_the_random_numbers_of_the_seed(answer):
     game = GAMES[2]
     policies = {name: make_opponent(game, name) for name in OPPONENTS if name != "net"}
     for seed in range(4):
-        live = played(game, seed)
+        live = random_game(game, seed)
         line = line_of(live, 2)
         boards = Boards.from_positions([live.plies[2].position])
         share = uniform(np.uint64(splitmix64(np.uint64(seed), 0)), STREAM_OPPONENT, 2)

@@ -1,6 +1,7 @@
 """Puzzles in a browser, on the page without a server and in the explorer."""
 
 import pytest
+from commands import words_of
 from documents import ROOT
 from explorers import serve
 from pages import IN_BROWSER, accessibility_faults, open_pages
@@ -18,16 +19,8 @@ def address(request, tmp_path_factory):
         yield (ROOT / "docs" / "play" / "index.html").as_uri()
         return
     root = tmp_path_factory.mktemp("root")
-    train.main(
-        [
-            "--games=300",
-            "--skip-chance=0.25",
-            "--exact-every=0",
-            "--no-report",
-            "--out",
-            str(root / "first"),
-        ]
-    )
+    line = "--games=300 --skip-chance=0.25 --exact-every=0 --no-report --out"
+    train.main(words_of(line, root / "first"))
     with serve(root, warm=True) as port:
         yield f"http://127.0.0.1:{port}/"
 

@@ -27,11 +27,6 @@ LEGAL_MOVE = -1
 """the result of a game in progress"""
 
 
-def u_of(key, stream, n=0):
-    """Number n of an episode's stream, in [0, 1)."""
-    return (plain.splitmix64(key, (stream << 32) + n) >> 11) * 2.0**-53
-
-
 class Referee:
     """The games of one environment. ``reset`` and ``step`` return what the environment must show.
 
@@ -89,7 +84,7 @@ class Referee:
         return self.report(0.0, False)
 
     def _draw(self, stream, count):
-        return int(u_of(self.episode_key, stream) * count)
+        return int(plain.uniform(self.episode_key, stream) * count)
 
     @property
     def viewer(self):
@@ -176,7 +171,7 @@ class Referee:
             return
         stones = sum(map(len, self.state.stones))
         self.state = reference.play(
-            self.game, self.state, cell, u_of(self.episode_key, rules.STREAM_SKIP, stones)
+            self.game, self.state, cell, plain.uniform(self.episode_key, rules.STREAM_SKIP, stones)
         )
         self.result = LEGAL_MOVE if self.state.winner is None else self.state.winner
 

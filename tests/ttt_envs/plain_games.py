@@ -66,7 +66,7 @@ class PlainGames:
     def draw(self, row, stream, n=0):
         """Number n of an episode's stream, in [0, 1)."""
         key = int(self.columns["episode_key"][row])
-        return (plain.splitmix64(key, (stream << 32) + n) >> 11) * 2.0**-53
+        return plain.uniform(key, stream, n)
 
     def begin(self, row, position=None, seat=None):
         c = self.columns

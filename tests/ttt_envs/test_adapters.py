@@ -19,7 +19,7 @@ from ttt_eval.matches.match import play_pairs
 GAME = Game(2, 3, 2)
 BOARDS = plain.from_texts("o../x.. o", "o../..x x", ".../... o")
 LEGAL = BOARDS.cells == 0
-UNIFORM = LEGAL / LEGAL.sum(axis=1, keepdims=True)
+UNIFORM = plain.shares_of(LEGAL)
 PLANES = np.stack([BOARDS.own_first() == 1, BOARDS.own_first() == 2], axis=1).reshape(3, 12)
 OBSERVATIONS = ["flat", "planes", "channels", "dict"]
 
@@ -27,7 +27,7 @@ OBSERVATIONS = ["flat", "planes", "channels", "dict"]
 def normalize(weights):
     """Probabilities in proportion to the weights of legal actions."""
     shares = np.where(LEGAL, weights, 0)
-    return shares / shares.sum(axis=1, keepdims=True)
+    return plain.shares_of(shares)
 
 
 def last_legal(observation, mask):

@@ -16,6 +16,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import tiny
 from environment_contract import SEATS
 from gymnasium.vector import AutoresetMode
 
@@ -32,17 +33,7 @@ from ttt_eval import exact
 from ttt_eval.exact.strength import strength
 from ttt_eval.matches.match import play_pairs
 
-TAUGHT = (
-    ("naive-mc", {}),
-    ("naive-mc", {"symmetries": "all", "rewards": "unit"}),
-    ("q-learning", {}),
-    ("q-learning", {"backup": "negamax", "symmetries": "rotations"}),
-    ("q-learning", {"values": "afterstate", "rewards": "report", "epsilon_decay": 0.01}),
-    (
-        "q-learning",
-        {"values": "afterstate", "backup": "negamax", "target": "sarsa", "symmetries": "all"},
-    ),
-)
+TAUGHT = [(name, form) for name in ("naive-mc", "q-learning") for form in tiny.FORMS[name]]
 """learners with a table, and settings"""
 
 

@@ -6,6 +6,7 @@ from itertools import product
 
 import gymnasium
 import numpy as np
+import plain
 import pytest
 from environment_contract import OPENINGS, SCHEDULE, SEATS, SEVERAL
 from gymnasium.error import ResetNeeded
@@ -30,7 +31,7 @@ class Leftmost(Policy):
 
     def probabilities(self, boards, rng=None):
         p = (boards.cells == 0) * 0.5 ** np.arange(boards.cells.shape[1])
-        return p / p.sum(axis=1, keepdims=True)
+        return plain.shares_of(p)
 
 
 def assert_same(ours, expected, path=""):

@@ -55,7 +55,7 @@ class Drawn(FirstEmpty):
     def __init__(self, game, seed=0, never=0.4):
         rng = np.random.default_rng(seed)
         self.powers = 3 ** np.arange(game.cells)
-        empty = legal(game, (np.arange(3**game.cells)[:, None] // self.powers % 3).astype(np.int8))
+        empty = legal(game, plain.all_cells(game))
         shape = (2, *empty.shape)
         weights = rng.random(shape) * (rng.random(shape) >= never) * empty
         weights = np.where(weights.sum(axis=2, keepdims=True) > 0, weights, empty)

@@ -27,7 +27,6 @@ from players import FirstEmpty
 from baselines.exact import solve
 from ttt_envs import Game, make_policy
 from ttt_envs.core.work import Work
-from ttt_envs.game.boards import from_keys
 from ttt_envs.graph.estimate import boards_by_stones
 from ttt_eval.exact.dynamic_programming import (
     best_response,
@@ -177,7 +176,7 @@ class Responder(FirstEmpty):
                 row,
                 [action for action, value in moves.items() if value >= max(moves.values()) - 1e-9],
             ] = 1
-        return p / p.sum(axis=1, keepdims=True)
+        return plain.shares_of(p)
 
 
 @pytest.mark.more
@@ -363,7 +362,7 @@ def test_known_values_of_perfect_play(game, expected, monkeypatch):
 
 @pytest.mark.parametrize("game", [*GAMES[2:], Game(2, 3, 3)], ids=str)
 def test_arrangements_of_stones_are_counted(game):
-    cells = from_keys(np.arange(3**game.cells, dtype=np.uint64), game)
+    cells = plain.all_cells(game)
     behind = (cells == 1).sum(axis=1) - (cells == 2).sum(axis=1)
     cells = cells[
         (cells == 0).any(axis=1) & ((game.skip_chance > 0) | (behind == 0) | (behind == 1))

@@ -11,6 +11,7 @@ from players import Cheat
 
 from ttt_envs import Game, from_text, make_policy
 from ttt_envs.agents.policy import Forfeit, Policy
+from ttt_envs.game.rules import STREAM_SKIP
 from ttt_eval.matches import match
 from ttt_eval.matches.match import PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks, play_pairs
 from ttt_eval.matches.openings import Openings
@@ -206,7 +207,7 @@ def test_skips_are_those_of_the_key_of_the_pair_and_the_ply(openings):
         pair_key = plain.splitmix64(key, number // 2)
         for position, _, skipped in list(played.positions())[:-1]:
             ply = int(np.count_nonzero(position.cells))
-            assert skipped == ((plain.splitmix64(pair_key, ply) >> 11) * 2.0**-53 < 0.25)
+            assert skipped == (plain.uniform(pair_key, STREAM_SKIP, ply) < 0.25)
             skips += skipped
     assert skips > 50
 

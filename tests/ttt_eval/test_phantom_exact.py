@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import phantoms
+import plain
 import pytest
 from numpy.testing import assert_allclose
 
@@ -61,7 +62,7 @@ def test_gradient_is_that_of_finite_differences(hidden):
 
     def table(logits):
         weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return weights / weights.sum(axis=1, keepdims=True)
+        return plain.shares_of(weights)
 
     exact = graph.evaluate(table(logits))
     gradient = exact.occupancy[:, None] * exact.policy * exact.advantages

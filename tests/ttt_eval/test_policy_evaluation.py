@@ -201,7 +201,7 @@ def test_softmax_table():
     table = SoftmaxTable(PositionIndex(SKIP3, result.boards), logits)
     p = table.probabilities(result.boards)
     weights = np.where(result.boards.legal(SKIP3), np.exp(logits), 0)
-    assert_allclose(p, weights / weights.sum(axis=1, keepdims=True), rtol=0, atol=1e-15)
+    assert_allclose(p, plain.shares_of(weights), rtol=0, atol=1e-15)
     others = evaluate_policy(SKIP3, "random", "random", seat=1).boards
-    uniform = others.legal(SKIP3) / others.legal(SKIP3).sum(axis=1, keepdims=True)
+    uniform = plain.shares_of(others.legal(SKIP3))
     assert_array_equal(table.probabilities(others), uniform)

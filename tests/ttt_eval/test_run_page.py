@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 import tiny
+from commands import words_of
 from json_files import read_json
 from pages import check_in_browser, in_browser, read_page
 from scipy.special import stdtrit
@@ -48,8 +49,8 @@ SECTIONS = [
 
 
 def train_run(folder, *options, games=600):
-    marks = ("--games", str(games), "--log-every", "100")
-    train.main([*marks, *options, "--overwrite", "--no-report", "--out", str(folder)])
+    line = f"--games {games} --log-every 100 --overwrite --no-report"
+    train.main(words_of(line, *options, "--out", folder))
     return folder
 
 
@@ -59,7 +60,7 @@ def trained(tmp_path_factory):
     name.
     """
     folder = tmp_path_factory.mktemp("runs") / "a <b> & \"ü\" 'c' d:e"
-    return train_run(folder, "--skip-chance", "0.25", "--epsilon", "0.2", "--exact-every", "100")
+    return train_run(folder, "--skip-chance 0.25 --epsilon 0.2 --exact-every 100")
 
 
 @pytest.fixture
@@ -147,9 +148,8 @@ def test_perfect_play_has_its_sentence(run):
 
 
 def test_the_command_on_the_page_repeats_the_training(run, tmp_path, train_py):
-    train_run(
-        run, "--skip-chance", "0.25", "--opponent", "self", "--backup", "agent", games=100
-    )  # usual elsewhere
+    # usual elsewhere
+    train_run(run, "--skip-chance 0.25 --opponent self --backup agent", games=100)
     page = html.unescape(write_run_page(run, None).read_text())
     words = shlex.split(re.search("python train.py --learner.*", page)[0])
     words[words.index("--out") + 1] = str(tmp_path / "again")
@@ -163,17 +163,14 @@ def test_the_command_on_the_page_repeats_the_training(run, tmp_path, train_py):
 @pytest.mark.parametrize(
     ("options", "game"),
     [
-        (
-            ("--size", "5x6", "--win-length", "4", "--opponent", "self", "--backup", "negamax"),
-            Game(5, 6, 4),
-        ),
-        (("--size", "19", "--win-length", "5"), Game(19, 19, 5)),
-        (("--size", "1x16", "--win-length", "3", "--seat", "second"), Game(1, 16, 3)),
-        (("--phantom", "classic"), PhantomGame(kind="classic")),
+        ("--size 5x6 --win-length 4 --opponent self --backup negamax", Game(5, 6, 4)),
+        ("--size 19 --win-length 5", Game(19, 19, 5)),
+        ("--size 1x16 --win-length 3 --seat second", Game(1, 16, 3)),
+        ("--phantom classic", PhantomGame(kind="classic")),
     ],
 )
 def test_pages_of_other_games_name_what_is_left_out(tmp_path, options, game):
-    page = page_of(train_run(tmp_path / "run (1), old", *options, games=60))
+    page = page_of(train_run(tmp_path / "run (1), old", options, games=60))
     words = page.text()
     assert f"q-learning, {game}" in words
     assert "Its strength has not been computed" in words
@@ -413,7 +410,7 @@ def test_a_choice_lists_moves_by_probability():
 @pytest.mark.parametrize("dark", [False, True])
 def test_pages_are_accessible_and_fit_at_any_width(trained, runs, tmp_path, browser, dark):
     measured = strength(SKIP, RunPolicy(SKIP, str(trained)), ["random", "win-or-block", "optimal"])
-    large = train_run(tmp_path / "large", "--size", "19", "--win-length", "5", games=20)
+    large = train_run(tmp_path / "large", "--size 19 --win-length 5", games=20)
     pages = [
         write_run_page(trained, measured),
         write_run_page(large, None),

@@ -38,7 +38,7 @@ class Averaged(Drawn):
     def __init__(self, game, seed=0, never=0.6):
         super().__init__(game, seed, never)
         table = np.zeros_like(self.table)
-        cells = np.arange(3**game.cells)[:, None] // self.powers % 3
+        cells = plain.all_cells(game)
         exchanged = np.where(cells > 0, 3 - cells, 0)
         for image in symmetries(game):
             for rotated, movers in ((cells, (0, 1)), (exchanged, (1, 0))):
