@@ -28,6 +28,8 @@ MIN_ERROR_MARGIN = 0.02
 """Limits lie below the least score of right runs, and above their largest error, by the standard
 deviation of these, or by this much.
 """
+MAX_SHOWN_SCORE = 0.9
+"""A probe shows an error whose exact score is below this."""
 MIN_RISE = 0.1
 """Rise of the score from half the budget to twice the budget by which a learner still learns."""
 MAX_DISTANCE = 0.25
@@ -163,8 +165,8 @@ def check_learner(
             which returns values of positions, float[S], and the scores are logits.
         probes: ``"quick"`` for all, or names in :data:`ttt_eval.checks.probes.PROBES`.
         family: whose right runs set the limits: ``"tabular"``, ``"dqn"`` or ``"ppo"``; or None for
-            another kind of learner or other settings: one that does not reach the limits of any
-            family with the budget has twice the budget, and fails only if it no longer learns.
+            another kind of learner or other settings: its limits are lower, one that does not reach
+            them with the budget has twice the budget, and it fails only if it no longer learns.
         seeds: maximum number of seeds of a probe.
         seed: the first of them.
 
@@ -191,6 +193,15 @@ def check_learner(
     return checker.report()
 
 
+class Limits(NamedTuple):
+    """Limits in a probe."""
+
+    score: float
+    """the least that holds"""
+    error: float
+    """the largest that holds"""
+
+
 class _LearnerCheck:
     """The rows of a check of a learner."""
 
@@ -212,7 +223,7 @@ class _LearnerCheck:
     def check_probe(self, probe: LearnerProbe) -> None:
         """Add the rows of a probe."""
         runs: list[LearnerRun] = []
-        right = self.limits(probe.name)
+        limits = self.limits(probe)
         steps = probe.steps
         for seed in self.seeds:
             run = self.run(probe, steps, seed)
@@ -220,42 +231,46 @@ class _LearnerCheck:
                 text = "train returned None: it is not for this probe"
                 self.rows.append(CheckRow(probe.name, text, "no evidence"))
                 return
-            if self.family is None and run.score < right.score_limit:
+            if self.family is None and run.score < limits.score:
                 steps = 2 * probe.steps  # slow is not wrong
                 run = self.run(probe, steps, seed) or run
             runs.append(run)
-            if run.score >= right.score_limit and not run.error > right.error_limit:
+            if run.score >= limits.score and not run.error > limits.error:
                 break
         self.best_runs[probe.name] = max(runs, key=lambda run: run.score)
-        self.add_score(probe, steps, runs, right)
-        self.add_error(probe, runs, right)
+        self.add_score(probe, steps, runs, limits.score)
+        self.add_error(probe, runs, limits.error)
 
-    def limits(self, name: str) -> RightRuns:
-        """Return the right runs of the family; without one, those with the lowest limit."""
+    def limits(self, probe: LearnerProbe) -> Limits:
+        """Return the limits of the family.
+
+        Without one, the score must reach the lowest limit of a family, or half of the way from the
+        nearest error that the probe shows to the best policy.
+        """
         if self.family is not None:
-            return FAMILIES[self.family][name]
-        rows = [family[name] for family in FAMILIES.values()]
-        lowest = min(rows, key=lambda row: row.score_limit)
-        return lowest._replace(max_error=inf, entropies=(nan, nan))
+            right = FAMILIES[self.family][probe.name]
+            return Limits(right.score_limit, right.error_limit)
+        scores = [probe.power(error).score for error in ERRORS]
+        nearest = max(score for score in scores if score < MAX_SHOWN_SCORE)
+        lowest = min(family[probe.name].score_limit for family in FAMILIES.values())
+        return Limits(min(lowest, (1 + nearest) / 2), inf)
 
     def add_score(
-        self, probe: LearnerProbe, steps: int, runs: Sequence[LearnerRun], right: RightRuns
+        self, probe: LearnerProbe, steps: int, runs: Sequence[LearnerRun], limit: float
     ) -> None:
         """Add the row about scores."""
         best = self.best_runs[probe.name]
         scores = ", ".join(f"{run.score:.2f}" for run in runs)
         text = f"score {scores} with {steps:,} steps"
         evidence = [] if best.mistake is None else [best.mistake]
-        rule = f"at least {right.score_limit:.2f} with {self.count_seeds(right)}"
-        row = judge(
-            probe.name, text, best.score, right.score_limit, evidence, minimum=True, rule=rule
-        )
+        rule = f"at least {limit:.2f} with {self.count_seeds(probe)}"
+        row = judge(probe.name, text, best.score, limit, evidence, minimum=True, rule=rule)
         if self.family is None and row.status == "fails":
             row = self.judge_curve(probe, row, best.score)
         self.rows.append(row)
 
     def judge_curve(self, probe: LearnerProbe, row: CheckRow, last_score: float) -> CheckRow:
-        """Return the row of a learner below the limits of all families, by its curve."""
+        """Return the row of a learner below its limit, by its curve."""
         parts = (1 / 4, 1 / 2, 1)
         runs = [self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in parts]
         scores = [*(run.score for run in runs if run), last_score]
@@ -265,7 +280,7 @@ class _LearnerCheck:
             return CheckRow(probe.name, f"{text}: it still learns, give it more", "no evidence")
         return row._replace(measured=f"{text}: it no longer learns")
 
-    def add_error(self, probe: LearnerProbe, runs: Sequence[LearnerRun], right: RightRuns) -> None:
+    def add_error(self, probe: LearnerProbe, runs: Sequence[LearnerRun], limit: float) -> None:
         """Add the rows about values or the critic, and about the entropy."""
         best = self.best_runs[probe.name]
         if isnan(best.error):
@@ -277,21 +292,21 @@ class _LearnerCheck:
         if self.family is None:
             self.rows.append(CheckRow(name, text, "remark"))
         else:
-            rule = f"at most {right.error_limit:.3f} with {self.count_seeds(right)}"
+            rule = f"at most {limit:.3f} with {self.count_seeds(probe)}"
             error = min(run.error for run in runs)
-            self.rows.append(judge(name, text, error, right.error_limit, rule=rule))
+            self.rows.append(judge(name, text, error, limit, rule=rule))
         if kind == "critic":
-            low, high = right.entropies
-            of_right = "" if isnan(low) else f"; of right runs {low:.2f} to {high:.2f}"
-            text = f"{best.entropy:.2f} nats{of_right}"
+            low, high = FAMILIES["ppo"][probe.name].entropies
+            text = f"{best.entropy:.2f} nats; right PPO {low:.2f} to {high:.2f}"
             self.rows.append(CheckRow(f"{probe.name}, entropy", text, "remark"))
 
-    def count_seeds(self, right: RightRuns) -> str:
+    def count_seeds(self, probe: LearnerProbe) -> str:
         """Return the number of seeds in words, with the chance that a right learner fails."""
         seeds = f"one of {len(self.seeds)} seeds"
         if self.family is None:
             return seeds
-        chance = comb(right.runs + len(self.seeds), len(self.seeds))
+        num_runs = FAMILIES[self.family][probe.name].runs
+        chance = comb(num_runs + len(self.seeds), len(self.seeds))
         return f"{seeds}; a right learner fails in less than 1 of {chance:,}"
 
     def report(self) -> Check:
