@@ -80,7 +80,7 @@ def coverage(function, runs):
 
     tables = {"right": model.advantages, "values": model.values[:, None] + 0 * model.policy}
     names = "rewards", "mask", "states", "lengths"
-    source = Source(list_batch_rows(model, tables), BatchSize(2, 2), names)
+    source = Source(list_batch_rows(model, tables), BatchSize(2, 2), names, model.legal.shape)
 
     def measure(seed, **options):
         return measure_effect(

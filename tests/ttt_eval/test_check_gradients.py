@@ -221,7 +221,7 @@ def test_targets_are_derivatives_of_expectations(kind):
     logp = torch.log_softmax(logits, 1)
     legal = torch.as_tensor(model.legal)
     logs = torch.where(legal, logp - logits_of(torch, reference), 0.0)
-    chances, places, _ = samples.list_games(model)
+    chances, places, _ = samples.unroll(model, restarts=False)
     mask = torch.as_tensor(places >= 0)
     played = torch.as_tensor(np.maximum(places, 0))
     of_path = (logp.reshape(-1)[played] * mask).sum(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,8 @@ from ttt_envs.game.game import Game
 from ttt_eval.checks.calls import CallError, CallTimeoutError, GuardedCaller
 from ttt_eval.checks.check import Check, CheckRow, Status, judge
 from ttt_eval.checks.decisions import BOTH, DecisionModel, parse_game
-from ttt_eval.checks.directions import MAX_DEGREES, RIGHT, Effect, measure_effect
-from ttt_eval.checks.input_probes import RECOGNISED, is_repeatable, probe_batch, probe_rollouts
+from ttt_eval.checks.directions import EXACT_DEGREES, MAX_DEGREES, RIGHT, Effect, measure_effect
+from ttt_eval.checks.input_probes import RECOGNISED, UNREPEATABLE, probe_batch, probe_rollouts
 from ttt_eval.checks.samples import (
     Arrays,
     BatchSize,
@@ -34,8 +34,8 @@ BATCH_NAMES = {"rewards", "values", "mask", "groups", "roles", "lengths", "state
 DEFAULT_BATCH = 8
 
 Critic = Any
-"""``"exact"``; the standard deviation of random errors of exact values; or values as
-:func:`ttt_eval.checks.values.check_values` takes them."""
+"""``"exact"``; the standard deviation of random errors of exact values; or ``Boards`` to values for
+the mover, float64[B], a function or an object with ``values``."""
 
 CAUSES = {
     "answers": "the function fails, or returns another form",
@@ -78,13 +78,6 @@ class GradientCheck(Check):
         """Return JSON-ready data."""
         effect = self.effect and self.effect.to_dict()
         return {**super().to_dict(), "recognised": self.recognised, "effect": effect}
-
-
-def make_check(subject: str, rows: Sequence[CheckRow], effect: Effect | None) -> GradientCheck:
-    """Return a check whose causes are those of its failed rows."""
-    failed = {row.name for row in rows if row.status == "fails"}
-    causes = [cause for name, cause in CAUSES.items() if name in failed]
-    return GradientCheck(subject, rows, causes[:3], effect)
 
 
 def gradient_row(effect: Effect) -> CheckRow:
@@ -159,13 +152,44 @@ def list_errors(critic: Critic, model: DecisionModel, seed: int) -> Float64Array
     if isinstance(critic, (int, float)):
         return np.random.default_rng([seed, 1]).normal(0, critic, len(model.signs))
     truth = model.evaluate(model.gains, discount=model.discount)[0]
-    method = getattr(critic, "values", None)
-    if method is not None:
-        return np.asarray(method(model.boards), np.float64) - truth
-    cells = model.boards.cells
-    own = cells == model.boards.mover[:, None] + 1
-    views = np.where(own, 1, -(cells != 0).astype(np.int64))
-    return np.array([float(critic(tuple(view))) for view in views.tolist()]) - truth
+    values = getattr(critic, "values", critic)
+    return np.asarray(values(model.boards), np.float64) - truth
+
+
+def run_check(
+    subject: str,
+    estimate_by: Callable[[GuardedCaller], Estimator],
+    examine: Callable[[Estimator, Estimator], Iterator[CheckRow | Effect]],
+    limit_s: float | None,
+) -> GradientCheck:
+    """Return a check whose causes are those of its failed rows.
+
+    Args:
+        subject: what is checked.
+        estimate_by: returns the estimator with a caller of functions of others.
+        examine: yields rows and the effect; its second estimator has no limit of time.
+        limit_s: maximum s of a call.
+    """
+    effect = None
+    rows: list[CheckRow] = []
+    with GuardedCaller(limit_s) as caller:
+        try:
+            for item in examine(estimate_by(caller), estimate_by(GuardedCaller(None))):
+                if isinstance(item, Effect):
+                    effect = item
+                    item = gradient_row(item)
+                rows.append(item)
+        except AnswerError as error:
+            rows.append(CheckRow("answers", str(error), "fails", "numbers of the right shape"))
+    failed = {row.name for row in rows if row.status == "fails"}
+    causes = [cause for name, cause in CAUSES.items() if name in failed]
+    return GradientCheck(subject, rows, causes[:3], effect)
+
+
+def describe(subject: str, model: DecisionModel, frame: str) -> str:
+    """Return what is checked, in words."""
+    side = "both seats" if model.self_play else f"seat {int(model.signs[0] < 0)}"
+    return f"{subject}, {model.game}, {side}, {frame}"
 
 
 def check_advantages(
@@ -199,9 +223,9 @@ def check_advantages(
         environments: number in a rollout, for functions that mix them.
         batch: number of games in a batch, by default 8.
         group: number of games in a group, by default the batch.
-        critic: ``"exact"``; the standard deviation of errors; or values of positions, as of
-            :func:`ttt_eval.checks.values.check_values`. Right or wrong is decided with exact
-            values; the row ``critic`` says what another one does.
+        critic: ``"exact"``; the standard deviation of errors; or a function of ``Boards``, or an
+            object with such ``values``. Right or wrong is decided with exact values; the row
+            ``critic`` says what another one does.
         tokens: whether decisions of whole games are several tokens.
         policy: of both players: the seed of a random softmax policy, or a pure policy.
         max_degrees: largest turn by statistics of a batch that counts as none.
@@ -216,60 +240,52 @@ def check_advantages(
     check_range("gamma", gamma, 0, 1)
     names = asked_names(function, ROLLOUT_NAMES | BATCH_NAMES)
     is_batch = batch is not None or bool(set(names) - ROLLOUT_NAMES)
-    games = batch or DEFAULT_BATCH
-    size = BatchSize(games, group or games)
+    size = BatchSize(environments, environments)
+    if is_batch:
+        size = BatchSize(batch or DEFAULT_BATCH, group or batch or DEFAULT_BATCH)
     if size.games % size.group:
         raise Refusal(f"batch={size.games} has no whole groups of {size.group}: choose a multiple")
-    self_play = tuple(seats) == BOTH
-    model = DecisionModel(
-        parse_game(game),
-        seats,
-        policy,
-        discount=1.0 if is_batch else gamma,
-        shift=float(not (is_batch or self_play)),
-    )
-    rng, probing = map(np.random.default_rng, ([seed, 7], [seed, 8]))
+    shift = float(not (is_batch or tuple(seats) == BOTH))
+    discount = 1.0 if is_batch else gamma
+    model = DecisionModel(parse_game(game), seats, policy, discount=discount, shift=shift)
     errors = list_errors(critic, model, seed)
-    effect = None
-    rows: list[CheckRow] = []
+    rng, probing = map(np.random.default_rng, ([seed, 7], [seed, 8]))
 
-    def measure(estimator: Estimator, values: Float64Array) -> Effect:
-        settings: dict[str, Any] = {
-            "exactly": is_repeatable(rows),
-            "cpu": cpu,
-            "max_degrees": max_degrees,
-        }
+    def make_source(values: Float64Array) -> Source:
+        if not is_batch:
+            rollouts = list_rollouts(model, values)
+            return Source(rollouts, size, rollouts.arrays, model.legal.shape)
+        tables = {"right": model.advantages, "values": values[:, None] + 0 * model.policy}
+        read = {*names, "lengths", "mask", "rewards"}
+        return Source(list_batch_rows(model, tables, tokens), size, read, model.legal.shape)
+
+    def examine(estimator: Estimator, fast: Estimator) -> Iterator[CheckRow | Effect]:
+        source = make_source(model.values)
         if is_batch:
-            tables = {"right": model.advantages, "values": values[:, None] + 0 * model.policy}
-            listed = list_batch_rows(model, tables, tokens)
-            source = Source(listed, size, {*names, "lengths", "mask", "rewards"})
-            return measure_effect(
-                estimator, source, model.policy, rng, exact_degrees=max_degrees, **settings
-            )
-        listed = list_rollouts(model, values)
-        source = Source(listed, BatchSize(environments, environments), listed.arrays)
-        return measure_effect(
-            lambda arrays: estimator(name_rollouts(arrays)).T,
-            source, model.policy, rng, **settings,
-        )  # fmt: skip
+            rows = probe_batch(estimator, source, probing)
+        else:
+            rows = probe_rollouts(estimator, gamma, model.self_play, probing)
+        yield from rows
 
-    with GuardedCaller(limit_s) as caller:
-        estimator = guard(function, names, "rewards", caller)
-        fast = guard(function, names, "rewards", GuardedCaller(None))  # probed calls have ended
-        try:
-            if is_batch:
-                rows += probe_batch(estimator, names, size, self_play, probing)
-            else:
-                rows += probe_rollouts(estimator, gamma, self_play, probing)
-            effect = measure(fast, model.values)
-            rows.append(gradient_row(effect))
-            if critic != "exact":
-                share, text = explain(errors, model.values, model.visits)
-                text = f"{text}; with it {measure(fast, model.values + errors)}"
-                rule = "explains more of the values than a constant"
-                rows.append(judge("critic", text, share, 0.0, minimum=True, rule=rule))
-        except AnswerError as error:
-            rows.append(CheckRow("answers", str(error), "fails", "numbers of the right shape"))
+        def measure(source: Source) -> Effect:
+            return measure_effect(
+                fast if is_batch else lambda arrays: fast(name_rollouts(arrays)).T,
+                source, model.policy, rng,
+                exactly=UNREPEATABLE not in rows, cpu=cpu, max_degrees=max_degrees,
+                exact_degrees=max_degrees if is_batch else EXACT_DEGREES,
+            )  # fmt: skip
+
+        yield measure(source)
+        if critic != "exact":
+            share, text = explain(errors, model.values, model.visits)
+            text = f"{text}; with it {measure(make_source(model.values + errors))}"
+            rule = "explains more of the values than a constant"
+            yield judge("critic", text, share, 0.0, minimum=True, rule=rule)
+
     frame = f"batches of {size.games}, groups of {size.group}" if is_batch else "rollouts"
-    side = "both seats" if self_play else f"seat {seats[0]}"
-    return make_check(f"advantages, {model.game}, {side}, {frame}", rows, effect)
+    return run_check(
+        describe("advantages", model, frame),
+        lambda caller: guard(function, names, "rewards", caller),
+        examine,
+        limit_s,
+    )

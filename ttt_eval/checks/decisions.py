@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.agents.specs import make_pure
 from ttt_envs.arrays import RESULTS, GameArrays, against, game_arrays, to_matrix
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
+from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
@@ -43,19 +43,6 @@ def parse_game(game: str | Game) -> Game:
     if game.cells > MAX_CELLS or game.gravity:
         raise Refusal(f"{game} is too large for exact gradients: choose 2x3/3 or 3x3/3")
     return game
-
-
-class Outcomes(NamedTuple):
-    """What follows decisions, N outcomes."""
-
-    rows: Int64Array
-    """the decision of each"""
-    places: Int64Array
-    """state * A + action"""
-    following: Int64Array
-    """the next state; or S + 0, 1, 2 if the game ends with a win, a draw or a loss of the mover"""
-    shares: Float64Array
-    """probabilities"""
 
 
 class DecisionModel:
@@ -163,14 +150,6 @@ class DecisionModel:
             action_values = terms + discount * signs[:, None] * following
             values = (policy * action_values).sum(axis=1)
         return values, action_values
-
-    def expand(self, states: Int64Array) -> Outcomes:
-        """Return all that can follow decisions."""
-        rows, actions = np.nonzero(self.policy[states])
-        places = states[rows] * self.game.cells + actions
-        table = self.outcomes[places].tocoo()
-        shares = self.policy.ravel()[places][table.row] * table.data
-        return Outcomes(rows[table.row], places[table.row], table.col, shares)
 
 
 def list_turns(arrays: GameArrays) -> list[csr_array]:

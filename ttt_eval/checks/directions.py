@@ -94,19 +94,14 @@ def measure_length(blocks: Float64Array, rng: np.random.Generator) -> Interval:
 
 
 def to_gradients(sums: Float64Array, policy: Float64Array) -> Float64Array:
-    """Return gradients in the logits, float64[K, S * A].
+    """Return gradients in the logits, float64[K, S * A], from sums of estimates of the same shape.
 
     Args:
-        sums: float64[K, S * A] of advantages; or float64[K, 2 * S * A], those and the sums of the
-            weights of entropies.
+        sums: of K parts.
         policy: float64[S, A].
     """
-    from scipy.special import entr
-
-    by_part = sums.reshape(-1, sums.shape[-1] // policy.size, *policy.shape)
-    entropies = by_part[:, 1:].sum(axis=(1, 3))
-    total = by_part[:, 0] + entropies[..., None] * entr(policy)
-    centred = total - policy * total.sum(axis=2, keepdims=True)
+    by_state = sums.reshape(-1, *policy.shape)
+    centred = by_state - policy * by_state.sum(axis=2, keepdims=True)
     return np.asarray(centred.reshape(len(centred), -1))
 
 
@@ -181,7 +176,7 @@ def measure_effect(
         cpu: CPU s after which no samples are added.
         max_degrees: largest angle that counts as no turn.
     """
-    target = to_gradients(source.target, policy)
+    target = to_gradients(source.chances @ source.rights[0], policy)
     exact = source.exact_sums(estimator, rng) if exactly else None
     if exact is not None:
         return compare(to_gradients(exact, policy), target, target, rng, exact_degrees)

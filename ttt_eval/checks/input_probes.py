@@ -5,14 +5,13 @@ Nothing is sampled from a game, and no number has a tolerance but that of single
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ttt_envs.core.jit import Float64Array
 from ttt_eval.checks.check import CheckRow
-from ttt_eval.checks.samples import EQUAL, Arrays, BatchSize, Estimator, gae
+from ttt_eval.checks.samples import EQUAL, Arrays, Estimator, Source, gae
 
 SHAPE = (6, 5)
 """Steps and environments of probed rollouts."""
@@ -21,6 +20,9 @@ END = 3
 HIDDEN = {"values", "logp", "old_logp", "ref_logp", "advantages", "entropy"}
 """Arrays with other numbers behind the mask."""
 RECOGNISED = "recognised"
+UNREPEATABLE = CheckRow(
+    "repeatable", "equal inputs have other answers: nothing was probed", "remark"
+)
 ALL, BEFORE, AFTER = slice(None), slice(0, END), slice(END, None)
 
 
@@ -106,7 +108,7 @@ def probe_rollouts(
 
     whole = ask({}, {})
     if differ(whole, ask({}, {})):
-        return [unrepeatable()]
+        return [UNREPEATABLE]
     first = ALL, 0
     mixed = ask({}, {"rewards": first, "values": first})
     if differ(whole[:, 1:], mixed[:, 1:]):
@@ -144,44 +146,16 @@ def probe_rollouts(
     return rows
 
 
-def unrepeatable() -> CheckRow:
-    """Return the row about a function whose answers are random."""
-    text = "equal inputs have other answers: nothing was probed"
-    return CheckRow("repeatable", text, "remark")
-
-
-def is_repeatable(rows: Sequence[CheckRow]) -> bool:
-    """Return whether equal inputs had equal answers."""
-    return all(row.name != "repeatable" for row in rows)
-
-
-def probe_batch(
-    estimator: Estimator,
-    names: list[str],
-    size: BatchSize,
-    self_play: bool,
-    rng: np.random.Generator,
-) -> list[CheckRow]:
+def probe_batch(estimator: Estimator, source: Source, rng: np.random.Generator) -> list[CheckRow]:
     """Return what an estimator of batches, or a loss, reads.
 
     Args:
         estimator: the function.
-        names: of the arrays that it reads.
-        size: of the batch.
-        self_play: whether each game has two rows.
-        rng: of the inputs.
+        source: of its inputs.
+        rng: of the games, and of changed inputs.
     """
-    num_rows = 2 if self_play else 1
-    lengths = rng.integers(2, 5, size.games * num_rows)
-    lengths[0] = 4
-    columns = np.arange(4)
-    mask = columns < lengths[:, None]
-    last = columns == lengths[:, None] - 1
-    results = rng.normal(size=len(lengths)) * (np.arange(len(lengths)) % 3 != 1)
-    inputs = {name: rng.normal(-1, 0.3, mask.shape) * mask for name in names}
-    inputs |= {"mask": mask, "lengths": lengths, "rewards": results[:, None] * last}
-    inputs["states"] = rng.integers(0, 4, mask.shape) * mask
-    inputs |= size.number(len(lengths), num_rows)
+    inputs = source.make(rng.integers(len(source.chances), size=source.chunks[0]))
+    mask = inputs["mask"]
     wide = {
         name: np.pad(array, ((0, 0), (0, 2))) if array.ndim == 2 else array
         for name, array in inputs.items()
@@ -190,24 +164,22 @@ def probe_batch(
     hidden = {name: array + noise if name in HIDDEN else array for name, array in wide.items()}
 
     def ask(arrays: Arrays) -> Float64Array:
-        return np.asarray(estimator(arrays)[:, :4] * mask)
+        return estimator(arrays)[:, : mask.shape[1]] * mask
 
     whole = ask(inputs)
     if differ(whole, ask(inputs)):
-        return [unrepeatable()]
-    rows = [
-        rule_row(
-            "mask", not differ(whole, ask(hidden)),
-            "estimates do not move with what is behind the mask",
-        )
-    ]  # fmt: skip
-    if "rewards" not in names:
+        return [UNREPEATABLE]
+    rule = "estimates do not move with what is behind the mask"
+    rows = [rule_row("mask", not differ(whole, ask(hidden)), rule)]
+    if "rewards" not in inputs:
         return rows
+    last = np.arange(mask.shape[1]) == np.maximum(inputs["lengths"] - 1, 0)[:, None]
     itself = np.eye(len(mask), dtype=bool)
-    moved = np.zeros(itself.shape)
-    for row, chosen in enumerate(itself):
-        rewards = inputs["rewards"] + chosen[:, None] * last
-        moved[row] = np.abs(ask({**inputs, "rewards": rewards}) - whole).max(axis=1)
+    changes = [
+        ask({**inputs, "rewards": inputs["rewards"] + chosen[:, None] * last}) - whole
+        for chosen in itself
+    ]
+    moved = np.abs(changes).max(axis=2)
     same = inputs["groups"][:, None] == inputs["groups"]
     share = 1 - 1 / same[0].sum()
     if np.abs(moved[itself] - share).max() < EQUAL:
@@ -215,7 +187,7 @@ def probe_batch(
         rows.append(CheckRow("own sample", text, "remark"))
     if not same.all():
         outside = moved[~same].mean()
-        within = moved[same & ~itself].mean() if size.group > 1 else 0.0
+        within = moved[same & ~itself].mean() if share else 0.0
         rule = "estimates move with their own group more than with others"
         text = f"{within:.3g} with the group, {outside:.3g} with others"
         rows.append(rule_row("groups", outside <= within + EQUAL, rule, text))

@@ -6,7 +6,7 @@ is minus the derivative in the log-probability, times the number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -16,24 +16,22 @@ from ttt_envs.core.checks import Refusal, check_choice, check_range
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.game import Game
 from ttt_eval.checks.advantages import (
-    AnswerError,
     GradientCheck,
     asked_names,
-    gradient_row,
+    describe,
     guard,
-    make_check,
+    run_check,
 )
 from ttt_eval.checks.calls import GuardedCaller
 from ttt_eval.checks.check import CheckRow, Status
 from ttt_eval.checks.decisions import DecisionModel, parse_game
 from ttt_eval.checks.directions import EXACT_DEGREES, MAX_DEGREES, RIGHT, Effect, measure_effect
-from ttt_eval.checks.input_probes import RECOGNISED, is_repeatable, probe_batch, rule_row
+from ttt_eval.checks.input_probes import RECOGNISED, UNREPEATABLE, probe_batch, rule_row
 from ttt_eval.checks.samples import (
     EQUAL,
     Arrays,
     BatchSize,
     Estimator,
-    Rows,
     Source,
     list_batch_rows,
 )
@@ -48,7 +46,6 @@ POLICY = "policy"
 TARGETS = (POLICY, "kl", "kl of episodes", "reverse kl", "entropy")
 """What a loss may descend: the surrogate E[ratio x advantage]; KL(policy, reference) at each
 position, or as a sum over the rest of the episode; KL(reference, policy); the entropy."""
-PROBED = BatchSize(3, 3)
 RATIOS = (0.5, 1.0, 1.5)
 POLICY_LOSSES = {
     "A log pi": (1, 1, 1, -1, -1, -1),
@@ -169,17 +166,6 @@ def list_tables(
     }
 
 
-def split_parts(rows: Rows, num_parts: int) -> Rows:
-    """Return rows with more estimates beside those of advantages, of weights of entropies."""
-    shifts = rows.num_places * np.arange(num_parts)
-    places = np.concatenate(
-        [np.where(rows.places < 0, -1, rows.places + shift) for shift in shifts], axis=2
-    )
-    padding = (0, 0), (0, 0), (0, places.shape[2] - rows.places.shape[2])
-    rights = [np.pad(right, padding) for right in rows.rights]
-    return rows._replace(places=places, num_places=num_parts * rows.num_places, rights=rights)
-
-
 def check_loss(
     loss: Callable[..., Any],
     game: str | Game = "2x3/3",
@@ -224,73 +210,59 @@ def check_loss(
         ValueError: an option is unknown or out of range, or the loss asks for an unknown array, or
             not for ``logp``.
     """
+    from scipy.special import entr
+
     check_choice("meant", meant, TARGETS)
     check_choice("backend", backend, ("torch", "jax", "numpy"))
     check_range("batch", batch, 1)
     names = asked_names(loss, LOSS_NAMES)
     if "logp" not in names:
         raise Refusal("the loss does not ask for logp: nothing can be differentiated")
-    inputs = [name for name in ("logp", "entropy") if name in names]
     model = DecisionModel(parse_game(game), seats, policy)
     rng = np.random.default_rng([seed, 9])
     step, difference = rng.normal(0, SPREAD, (2, *model.legal.shape))
     size = BatchSize(batch, batch)
-    effect = None
-    rows: list[CheckRow] = []
 
-    def measure(update: float, targets: Sequence[str]) -> list[Effect]:
+    def make_source(update: float, target: str) -> Source:
         present = move(model.policy, update * step)
         reference = present if meant == POLICY else move(model.policy, difference)
         tables = list_tables(model, present, reference)
         tables["advantages"] = model.advantages * (meant == POLICY)
-        tables["right"] = tables[f"right {meant}"]
-        read = {*names, "right", *(f"right {target}" for target in targets)}
-        games = list_batch_rows(
-            model, {name: tables[name] for name in read & tables.keys()}, tokens
-        )
-        effects = []
-        for target in targets:
-            aimed = games._replace(rights=[games.arrays[f"right {target}"]])
-            source = Source(
-                split_parts(aimed, len(inputs)), size, {*names, "lengths", "mask"}, True
-            )
-            effects.append(
-                measure_effect(
-                    fast, source, present, rng,
-                    exactly=is_repeatable(rows), cpu=cpu, max_degrees=max_degrees,
-                    exact_degrees=EXACT_DEGREES if batch == 1 else max_degrees,
-                )
-            )  # fmt: skip
-        return effects
+        tables["right"] = tables[f"right {target}"]
+        read = {name: tables[name] for name in tables.keys() & {*names, "right"}}
+        games = list_batch_rows(model, read, tokens)
+        return Source(games, size, {*names, "lengths", "mask"}, model.legal.shape, entr(present))
 
     def estimate_by(caller: GuardedCaller) -> Estimator:
-        parts = [
-            guard(differentiate(loss, backend, name), names, "logp", caller) for name in inputs
-        ]
-        return lambda arrays: np.concatenate([part(arrays) for part in parts], axis=1)
+        of_logp = guard(differentiate(loss, backend, "logp"), names, "logp", caller)
+        if "entropy" not in names:
+            return lambda arrays: np.pad(of_logp(arrays), ((0, 0), (0, arrays["logp"].shape[1])))
+        of_entropy = guard(differentiate(loss, backend, "entropy"), names, "logp", caller)
+        return lambda arrays: np.hstack([of_logp(arrays), of_entropy(arrays)])
 
-    with GuardedCaller(limit_s) as caller:
-        estimator = estimate_by(caller)
-        fast = estimate_by(GuardedCaller(None))  # probed calls have ended
-        try:
-            if meant == POLICY:
-                rows += weight_rows(estimator)
-            rows += probe_batch(
-                estimator, names, PROBED, model.self_play, np.random.default_rng(seed)
-            )
-            first, *later = updates
-            targets = (POLICY,) if meant == POLICY else TARGETS
-            effects = dict(zip(targets, measure(first, targets), strict=True))
-            effect = effects[meant]
-            rows.append(gradient_row(effect))
-            if meant != POLICY:
-                names_of = [name for name in targets if effects[name].direction in RIGHT]
-                rows += [CheckRow(RECOGNISED, name, "remark") for name in names_of]
-            for update in later:
-                (moved,) = measure(update, [meant])
-                status: Status = "fails" if moved.direction == "opposite" else "remark"
-                rows.append(CheckRow(f"after an update of {update:g}", str(moved), status))
-        except AnswerError as error:
-            rows.append(CheckRow("answers", str(error), "fails", "a number"))
-    side = "both seats" if model.self_play else f"seat {seats[0]}"
-    return make_check(f"a loss, {model.game}, {side}, meant as {meant}", rows, effect)
+    def examine(estimator: Estimator, fast: Estimator) -> Iterator[CheckRow | Effect]:
+        if meant == POLICY:
+            yield from weight_rows(estimator)
+        first, *later = updates
+        rows = probe_batch(estimator, make_source(first, meant), np.random.default_rng(seed))
+        yield from rows
+
+        def measure(update: float, target: str) -> Effect:
+            present = move(model.policy, update * step)
+            return measure_effect(
+                fast, make_source(update, target), present, rng,
+                exactly=UNREPEATABLE not in rows, cpu=cpu, max_degrees=max_degrees,
+                exact_degrees=EXACT_DEGREES if batch == 1 else max_degrees,
+            )  # fmt: skip
+
+        yield measure(first, meant)
+        for target in TARGETS:
+            if meant != POLICY and measure(first, target).direction in RIGHT:
+                yield CheckRow(RECOGNISED, target, "remark")
+        for update in later:
+            effect = measure(update, meant)
+            status: Status = "fails" if effect.direction == "opposite" else "remark"
+            yield CheckRow(f"after an update of {update:g}", str(effect), status)
+
+    frame = f"meant as {meant}, batches of {batch}"
+    return run_check(describe("a loss", model, frame), estimate_by, examine, limit_s)

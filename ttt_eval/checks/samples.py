@@ -88,53 +88,85 @@ class Rows(NamedTuple):
     """int64[N, R, T], state * A + action of each decision; -1 where there is none"""
     arrays: dict[str, np.ndarray]
     """[N, R, ...], by the names of an estimator's arguments"""
-    num_places: int
-    """S * A"""
     rights: list[Float64Array]
     """float64[N, R, T], estimates whose expected gradient is right"""
 
 
-# --------------------------------------------------------------------------------------------------
-# Rollouts
+class Paths(NamedTuple):
+    """What can happen in N rollouts or games of up to T decisions."""
+
+    chances: Float64Array
+    """float64[N]"""
+    places: Int64Array
+    """int64[N, T], state * A + action; -1 after the end of a game"""
+    following: Int64Array
+    """int64[N, T + 1], the first state and what follows each decision: the next state; or S + 0, 1,
+    2 for the end of the game with a win, a draw or a loss of the mover, after which it stays"""
+
+
+def unroll(model: DecisionModel, restarts: bool) -> Paths:
+    """Return all games; or, with restarts, all rollouts of T steps from a first decision on, with T
+    as large as memory allows.
+
+    Raises:
+        ValueError: there are too many games.
+    """
+    from scipy.sparse import csr_array, vstack
+
+    count, num_actions = model.legal.shape
+    first = np.argmax(model.start)
+    ends = np.arange(len(RESULTS))
+    stays = csr_array((np.ones(len(ends)), (ends * (num_actions + 1), count + ends)))
+    outcomes = vstack([model.outcomes, stays]).tocsr()
+    shares = np.vstack([model.policy, np.eye(len(ends), num_actions)])
+    following = np.flatnonzero(model.start)[:, None]
+    chances = model.start[following[:, 0]]
+    if restarts:
+        following = np.full((1, 1), count)
+        chances = np.ones(1)
+    places = np.zeros((len(chances), 0), np.int64)
+    while places.shape[1] < MAX_STEPS or not restarts:
+        now = following[:, -1]
+        if restarts:
+            now = np.where(now < count, now, first)
+        if now.min() >= count:
+            break
+        rows, actions = np.nonzero(shares[now])
+        played = now[rows] * num_actions + actions
+        table = outcomes[played].tocoo()
+        rows = rows[table.row]
+        if len(rows) > MAX_ROWS and restarts:
+            break
+        if len(rows) > MAX_ROWS:
+            raise Refusal(f"{model.game} has too many games for batches: choose 2x3/3")
+        chances = chances[rows] * shares.ravel()[played][table.row] * table.data
+        places = np.column_stack([places[rows], played[table.row]])
+        following = np.column_stack([following[rows], table.col])
+    return Paths(chances, np.where(places < model.legal.size, places, -1), following)
 
 
 def list_rollouts(model: DecisionModel, critic: Float64Array) -> Rows:
-    """Return all rollouts of T steps from a first decision, with T as large as memory allows.
+    """Return all rollouts.
 
     Args:
         model: the decisions.
         critic: float64[S], values for the mover.
     """
     count = len(model.signs)
-    first = int(np.argmax(model.start))
-    gains = np.concatenate([np.zeros(count), RESULTS + model.shift])
-    chances = np.ones(1)
-    places = np.zeros((1, 0), np.int64)
-    following = np.full((1, 1), count)  # before the first step a game ended
-    while places.shape[1] < MAX_STEPS:
-        step = model.expand(np.where(following[:, -1] < count, following[:, -1], first))
-        if len(step.rows) > MAX_ROWS:
-            break
-        chances = chances[step.rows] * step.shares
-        places = np.column_stack([places[step.rows], step.places])
-        following = np.column_stack([following[step.rows], step.following])
-    states = np.where(following < count, following, first)
-    dones = (following >= count).astype(np.float64)
-    signs = model.signs[states]
+    chances, places, following = unroll(model, restarts=True)
+    over = following >= count
+    states = np.where(over, np.argmax(model.start), following)
     arrays = {
-        "rewards": gains[following[:, 1:]],
+        "rewards": np.append(np.zeros(count), RESULTS + model.shift)[following[:, 1:]],
         "values": critic[states],
-        "dones": dones,
-        "movers": signs,
+        "dones": over.astype(np.float64),
+        "movers": model.signs[states],
     }
-    right = gae(
-        **name_rollouts({**arrays, "values": model.values[states]}), discount=model.discount
-    )
+    right = {**arrays, "values": model.values[states]}
+    estimates = gae(**name_rollouts(right), discount=model.discount).T
+    rights = [model.advantages.ravel()[places], estimates]
     by_row = {name: array[:, None] for name, array in arrays.items()}
-    rights = [model.advantages.ravel()[places], right.T]
-    return Rows(
-        chances, places[:, None], by_row, model.legal.size, [right[:, None] for right in rights]
-    )
+    return Rows(chances, places[:, None], by_row, [right[:, None] for right in rights])
 
 
 def name_rollouts(rows: Arrays) -> dict[str, np.ndarray]:
@@ -151,41 +183,6 @@ def name_rollouts(rows: Arrays) -> dict[str, np.ndarray]:
     }
 
 
-# --------------------------------------------------------------------------------------------------
-# Batches
-
-
-def list_games(model: DecisionModel) -> tuple[Float64Array, Int64Array, Float64Array]:
-    """Return all games: their chances, float64[N], the places of decisions in the order of play,
-    then -1, int64[N, T], and the first player's results, float64[N].
-
-    Raises:
-        ValueError: they are too many.
-    """
-    count = len(model.signs)
-    states = np.flatnonzero(model.start)
-    chances = model.start[states]
-    places = np.zeros((len(states), 0), np.int64)
-    parts = []
-    while len(states):
-        step = model.expand(states)
-        if len(step.rows) > MAX_ROWS:
-            raise Refusal(f"{model.game} has too many games for batches: choose 2x3/3")
-        chances = chances[step.rows] * step.shares
-        places = np.column_stack([places[step.rows], step.places])
-        signs = model.signs[states[step.rows]]
-        over = step.following >= count
-        padding = (0, 0), (0, model.game.cells - places.shape[1])
-        padded = np.pad(places[over], padding, constant_values=-1)
-        results = signs[over] * RESULTS[step.following[over] - count]
-        parts.append((chances[over], padded, results))
-        chances = chances[~over]
-        places = places[~over]
-        states = step.following[~over]
-    all_chances, all_places, all_results = map(np.concatenate, zip(*parts, strict=True))
-    return all_chances, all_places[:, : len(parts)], all_results
-
-
 def list_batch_rows(
     model: DecisionModel, tables: Mapping[str, Float64Array], tokens: bool = False
 ) -> Rows:
@@ -197,14 +194,15 @@ def list_batch_rows(
             estimates whose expected gradient is right.
         tokens: whether decisions are several tokens.
     """
-    chances, plays, first_results = list_games(model)
+    chances, plays, following = unroll(model, restarts=False)
     num_actions = model.game.cells
     signs = np.array([1.0, -1.0]) if model.self_play else model.signs[:1]
-    player = model.signs[plays // num_actions] * (plays >= 0)
-    places = np.stack([select(plays, player == sign) for sign in signs], axis=1)
+    movers = model.signs[plays // num_actions] * (plays >= 0)
+    places = np.stack([select(plays, movers == sign) for sign in signs], axis=1)
     mask = places >= 0
     last = np.maximum(mask.sum(axis=2) - 1, 0)[..., None]
-    results = (first_results[:, None] * signs)[..., None]
+    rewards = np.append(np.zeros(len(model.signs)), RESULTS)[following[:, 1:]]
+    results = ((movers * rewards).sum(axis=1)[:, None] * signs)[..., None]
     order = np.arange(num_actions if tokens else 1)
     action = (places * mask % len(order))[..., None]
     decides = order == action
@@ -223,7 +221,7 @@ def list_batch_rows(
         means = (chances[:, None, None] * results).sum(axis=0)
         rights += [results - arrays["values"], results - means + 0 * arrays["values"]]
     by_token = np.where(decides, places[..., None], -1).reshape(shape)
-    return Rows(chances, by_token, arrays, model.legal.size, rights)
+    return Rows(chances, by_token, arrays, rights)
 
 
 def select(numbers: Int64Array, keep: BoolArray) -> Int64Array:
@@ -259,43 +257,57 @@ class Source:
         rows: of all games, or rollouts.
         size: of a sample.
         names: of the arrays that the estimator reads.
-        is_loss: whether the estimator takes samples of any size.
+        shape: S and A.
+        surprises: float64[S, A], of a loss, which takes samples of any size: a part of its
+            estimates beside the first is of weights of the entropy, the sum of surprises.
 
     Attributes:
         chances: float64[C], of the classes.
         matrix: sparse float64[C * R * T, S * A], the mean decisions of each estimate.
-        target: float64[S * A], the expected sums of right estimates for one game.
+        rights: sparse float64[C, S * A], sums of estimates whose expected gradient is right.
     """
 
     def __init__(
-        self, rows: Rows, size: BatchSize, names: Collection[str], is_loss: bool = False
+        self,
+        rows: Rows,
+        size: BatchSize,
+        names: Collection[str],
+        shape: tuple[int, int],
+        surprises: Float64Array | None = None,
     ) -> None:
         from scipy.sparse import csr_array
 
         self.size = size
-        self.chunks = (CHUNK, size.games) if is_loss else (size.games,)
-        kept = sorted(rows.arrays.keys() & names)
+        num_actions = shape[1]
         count, self.num_rows, width = rows.places.shape
-        columns = [rows.arrays[name].reshape(count, -1).astype(np.float64) for name in kept]
+        columns = [
+            rows.arrays[name].reshape(count, -1).astype(np.float64)
+            for name in sorted(rows.arrays.keys() & names)
+        ]
         first, number = distinct_rows(np.column_stack(columns).view(np.uint64))
         self.chances = np.bincount(number, rows.chances)
-        self.arrays = {name: rows.arrays[name][first] for name in kept}
-        self.num_keys = self.num_rows * width
+        self.arrays = {name: rows.arrays[name][first] for name in rows.arrays.keys() & names}
         entries = np.nonzero(rows.places >= 0)
-        game, row, column = entries
         places = rows.places[entries]
-        weights = (rows.chances / self.chances[number])[game]
-        keys = number[game] * self.num_keys + row * width + column
-        self.matrix = csr_array(
-            (weights, (keys, places)), (len(first) * self.num_keys, rows.num_places)
-        )
+        game = number[entries[0]]
+        weights = (rows.chances / self.chances[number])[entries[0]]
         self.rights = [
-            csr_array(
-                (weights * right[entries], (number[game], places)), (len(first), rows.num_places)
-            )
+            csr_array((weights * right[entries], (game, places)), (len(first), np.prod(shape)))
             for right in rows.rights
         ]
-        self.target: Float64Array = self.chances @ self.rights[0]
+        self.chunks = [size.games] if surprises is None else [CHUNK, size.games]
+        width *= len(self.chunks)
+        self.num_keys = self.num_rows * width
+        keys = game * self.num_keys + entries[1] * width + entries[2]
+        if surprises is not None:
+            every = places[:, None] // num_actions * num_actions + np.arange(num_actions)
+            of_entropy = weights[:, None] * surprises.ravel()[every]
+            keys = np.append(keys, np.repeat(keys + width // 2, num_actions))
+            weights = np.append(weights, of_entropy)
+            places = np.append(places, every)
+        self.matrix = csr_array(
+            (weights, (keys, places)), (len(first) * self.num_keys, np.prod(shape))
+        )
 
     def make(self, classes: Int64Array) -> dict[str, np.ndarray]:
         """Return the arrays of a sample of games of some classes."""
