@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from ttt_eval.checks.estimators import RAE_DECAY, rae
 
 from baselines.connect_four import Solver
 from baselines.exact import solve
+from examples.checks.estimators import RAE_DECAY, rae
 from studies.frame import (
     Claim,
     ResultRow,
@@ -38,7 +38,6 @@ from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, one_ply_ahead
 from ttt_eval.benchmark.submission import PolicyTable, list_positions
 from ttt_eval.checks import check_advantages
-from ttt_eval.checks.directions import compare_exactly
 from ttt_eval.exact import best_response, evaluate_policy, exploitability, mean_loss, outcome
 from ttt_eval.exact.best_response_values import BestResponseValues
 from ttt_eval.store.result_store import Unit
@@ -251,11 +250,13 @@ def label_moves() -> Mapping[str, Value]:
         named = search.probabilities(boards)
         wrong = (named * ~best).sum(axis=1, keepdims=True)
         right = named * best + wrong * best / best.sum(axis=1, keepdims=True)
-        effect = compare_exactly(weights * (named - uniform), weights * (right - uniform))
+        gradient = weights * (named - uniform)
+        target = weights * (right - uniform)
+        cosine = (gradient * target).sum() / np.linalg.norm(gradient) / np.linalg.norm(target)
         numbers |= {
             f"positions ever wrong, {count:,} simulations": int((wrong > 0).sum()),
             f"always wrong, {count:,}": int((wrong == 1).sum()),
-            f"gradient turned by degrees, {count:,}": effect.degrees.mean,
+            f"gradient turned by degrees, {count:,}": math.degrees(math.acos(cosine)),
             f"exploitability, {count:,}": exploitability(GAME, search),
         }
     return numbers
