@@ -19,7 +19,7 @@ import numpy as np
 
 from baselines.connect_four import Solver
 from baselines.exact import solve
-from examples.checks.estimators import RAE_DECAY, rae
+from examples.checks.estimators import rae
 from studies.frame import (
     Claim,
     ResultRow,
@@ -34,11 +34,17 @@ from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import load_object
 from ttt_envs.agents.wrappers import SampledPolicy
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, one_ply_ahead
 from ttt_eval.benchmark.submission import PolicyTable, list_positions
 from ttt_eval.checks import check_advantages
-from ttt_eval.exact import best_response, evaluate_policy, exploitability, mean_loss, outcome
+from ttt_eval.exact import (
+    best_response,
+    evaluate_policy,
+    exploitability,
+    mean_loss,
+    outcome,
+    perfect_value,
+)
 from ttt_eval.exact.best_response_values import BestResponseValues
 from ttt_eval.store.result_store import Unit
 
@@ -126,6 +132,19 @@ def count() -> Mapping[str, Value]:
     counts = solve(GAME).counts
     boards = counts.boards_not_over + counts.boards_over
     return {"boards": boards, "up to symmetry": counts.classes, "games": counts.games}
+
+
+def value_variants() -> Mapping[str, Value]:
+    """Return how many openings do not lose by other rules, and values of boards with gravity."""
+    numbers: dict[str, Value] = {}
+    for game in (Game(misere=True), Game(torus=True)):
+        [values] = solve(game).action_values(Boards.start(game))
+        numbers[f"openings that draw, {game}"] = int((values == 0).sum())
+        numbers[f"openings that win, {game}"] = int((values > 0).sum())
+    for columns in (4, 5, 6):
+        value = perfect_value(Game(4, columns, 4, gravity=True))
+        numbers[f"value, 4 rows and {columns} columns"] = value
+    return numbers
 
 
 def compare_openings() -> Mapping[str, Value]:
@@ -276,21 +295,14 @@ def weigh_groups() -> Mapping[str, Value]:
 
 
 def compare_baselines() -> Mapping[str, Value]:
-    """Return the mean reward of both players in self-play, and the failed checks of the expected
-    gradient with a moving average of each player's rewards, used before and after its update.
+    """Return the mean reward of both players in self-play, and the number of failed checks of the
+    expected gradient with a moving average of each player's earlier rewards.
     """
-
-    def update_first(rewards: Float64Array, mask: BoolArray, roles: Int64Array) -> Float64Array:
-        # a reward minus the updated average
-        return RAE_DECAY * rae(rewards, mask, roles)
-
-    numbers: dict[str, Value] = {}
-    for label, estimator in (("used first", rae), ("updated first", update_first)):
-        check = check_advantages(estimator, seats=(0, 1), batch=2)
-        numbers[f"failed checks, {label}"] = len(check.failed)
-    for policy in ("random", "win-or-block"):
-        numbers[f"mean of both players, {policy}"] = evaluate_policy(GAME, policy, policy).value
-    return numbers
+    numbers: dict[str, Value] = {
+        f"mean of both players, {policy}": evaluate_policy(GAME, policy, policy).value
+        for policy in ("random", "win-or-block")
+    }
+    return numbers | {"failed checks": len(check_advantages(rae, seats=(0, 1), batch=2).failed)}
 
 
 def know_one_line() -> Mapping[str, Value]:
