@@ -11,6 +11,7 @@ SHOWN = (
     "baselines.expectiminimax.search",
     "baselines.mcts.search",
     "ttt_eval.checks.check",
+    "ttt_eval.checks.probes",
 )
 
 

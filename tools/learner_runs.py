@@ -9,10 +9,10 @@ JSON lines, and none is repeated.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 import tyro
@@ -39,7 +39,7 @@ class Runs:
         self.log = log
         lines = log.read_text("utf-8").splitlines() if log.exists() else []
         rows = [json.loads(line) for line in lines]
-        self.known = {tuple(row["job"]): LearnerRun(*row["run"], mistake=None) for row in rows}
+        self.known = {tuple(row["job"]): LearnerRun._make([*row["run"], None]) for row in rows}
 
     def run(self, family: str, error: str, name: str, seed: int) -> LearnerRun:
         """Return the run of a learner with an error, "" for none, in a probe."""
@@ -53,11 +53,9 @@ class Runs:
             self.known[job] = run._replace(mistake=None)
         return self.known[job]
 
-    def judge(
-        self, family: str, error: str, name: str, first_seed: int
-    ) -> tuple[bool, bool, float]:
-        """Return whether a probe fails by its scores, whether by values or critic, and the largest
-        score.
+    def judge(self, family: str, error: str, name: str, first_seed: int) -> str:
+        """Return the largest score in a probe, with ``*`` if all runs fail by their score, and
+        ``v`` if they do by values or critic.
         """
         right = FAMILIES[family][name]
         runs: list[LearnerRun] = []
@@ -67,7 +65,7 @@ class Runs:
             by_value = all(run.error > right.error_limit for run in runs)
             if not (by_score or by_value):
                 break
-        return by_score, by_value, max(run.score for run in runs)
+        return f"{max(run.score for run in runs):.2f}{'*' * by_score}{'v' * by_value}"
 
 
 def summarize(runs: Sequence[LearnerRun]) -> RightRuns:
@@ -93,36 +91,23 @@ def limit_lines(runs: Runs) -> Iterator[str]:
             yield f"{key} = {np.round(number, 3).tolist()}"
 
 
-def error_lines(runs: Runs, families: Sequence[str]) -> Iterator[str]:
-    """Yield a table of planted errors: largest score of the runs, ``*`` where all fail by their
-    score, ``v`` where they fail by values or critic.
-    """
-    for family in families:
-        yield f"\n| {family} | {' | '.join(PROBES)} |\n|{'---|' * (len(PROBES) + 1)}"
-        for error in LEARNER_ERRORS[family]:
-            cells = []
-            for name in PROBES:
-                by_score, by_value, score = runs.judge(family, error, name, ERROR_SEED)
-                cells.append(f"{score:.2f}{'*' * by_score}{'v' * by_value}")
-            yield f"| {error} | {' | '.join(cells)} |"
-
-
-def alarm_lines(runs: Runs, families: Sequence[str], count: int) -> Iterator[str]:
-    """Yield a table of checks of right learners, with the probes that fail."""
-    yield "| family | checks | probes that fail |\n|---|---|---|"
-    for family in families:
-        failed = []
-        for check, name in product(range(count), PROBES):
-            by_score, by_value, _ = runs.judge(family, "", name, ALARM_SEED + NUM_SEEDS * check)
-            failed += [name] if by_score or by_value else []
-        yield f"| {family} | {count} | {', '.join(failed) or 'none'} |"
+def judge_all(runs: Runs, cases: Iterable[tuple[str, str, int]]) -> Iterator[str]:
+    """Yield a table of verdicts about learners, given by family, error and first seed."""
+    yield f"| | {' | '.join(PROBES)} |\n|{'---|' * (len(PROBES) + 1)}"
+    num_failed = num_cases = 0
+    for family, error, seed in cases:
+        cells = [runs.judge(family, error, name, seed) for name in PROBES]
+        num_cases += 1
+        num_failed += any(cell[-1] in "*v" for cell in cells)
+        yield f"| {family}: {error or seed} | {' | '.join(cells)} |"
+    yield f"\n{num_failed} of {num_cases} fail a probe"
 
 
 def main(
     command: tyro.conf.Positional[Literal["limits", "errors", "alarms"]],
     log: Path,
     families: tuple[str, ...] = tuple(NUM_RUNS),
-    count: Annotated[int, tyro.conf.arg(help="number of checks of each family")] = 20,
+    count: int = 20,
 ) -> None:
     """Train what the log does not have, and write the limits or print a table.
 
@@ -130,15 +115,19 @@ def main(
         command: what to do.
         log: a file of JSON lines.
         families: of errors and alarms.
+        count: number of alarms of each family.
     """
     runs = Runs(log)
     if command == "limits":
         LIMITS.write_text("\n".join([*limit_lines(runs), ""]), encoding="utf-8")
         return
-    lines = alarm_lines(runs, families, count)
+    seeds = range(ALARM_SEED, ALARM_SEED + NUM_SEEDS * count, NUM_SEEDS)
+    cases = [(family, "", seed) for family in families for seed in seeds]
     if command == "errors":
-        lines = error_lines(runs, families)
-    for line in lines:
+        cases = [
+            (family, error, ERROR_SEED) for family in families for error in LEARNER_ERRORS[family]
+        ]
+    for line in judge_all(runs, cases):
         print(line, flush=True)
 
 

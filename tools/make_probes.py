@@ -22,7 +22,7 @@ from ttt_envs.envs.config import EnvConfig
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import visible
-from ttt_eval.checks.probes import ERRORS, TIE, ExactProbe, Probe
+from ttt_eval.checks.probes import ERRORS, TIE, ExactProbe, LearnerProbe
 
 DATA = read_table(__file__)
 PERFECT = "perfect play"
@@ -44,7 +44,9 @@ def wrong_policy(exact: ExactProbe, error: str, options: Mapping[str, Any]) -> F
     """
     if error != PERFECT:
         return exact.greedy(exact.learned_values(ERRORS[error])[1])
-    plain = ExactProbe(Probe("", "", 0, {**options, "opponent": "optimal", "skip_chance": 0.0}))
+    plain = ExactProbe(
+        LearnerProbe("", "", 0, {**options, "opponent": "optimal", "skip_chance": 0.0})
+    )
     known = {row.tobytes(): place for place, row in enumerate(plain.observations)}
     places = [known.get(row.tobytes(), -1) for row in exact.observations]
     is_known = np.array(places)[:, None] >= 0
@@ -64,7 +66,7 @@ def search_openings(
     """Return openings of a probe in which an error loses; see the file of the data."""
     game = visible(EnvConfig(**options).game)
     options = {**options, "openings": list_openings(game, stones)}
-    exact = ExactProbe(Probe("", "", 0, options))
+    exact = ExactProbe(LearnerProbe("", "", 0, options))
     losses = exact.losses(wrong_policy(exact, error, options))
     is_chosen = (exact.model.start > 0) & (losses >= min_loss - TIE) & (losses <= max_loss)
     if wins_at_once is not None:
@@ -82,7 +84,7 @@ def make_probes() -> dict[str, dict[str, Any]]:
         if search:
             row["options"]["openings"] = search_openings(row["options"], **search)
         if source:
-            exact = ExactProbe(Probe("", "", 0, probes[source]["options"]))
+            exact = ExactProbe(LearnerProbe("", "", 0, probes[source]["options"]))
             row["scored"] = probes[source]["options"]["openings"]
             row["options"]["openings"] = [exact.text(s) for s in range(len(exact.values))]
         probes[name] = row

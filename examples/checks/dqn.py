@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from examples.checks.final_steps import last_decisions
+
 NUM_ENVS = 32
 BUFFER_SIZE = 20_000
 BATCH_SIZE = 256
@@ -27,18 +29,6 @@ def make_net(num_inputs, num_outputs):
         nn.Linear(num_inputs, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(),
         nn.Linear(64, num_outputs),
     )  # fmt: skip
-
-
-def last_decisions(obs, info, done):
-    """Return the observations, masks and movers after a step, before games begin again."""
-    obs = obs.copy()
-    mask = info["action_mask"].copy()
-    mover = info["mover"].copy()
-    for game in np.flatnonzero(done):
-        obs[game] = info["final_obs"][game]
-        mask[game] = info["final_info"]["action_mask"][game]
-        mover[game] = info["final_info"]["mover"][game]
-    return obs, mask == 1, mover
 
 
 def loss_of(q_network, target_network, batch):

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from examples.checks.final_steps import last_decisions
+
 NUM_ENVS = 64
 NUM_STEPS = 16
 NUM_EPOCHS = 4
@@ -29,16 +31,6 @@ def make_net(num_inputs, num_outputs):
         nn.Linear(num_inputs, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(),
         nn.Linear(64, num_outputs),
     )  # fmt: skip
-
-
-def last_decisions(obs, info, done):
-    """Return the observations and movers after a step, before games begin again."""
-    obs = obs.copy()
-    mover = info["mover"].copy()
-    for game in np.flatnonzero(done):
-        obs[game] = info["final_obs"][game]
-        mover[game] = info["final_info"]["mover"][game]
-    return obs, mover
 
 
 def log_softmax(logits, mask):
@@ -88,7 +80,7 @@ def train(make_env, steps, seed):
                 row["value"] = critic(row["obs"]).squeeze(1)
             obs, reward, terminated, truncated, info = envs.step(row["action"].numpy())
             done = terminated | truncated
-            last_obs, last_mover = last_decisions(obs, info, done)
+            last_obs, _, last_mover = last_decisions(obs, info, done)
             sign = np.where(last_mover == mover, 1, -1)  # self-play has two movers
             with torch.no_grad():
                 row["next_value"] = critic(torch.as_tensor(last_obs)).squeeze(1)

@@ -8,22 +8,12 @@ from collections import defaultdict
 import gymnasium
 import numpy as np
 
+from examples.checks.final_steps import last_decisions
+
 NUM_ENVS = 16
 STEP_SIZE = 0.1
 EPSILON = 0.3
 GAMMA = 1.0
-
-
-def last_decisions(obs, info, done):
-    """Return the observations, masks and movers after a step, before games begin again."""
-    obs = obs.copy()
-    mask = info["action_mask"].copy()
-    mover = info["mover"].copy()
-    for game in np.flatnonzero(done):
-        obs[game] = info["final_obs"][game]
-        mask[game] = info["final_info"]["action_mask"][game]
-        mover[game] = info["final_info"]["mover"][game]
-    return obs, mask == 1, mover
 
 
 def train(make_env, steps, seed):

@@ -1,14 +1,17 @@
 """Checks of learners: agents with known results, learners with planted errors, and refusals."""
 
 import random
+import shutil
 from math import comb
 
+import learner_runs
 import numpy as np
 import pytest
 from planted_learners import LEARNER_ERRORS, plant
+from processes import ROOT, run_python
 
 from ttt_eval.checks import PROBES, check_learner
-from ttt_eval.checks.learner import FAMILIES, measure_agent
+from ttt_eval.checks.learner import FAMILIES, LearnerRun, measure_agent
 from ttt_eval.checks.probes import ERRORS, WrongTarget
 
 SHORT = ("bandit", "credit", "defence")
@@ -187,6 +190,19 @@ def test_planted_lines_are_lines_of_the_learners(family):
         plant(family, "no such error")
 
 
+@pytest.mark.more
+@pytest.mark.parametrize("name", ["dqn", "ppo", "a2c", "maskable_ppo"])
+def test_learners_of_stable_baselines3_hold(name):
+    pytest.importorskip("sb3_contrib")
+    from examples.checks import sb3_learners
+
+    train = getattr(sb3_learners, f"train_{name}")
+    check = check_learner(train, ["bandit", "defence", "self-play"])
+    assert not check.failed
+    assert check.row("bandit").status == "holds"
+    assert check.row("self-play").status == "no evidence"
+
+
 # -- refusals
 
 
@@ -255,3 +271,43 @@ def test_limits_lie_beyond_the_right_runs():
         for right in rows.values():
             assert right.score_limit < right.min_score <= right.mean_score
             assert right.error_limit > right.max_error >= right.mean_error
+
+
+# -- tools and the repository to copy
+
+
+def test_runs_are_kept_in_a_log_and_not_repeated(tmp_path, monkeypatch):
+    trained = []
+
+    def plant(family, error):
+        trained.append(error)
+        return train_exactly(error or "")
+
+    monkeypatch.setattr(learner_runs, "plant", plant)
+    monkeypatch.setattr(learner_runs, "PROBES", {"credit": PROBES["credit"]})
+    log = tmp_path / "log.jsonl"
+    cases = [("dqn", "sign of the next value", 3), ("dqn", "", 3)]
+    for _ in range(2):
+        lines = list(learner_runs.judge_all(learner_runs.Runs(log), cases))
+        assert lines[1:] == [
+            "| dqn: sign of the next value | -0.57*v |",
+            "| dqn: 3 | 1.00 |",
+            "\n1 of 2 fail a probe",
+        ]
+    assert trained == ["sign of the next value"] * 2 + [None]
+
+
+def test_limits_are_those_of_right_runs():
+    runs = [LearnerRun(score, 1 - score, np.nan, None) for score in (0.5, 0.7, 0.9)]
+    right = learner_runs.summarize(runs)
+    assert right[:3] == pytest.approx((3, 0.5, 0.7))
+    assert right.score_limit == pytest.approx(0.5 - np.std([0.5, 0.7, 0.9]))
+    assert right.error_limit == pytest.approx(0.5 + np.std([0.5, 0.7, 0.9]))
+
+
+def test_the_repository_to_copy_passes_its_test(tmp_path):
+    folder = tmp_path / "repository"
+    shutil.copytree(ROOT / "examples" / "learner_repository", folder)
+    selected = ["-p", "no:cacheprovider", "-k", "bandit or self-play", "tests"]
+    result = run_python("-m", "pytest", "-q", *selected, cwd=folder, PYTHONPATH=str(ROOT))
+    assert "1 passed, 1 skipped, 8 deselected" in result.stdout

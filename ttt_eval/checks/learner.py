@@ -13,14 +13,13 @@ from ttt_envs.core.checks import (
     TypeRefusal,
     check_choice,
     check_range,
-    check_whole,
     find_named,
 )
 from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import kept_generators, seed_generators
 from ttt_eval.checks.check import Check, CheckRow, Evidence, judge
-from ttt_eval.checks.probes import ERRORS, PROBES, MakeEnv, Power, Probe
+from ttt_eval.checks.probes import ERRORS, PROBES, LearnerProbe, MakeEnv, Power
 
 QUICK = "quick"
 """Name of the ladder of all probes."""
@@ -89,7 +88,7 @@ class LearnerRun(NamedTuple):
     """the position in which its best actions lose most"""
 
 
-def measure_agent(probe: Probe, agent: Any) -> LearnerRun:
+def measure_agent(probe: LearnerProbe, agent: Any) -> LearnerRun:
     """Return what a trained agent reached, exactly.
 
     Args:
@@ -181,7 +180,6 @@ def check_learner(
     if not callable(train):
         raise TypeRefusal(f"{train!r} is no function: give train(make_env, steps, seed)")
     check_choice("family", family, (*FAMILIES, None))
-    check_whole("seeds", seeds, 2)
     check_range("seeds", seeds, 1)
     check_range("seed", seed, 0)
     names = [probes] if isinstance(probes, str) else probes
@@ -204,14 +202,14 @@ class _LearnerCheck:
         self.best_runs: dict[str, LearnerRun] = {}
         """of the probes with runs, the one with the largest score"""
 
-    def run(self, probe: Probe, steps: int, seed: int) -> LearnerRun | None:
+    def run(self, probe: LearnerProbe, steps: int, seed: int) -> LearnerRun | None:
         """Train and measure; None if the learner is not for the probe."""
         with kept_generators():
             seed_generators(seed)
             agent = self.train(probe.make_env, steps, seed)
             return None if agent is None else measure_agent(probe, agent)
 
-    def check_probe(self, probe: Probe) -> None:
+    def check_probe(self, probe: LearnerProbe) -> None:
         """Add the rows of a probe."""
         runs: list[LearnerRun] = []
         right = self.limits(probe.name)
@@ -229,7 +227,7 @@ class _LearnerCheck:
             if run.score >= right.score_limit and not run.error > right.error_limit:
                 break
         self.best_runs[probe.name] = max(runs, key=lambda run: run.score)
-        self.add_score(probe, runs, right)
+        self.add_score(probe, steps, runs, right)
         self.add_error(probe, runs, right)
 
     def limits(self, name: str) -> RightRuns:
@@ -238,13 +236,15 @@ class _LearnerCheck:
             return FAMILIES[self.family][name]
         rows = [family[name] for family in FAMILIES.values()]
         lowest = min(rows, key=lambda row: row.score_limit)
-        return lowest._replace(max_error=inf)
+        return lowest._replace(max_error=inf, entropies=(nan, nan))
 
-    def add_score(self, probe: Probe, runs: Sequence[LearnerRun], right: RightRuns) -> None:
+    def add_score(
+        self, probe: LearnerProbe, steps: int, runs: Sequence[LearnerRun], right: RightRuns
+    ) -> None:
         """Add the row about scores."""
         best = self.best_runs[probe.name]
         scores = ", ".join(f"{run.score:.2f}" for run in runs)
-        text = f"score {scores} with {probe.steps:,} steps; right {right.mean_score:.2f}"
+        text = f"score {scores} with {steps:,} steps"
         evidence = [] if best.mistake is None else [best.mistake]
         rule = f"at least {right.score_limit:.2f} with {self.count_seeds(right)}"
         row = judge(
@@ -254,7 +254,7 @@ class _LearnerCheck:
             row = self.judge_curve(probe, row, best.score)
         self.rows.append(row)
 
-    def judge_curve(self, probe: Probe, row: CheckRow, last_score: float) -> CheckRow:
+    def judge_curve(self, probe: LearnerProbe, row: CheckRow, last_score: float) -> CheckRow:
         """Return the row of a learner below the limits of all families, by its curve."""
         parts = (1 / 4, 1 / 2, 1)
         runs = [self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in parts]
@@ -265,7 +265,7 @@ class _LearnerCheck:
             return CheckRow(probe.name, f"{text}: it still learns, give it more", "no evidence")
         return row._replace(measured=f"{text}: it no longer learns")
 
-    def add_error(self, probe: Probe, runs: Sequence[LearnerRun], right: RightRuns) -> None:
+    def add_error(self, probe: LearnerProbe, runs: Sequence[LearnerRun], right: RightRuns) -> None:
         """Add the rows about values or the critic, and about the entropy."""
         best = self.best_runs[probe.name]
         if isnan(best.error):
@@ -277,13 +277,13 @@ class _LearnerCheck:
         if self.family is None:
             self.rows.append(CheckRow(name, text, "remark"))
         else:
-            text += f"; right {right.mean_error:.3f}"
             rule = f"at most {right.error_limit:.3f} with {self.count_seeds(right)}"
             error = min(run.error for run in runs)
             self.rows.append(judge(name, text, error, right.error_limit, rule=rule))
         if kind == "critic":
             low, high = right.entropies
-            text = f"{best.entropy:.2f} nats; right {low:.2f} to {high:.2f}"
+            of_right = "" if isnan(low) else f"; of right runs {low:.2f} to {high:.2f}"
+            text = f"{best.entropy:.2f} nats{of_right}"
             self.rows.append(CheckRow(f"{probe.name}, entropy", text, "remark"))
 
     def count_seeds(self, right: RightRuns) -> str:
@@ -292,21 +292,19 @@ class _LearnerCheck:
         if self.family is None:
             return seeds
         chance = comb(right.runs + len(self.seeds), len(self.seeds))
-        return f"{seeds}; right ones fail in less than 1 of {chance:,}"
+        return f"{seeds}; a right learner fails in less than 1 of {chance:,}"
 
     def report(self) -> Check:
         """Return the result."""
         failed = any(row.status == "fails" for row in self.rows)
-        family = self.family or "learner"
-        return Check(f"a {family}", self.rows, self.suspects() if failed else ())
+        return Check("a learner", self.rows, self.suspects() if failed else ())
 
     def suspects(self) -> list[str]:
         """Return the errors whose exact results are nearest to those of the learner."""
         distances = {error: self.distance(error) for error in ERRORS}
-        names = sorted(ERRORS, key=lambda error: distances[error])
-        right = self.distance("")
-        limit = min(MAX_DISTANCE, right)
-        return [name for name in names if distances[name] < limit][:MAX_SUSPECTS]
+        limit = min(MAX_DISTANCE, self.distance(""))
+        near = [error for error in ERRORS if distances[error] < limit]
+        return sorted(near, key=distances.__getitem__)[:MAX_SUSPECTS]
 
     def distance(self, error: str) -> float:
         """Return the root mean square difference from the results of an error; "" for none."""

@@ -7,15 +7,15 @@ it. Its openings were searched by the exact loss of the error that it is for
 >>> from ttt_eval.checks import PROBES
 >>> probe = PROBES["credit"]
 >>> probe.exact.best, round(probe.exact.random, 4)
-(1.0, -0.4931)
+(1.0, -0.191)
 >>> round(probe.power("sign of the next value").score, 2)
--0.19
+-0.57
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -69,7 +69,7 @@ ERRORS: Mapping[str, WrongTarget] = {
     "discount 0.9": WrongTarget(discount=0.9),
     "discount 0.5": WrongTarget(discount=0.5),
 }
-"""Errors whose results are known without training, see :meth:`Probe.power`."""
+"""Errors whose results are known without training, see :meth:`LearnerProbe.power`."""
 
 
 class Power(NamedTuple):
@@ -83,9 +83,9 @@ class Power(NamedTuple):
 class MakeEnv:
     """Makes environments of a probe: all that a learner gets to know of it."""
 
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any]
     """keyword arguments of ``gymnasium.make(ENV_ID)``"""
-    masks: bool = True
+    masks: bool
     """whether the learner is measured with legal actions only; if not, it must not use action
     masks, because it is to learn which actions are illegal"""
 
@@ -110,7 +110,7 @@ class MakeEnv:
 
 
 @dataclass(frozen=True)
-class Probe:
+class LearnerProbe:
     """A task that isolates one thing, with exact answers."""
 
     name: str
@@ -170,7 +170,7 @@ class ExactProbe:
         random: that of equally likely actions; in self-play minus its exploitability.
     """
 
-    def __init__(self, probe: Probe) -> None:
+    def __init__(self, probe: LearnerProbe) -> None:
         options = {**probe.options, "openings": probe.scored or probe.options.get("openings")}
         options.pop("max_episode_steps", None)
         config = EnvConfig(**options)
@@ -269,10 +269,7 @@ class ExactProbe:
         return to_text(Position(own + 2 * other, 0), self._game)
 
 
-def _read() -> dict[str, Probe]:
-    """Return the probes of the file beside this module, easiest first."""
-    return {name: Probe(name, **row) for name, row in read_table(__file__).items()}
-
-
-PROBES: Mapping[str, Probe] = _read()
-"""The probes by name."""
+PROBES: Mapping[str, LearnerProbe] = {
+    name: LearnerProbe(name, **row) for name, row in read_table(__file__).items()
+}
+"""The probes by name, the easiest first."""

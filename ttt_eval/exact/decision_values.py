@@ -66,7 +66,7 @@ class ActionModel(ABC):
         while True:
             action_values = reward_scale * self.rewards + discount * self.expect(values)
             next_values = backup(action_values)
-            if np.array_equal(next_values, values):
+            if np.array_equal(next_values, values, equal_nan=True):
                 return values, action_values
             values = next_values
 
