@@ -40,7 +40,7 @@ LEARNERS = {
     ("ppo", "-gain * ratio", "gain * ratio"): "bandit",
     ("ppo", 'rewards"][t] + rollout', 'rewards"][t] - rollout'): "credit",
     ("alpha-zero", "again else -next_value", "again else next_value"): "self-play",
-    ("alpha-zero", "player if again else -player", "-player"): "self-play",
+    ("alpha-zero", "scores = totals", "scores = -totals"): "self-play",
 }
 ENDS = {
     "def minimax(board)": "line 1: expected ':'",
@@ -81,3 +81,17 @@ CALLS = {
     "raise KeyError('\\x1b[31m')": "KeyError: '\\x1b[31m'",
 }
 """What the function does, and the beginning of the remark; empty for a verdict of the check."""
+
+TRAININGS = {
+    "environment.reset()\n    environment.step([9] * 16)": "a call fails: game 0: action 9",
+    "environment.step(None)": "a call fails: ",
+    "environment.reset('first')": "a call fails: ",
+    "environment.reset({'array': [1, [2]]})": "it sends no message",
+    "environment.moves": "AttributeError: ",
+    "return None": "nothing could be measured",
+    "return 1": "wrong: train returned 'int'",
+    "return lambda observations: observations": "wrong: scores of observations",
+    "return lambda observations: None": "wrong: scores of observations",
+    "return lambda observations: 1 / 0": "ZeroDivisionError",
+}
+"""The same of a learner."""

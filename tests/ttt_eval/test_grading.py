@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from submissions import CALLS, ENDS, LEARNERS, MUTANTS, SOLUTIONS
+from submissions import CALLS, ENDS, LEARNERS, MUTANTS, SOLUTIONS, TRAININGS
 
 from ttt_eval.grading import (
     TASK_FOLDER,
@@ -82,6 +82,15 @@ def test_whatever_its_function_does_is_one_line(write, action, remark):
     assert result.seconds < 60
 
 
+@pytest.mark.parametrize(("action", "remark"), TRAININGS.items(), ids=repr)
+def test_whatever_a_learner_does_is_one_line(write, action, remark):
+    source = f"def train(environment, steps, seed):\n    {action}\n"
+    result = grade(write(source), load_task("q-learning"))
+    assert result.score == 0.0
+    assert result.remark.startswith(remark), result.remark
+    assert "\n" not in result.remark
+
+
 def test_a_link_and_a_large_file_are_not_read(write, tmp_path):
     link = tmp_path / "link.py"
     link.symlink_to(SOLUTIONS / "minimax.py")
@@ -105,9 +114,9 @@ def test_functions_are_called_in_both_directions(write):
     with SubmissionProcess(write(source), "add", Limits()) as submission:
         add = submission.call(0, lambda one: 10 * one, 2)
         assert [add(1), add(2)] == [21, 22]
-        with pytest.raises(SubmissionError, match="a question fails"):
+        with pytest.raises(SubmissionError, match="a call fails"):
             submission.call(0, lambda one: {}["missing"], 1)
-        with pytest.raises(SubmissionError, match="a question fails"):
+        with pytest.raises(SubmissionError, match="a call fails"):
             add(1)
 
 
