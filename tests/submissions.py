@@ -31,9 +31,13 @@ MUTANTS = {
 LEARNERS = {
     ("q-learning", "target += next", "target -= next"): "credit",
     ("q-learning", "target += next", "target += 0.9 * next"): "credit, values",
-    ("q-learning", 'info["next_observations"]', "next_observations"): "credit",
+    ("q-learning", 'info["next_observations"]', "next_observations"): "truncation",
     ("q-learning", '[info["next_action_mask"][game] == 1].max()', ".max()"): "defence",
-    ("q-learning", "rewards, terminated, _, info =", "rewards, _, terminated, info ="): "credit",
+    (
+        "q-learning",
+        "rewards, terminated, _, info =",
+        "rewards, _, terminated, info =",
+    ): "truncation",
     ("q-learning", "STEP_SIZE * (", "-STEP_SIZE * ("): "bandit",
     ("monte-carlo", "(total - values", "(-total - values"): "bandit",
     ("monte-carlo", "total += reward", "total = reward"): "credit",
