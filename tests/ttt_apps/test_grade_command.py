@@ -4,11 +4,11 @@ import csv
 import shutil
 
 import pytest
-from processes import ROOT
+from submissions import CALLS, LEARNERS, SOLUTIONS
 
 from ttt_eval.grading import TASKS, grade, load_task
 
-SOLUTION = ROOT / "examples" / "grading" / "minimax.py"
+SOLUTION = SOLUTIONS / "minimax.py"
 
 
 @pytest.fixture
@@ -79,3 +79,28 @@ def test_the_help_names_all_tasks(evaluate_py, capsys):
         evaluate_py("grade --help")
     text = capsys.readouterr().out
     assert [name for name in TASKS if name not in text] == []
+
+
+@pytest.mark.slow
+def test_thirty_submissions_get_their_marks(tmp_path, evaluate_py):
+    """Ten that are right, ten that are wrong, and ten that break rules."""
+    folder = tmp_path / "homework"
+    folder.mkdir()
+    solution = (SOLUTIONS / "q-learning.py").read_text()
+    for number in range(10):
+        seed = f"default_rng(seed + {100 * number})"
+        text = solution.replace("default_rng(seed)", seed)
+        (folder / f"right-{number}.py").write_text(text)
+    errors = [error for error in LEARNERS if error[0] != "alpha-zero"][:10]
+    for number, (name, right, wrong) in enumerate(errors):
+        source = (SOLUTIONS / f"{name}.py").read_text()
+        (folder / f"wrong-{number}.py").write_text(source.replace(right, wrong))
+    for number, action in enumerate([*CALLS][:10]):
+        source = f"import os, socket, subprocess, sys\n\ndef train(*_):\n    {action}\n"
+        (folder / f"x-{number}.py").write_text(source)
+    rows = evaluate_py.json("grade", folder, "--task=q-learning --jobs=2")
+    scores = {row["file"]: row["score"] for row in rows}
+    assert len(scores) == 30
+    assert {scores[f"right-{number}.py"] for number in range(10)} == {1.0}
+    assert max(scores[f"wrong-{number}.py"] for number in range(10)) <= 0.9
+    assert {scores[f"x-{number}.py"] for number in range(10)} == {0.0}

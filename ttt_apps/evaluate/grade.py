@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,14 +10,10 @@ import tyro
 
 from ttt_apps.cli import options as cli
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.files import make_subfolder, write_bytes
-from ttt_envs.core.parallel import map_blocks
-from ttt_eval.grading import Grade, GradedTask, grade, load_task
-from ttt_eval.reports.checks import grade_report
+from ttt_envs.core.parallel import map_blocks, results_in_order
+from ttt_eval.grading import Grade, grade, load_task
+from ttt_eval.reports.checks import TABLE, write_grades
 from ttt_eval.reports.formats import command
-from ttt_eval.reports.page import write_report
-
-TABLE = "grades.csv"
 
 
 @dataclass(frozen=True)
@@ -53,41 +47,15 @@ class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
         if self.out is not None:
             pages = [self.out / f"{path.stem}.html" for path in paths]
             self.check_new_file(self.out / TABLE, *pages)
-        grades: dict[int, Grade] = {}
+        blocks = [(path, task) for path in paths]
+        grades: list[Grade] = []
         with cli.bar("submissions") as update:
-            for number, result in map_blocks(grade, [(path, task) for path in paths], self.jobs):
-                grades[number] = result
+            for result in results_in_order(map_blocks(grade, blocks, self.jobs)):
+                grades.append(result)
                 update(len(grades), len(paths), result.file)
-        results = [grades[number] for number in range(len(paths))]
-        self.show(
-            [result.to_dict() for result in results],
-            cli.rows_table([_row(result) for result in results], task.title),
-        )
+        rows = [result.summary() for result in grades]
+        self.show([result.to_dict() for result in grades], cli.rows_table(rows, task.title))
         if self.out is not None:
-            self._write(self.out, results, task)
-
-    def _write(self, out: Path, results: list[Grade], task: GradedTask) -> None:
-        make_subfolder(out, "")
-        line = command("evaluate.py", "grade", str(self.folder), task=self.task, out=out)
-        for result in results:
-            page = out / f"{Path(result.file).stem}.html"
-            write_report(page, grade_report(result, task, line))
-        text = io.StringIO()
-        table = csv.DictWriter(text, [*_row(results[0]), *task.weights], lineterminator="\n")
-        table.writeheader()
-        for result in results:
-            rows = () if result.check is None else result.check.rows
-            statuses = {row.name: row.status for row in rows if row.name in task.weights}
-            table.writerow(_row(result) | statuses)
-        write_bytes(out / TABLE, text.getvalue().encode())
-        cli.print_status(f"written: {out / TABLE}, and a page for each submission beside it")
-
-
-def _row(result: Grade) -> dict[str, object]:
-    return {
-        "file": result.file,
-        "points": round(result.points, 2),
-        "score": round(result.score, 4),
-        "s": result.seconds,
-        "remark": result.remark,
-    }
+            line = command("evaluate.py", "grade", str(self.folder), task=self.task, out=self.out)
+            write_grades(self.out, grades, task, line)
+            cli.print_status(f"written: {self.out / TABLE}, and a page for each submission")

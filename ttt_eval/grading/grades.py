@@ -27,6 +27,16 @@ class Grade:
     check: Check | None = None
     """None if it could not be loaded"""
 
+    def summary(self) -> dict[str, Any]:
+        """Return the row of a table."""
+        return {
+            "file": self.file,
+            "points": round(self.points, 2),
+            "score": round(self.score, 4),
+            "s": self.seconds,
+            "remark": self.remark,
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
         check = None if self.check is None else self.check.to_dict()

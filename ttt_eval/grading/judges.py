@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from ttt_envs.arrays import GameArrays, game_arrays
+from ttt_envs.core.checks import DATA_PROBLEMS
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
 from ttt_eval.checks import (
@@ -73,7 +74,7 @@ def _is_exact(board: Sequence[int], answer: Any) -> bool:
     try:
         move, value = answer
         return bool(max(table.losses[row, move], abs(value - table.values[row])) < TIE)
-    except (TypeError, ValueError, LookupError):
+    except DATA_PROBLEMS:
         return False
 
 
@@ -112,7 +113,7 @@ def judge_value_iteration(submission: SubmissionProcess) -> Check:
         try:
             answer = submission.call(0, *_game(arrays), discount)
             errors = np.ravel(np.asarray(answer, np.float64))[: len(exact)] - exact
-        except (CallError, SubmissionError, TypeError, ValueError) as error:
+        except (CallError, SubmissionError, *DATA_PROBLEMS) as error:
             rows.append(CheckRow("answers", str(error), "fails", "values of all states"))
             break
         boards = arrays.boards(0)
@@ -147,13 +148,13 @@ def judge_learner(
 
     def train(make_env: MakeEnv, steps: int, seed: int) -> Any:
         agent = submission.call(0, *_task(make_env, steps), seed)
-        if values:
+        if values and callable(agent):
             agent.values = agent
         return agent
 
     try:
         return check_learner(train, probes, family)
-    except (CallError, SubmissionError, ValueError, TypeError, AttributeError) as error:
+    except (CallError, SubmissionError, *DATA_PROBLEMS) as error:
         row = CheckRow("answers", str(error), "fails", "a function of observations")
         return Check("a learner", [row], [str(error)])
 
@@ -174,7 +175,7 @@ def _serve(make_env: MakeEnv) -> dict[str, Any]:
     """Return what a submission's environment is made of, see ``task.md``."""
     envs: Any = make_env(NUM_ENVS, autoreset_mode=AutoresetMode.SAME_STEP)
 
-    def reset(seed: int | None) -> list[Any]:
+    def reset(seed: int | None = None) -> list[Any]:
         observations, info = envs.reset(seed=seed)
         return [observations, {"action_mask": info["action_mask"]}]
 

@@ -159,7 +159,7 @@ class SubmissionProcess:
         self._process.wait()
         self._channel.connection.close()
         self._output.close()
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, RecursionError):
             self._folder.cleanup()
 
     def call(self, function: int, *arguments: Any) -> Any:
@@ -182,9 +182,9 @@ class SubmissionProcess:
         while "question" in message:
             try:
                 question = self._channel.functions[message["question"]]
-                answer = question(*message["arguments"])
-            except (LookupError, TypeError, ValueError) as error:
-                raise self._end(f"a question fails: {error}") from None
+                answer = question(*message["arguments"], **message["keywords"])
+            except Exception as error:  # whatever it asks
+                raise self._end(f"a call fails: {error}") from None
             message = self._exchange({"answer": answer})
         if "error" in message:
             text = truncate(message["error"], MAX_PROBLEM)
@@ -245,5 +245,7 @@ class SubmissionProcess:
                 self._kill()
 
     def _kill(self) -> None:
+        if self._process.poll() is not None:
+            return  # its number may be that of another one
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)

@@ -2,7 +2,7 @@
 
 It is run by its path, and imports nothing of ours. Messages are JSON, see :class:`Channel`. A
 request ``{"call", "arguments"}`` is answered by ``{"answer"}`` or ``{"error"}``, and before by
-any number of questions to the grader, ``{"question", "arguments"}``.
+any number of questions to the grader, ``{"question", "arguments", "keywords"}``.
 """
 
 from __future__ import annotations
@@ -86,13 +86,16 @@ class Channel:
 
 
 DENIED = {
-    "x86_64": (0xC000003E, 56, (41, 57, 58, 62, 101, 425)),
-    "aarch64": (0xC00000B7, 220, (198, 129, 117, 425)),
+    "x86_64": (0xC000003E, 56, (41, 57, 58, 62, 200, 234, 129, 101, 424, 425)),
+    "aarch64": (0xC00000B7, 220, (198, 129, 130, 131, 138, 117, 424, 425)),
 }
 """By processor: its number for filters, that of the system call clone, and those of denied calls:
-socket, fork, vfork, kill, ptrace and io_uring_setup."""
+socket, fork, vfork, kill, tkill, tgkill, rt_sigqueueinfo, ptrace, pidfd_send_signal and
+io_uring_setup."""
 CLONE3 = 435
 CLONE_THREAD = 0x10000
+OTHER_CALLS = 0x40000000
+"""From this number on, x86_64 has a second set of system calls."""
 
 
 def deny_system_calls() -> bool:
@@ -102,9 +105,14 @@ def deny_system_calls() -> bool:
     if platform.system() != "Linux" or platform.machine() not in DENIED:
         return False
     processor, clone, denied = DENIED[platform.machine()]
-    load, equal, any_bit, end = 0x20, 0x15, 0x45, 0x06
+    load = 0x20
+    equal = 0x15
+    at_least = 0x35
+    any_bit = 0x45
+    end = 0x06
     deny = (end, 0, 0, 0x50001)  # the error EPERM
     rules = [(load, 0, 0, 4), (equal, 1, 0, processor), (end, 0, 0, 0x80000000), (load, 0, 0, 0)]
+    rules += [(at_least, 0, 1, OTHER_CALLS), deny]
     for number in denied:
         rules += [(equal, 0, 1, number), deny]
     # the error ENOSYS: the C library calls clone then, whose flags can be read
@@ -157,9 +165,9 @@ class Server:
     def __init__(self, connection: Connection) -> None:
         self.channel = Channel(connection, lambda number: partial(self.ask, number))
 
-    def ask(self, number: int, *arguments: Any) -> Any:
+    def ask(self, number: int, *arguments: Any, **keywords: Any) -> Any:
         """Return the grader's answer to a question."""
-        self.channel.send(question=number, arguments=arguments)
+        self.channel.send(question=number, arguments=arguments, keywords=keywords)
         return self.channel.receive()["answer"]
 
     def attempt(self, action: Callable[..., Any], *arguments: Any) -> None:

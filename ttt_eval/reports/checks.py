@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
 
+from ttt_envs.core.files import write_bytes
 from ttt_eval.checks import Check
 from ttt_eval.grading import Grade, GradedTask
 from ttt_eval.reports import parts
-from ttt_eval.reports.page import BoardRow, Parts, Report, Text, Tile, words
+from ttt_eval.reports.page import BoardRow, Parts, Report, Text, Tile, words, write_report
+
+TABLE = "grades.csv"
 
 
 def check_report(title: str, check: Check, line: str) -> Report:
@@ -34,6 +40,27 @@ def grade_report(grade: Grade, task: GradedTask, line: str) -> Report:
     sections = {} if grade.check is None else _sections(grade.check)
     title = f"{grade.file}: {task.title}"
     return Report(title, grade.remark, tiles, {**sections, **_reproduction(line)})
+
+
+def write_grades(folder: Path, grades: Sequence[Grade], task: GradedTask, line: str) -> None:
+    """Write a page for each submission, and ``grades.csv`` with the rows of the rubric.
+
+    Args:
+        folder: of the files, made if it is missing.
+        grades: of the submissions.
+        task: what they were asked.
+        line: the command that writes them.
+    """
+    text = StringIO()
+    table = csv.DictWriter(text, [*grades[0].summary(), *task.weights], lineterminator="\n")
+    table.writeheader()
+    for grade in grades:
+        page = (folder / grade.file).with_suffix(".html")
+        write_report(page, grade_report(grade, task, line))
+        rows = () if grade.check is None else grade.check.rows
+        statuses = {row.name: row.status for row in rows if row.name in task.weights}
+        table.writerow({**grade.summary(), **statuses})
+    write_bytes(folder / TABLE, text.getvalue().encode("utf-8", "backslashreplace"))
 
 
 def _sections(check: Check) -> dict[str, Parts]:

@@ -1,0 +1,101 @@
+"""Submissions for the grader: solutions, planted errors, and files that break rules."""
+
+from processes import ROOT
+
+SOLUTIONS = ROOT / "examples" / "grading"
+MUTANTS = {
+    ("minimax", "(-minimax", "(minimax"): "exact",
+    ("minimax", "max(results)", "min(results)"): "win at once",
+    ("minimax", "return None, 0", "return None, -1"): "exact",
+    ("minimax", "= -1", "= 1"): "exact",
+    ("minimax", ", (2, 4, 6)]", "]"): "exact",
+    ("mcts", "value = -value", "pass"): "results",
+    ("mcts", "-child.total", "child.total"): "near the end",
+    ("mcts", "return sign * result(board)", "return -sign * result(board)"): "results",
+    ("mcts", "node.total += value", "node.total -= value"): "results",
+    ("mcts", ", (2, 4, 6)]", "]"): "results",
+    ("gae", "alive[step + 1]", "alive[step]"): "ends",
+    ("gae", "discount * lam * alive[step + 1]", "discount * lam"): "ends",
+    ("gae", "discount * lam", "discount"): "lambda",
+    ("gae", "discount * alive", "alive"): "discount",
+    ("gae", "next_value])", "0 * next_value])"): "cut",
+    ("gae", "next_done])", "0 * next_done])"): "next_done",
+    ("gae", "reversed(range(len(rewards)))", "range(len(rewards))"): "past",
+    ("value-iteration", "[:, :, 0]", "[:, :, 1]"): "skips",
+    ("value-iteration", "- (1 -", "+ (1 -"): "discount",
+    ("value-iteration", "discount * expected", "expected"): "discount",
+    ("value-iteration", "np.where(legal,", "np.where(True,"): "one move",
+    ("value-iteration", ").max(axis=1)\n", ").min(axis=1)\n"): "one move",
+    ("value-iteration", "if np.abs(improved - values)[:-1].max() < 1e-6:", "if True:"): "skips",
+}
+LEARNERS = {
+    ("q-learning", "target += next", "target -= next"): "credit",
+    ("q-learning", "target += next", "target += 0.9 * next"): "credit, values",
+    ("q-learning", 'info["next_observations"]', "next_observations"): "truncation",
+    ("q-learning", '[info["next_action_mask"][game] == 1].max()', ".max()"): "defence",
+    (
+        "q-learning",
+        "rewards, terminated, _, info =",
+        "rewards, _, terminated, info =",
+    ): "truncation",
+    ("q-learning", "STEP_SIZE * (", "-STEP_SIZE * ("): "bandit",
+    ("monte-carlo", "(total - values", "(-total - values"): "bandit",
+    ("monte-carlo", "total += reward", "total = reward"): "credit",
+    ("ppo", "-gain * ratio", "gain * ratio"): "bandit",
+    ("ppo", 'rewards"][t] + rollout', 'rewards"][t] - rollout'): "credit",
+    ("alpha-zero", "again else -next_value", "again else next_value"): "self-play",
+    ("alpha-zero", "scores = totals", "scores = -totals"): "self-play",
+}
+ENDS = {
+    "def minimax(board)": "line 1: expected ':'",
+    "def other(board): pass": "AttributeError: module 'submission' has no attribute 'minimax'",
+    "import numpy, baselines.exact": "line 1: it uses baselines, which the task forbids",
+    "from ttt_eval import checks": "line 1: it uses ttt_eval, which the task forbids",
+    "import importlib\nimportlib.import_module('learners')": (
+        "line 2: it uses learners, which the task forbids"
+    ),
+    "__import__('base' + 'lines')": "ImportError: the task forbids baselines (line 1)",
+    "\0": "line 1: source code string cannot contain null bytes",
+    "raise SystemExit(3)": "SystemExit: 3 (line 1)",
+    "1 / 0": "ZeroDivisionError: division by zero (line 1)",
+    "while True: pass": "it took more than 2 s of CPU time",
+    "import time\ntime.sleep(99)": "it waited for more than 2 s",
+    "import os\nos._exit(5)": "its process ended with code 5",
+}
+"""Submissions that cannot be loaded, and the remark."""
+CALLS = {
+    "while True: pass": "it took more than 2 s of CPU time",
+    "while True: print('words ' * 1000)": "it writes more than 1 MiB: OSError",
+    "while True: os.fork()": "it starts a process, or opens a connection: PermissionError",
+    "os.system('true') and 1 / 0": "ZeroDivisionError",
+    "subprocess.run(['true'])": "it starts a process, or opens a connection: PermissionError",
+    "os.kill(os.getppid(), 9)": "it starts a process, or opens a connection: PermissionError",
+    "socket.create_connection(('127.0.0.1', 80))": "it starts a process, or opens a connection",
+    "bytearray(1 << 40)": "it needs more memory than it has: MemoryError",
+    "open('large', 'wb').write(bytes(1 << 21))": "it writes more than 1 MiB: OSError",
+    "sys.exit()": "SystemExit: (line 4)",
+    "os._exit(0)": "its process ended with code 0",
+    "os.abort()": "its process ended with code -",
+    "return object()": "TypeError: object is no number, list, array or function",
+    "return {'array': [[1], 2]}": "it sends no message",
+    "return float('nan'), float('nan')": "",
+    "return 'x' * (1 << 26)": "it sends more than 64 MiB",
+    "return 9, 0": "",
+    "return None": "",
+    "raise KeyError('\\x1b[31m')": "KeyError: '\\x1b[31m'",
+}
+"""What the function does, and the beginning of the remark; empty for a verdict of the check."""
+
+TRAININGS = {
+    "environment.reset()\n    environment.step([9] * 16)": "a call fails: game 0: action 9",
+    "environment.step(None)": "a call fails: ",
+    "environment.reset('first')": "a call fails: ",
+    "environment.reset({'array': [1, [2]]})": "it sends no message",
+    "environment.moves": "AttributeError: ",
+    "return None": "nothing could be measured",
+    "return 1": "wrong: train returned 'int'",
+    "return lambda observations: observations": "wrong: scores of observations",
+    "return lambda observations: None": "wrong: scores of observations",
+    "return lambda observations: 1 / 0": "ZeroDivisionError",
+}
+"""The same of a learner."""
