@@ -8,6 +8,7 @@ from baselines.mcts.simulate import probe_value
 from baselines.mcts.tree import Tree, edge_above
 from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64, pasted
 from ttt_envs.core.random import splitmix64, uniform
+from ttt_envs.game.bits import count_bits
 from ttt_envs.game.lines import completes_line, has_line, put_in_runs
 from ttt_envs.game.parameters import NO_OVERLINES, TORUS, Parameters
 from ttt_envs.game.rules import (
@@ -15,17 +16,11 @@ from ttt_envs.game.rules import (
     NOT_OVER,
     STREAM_OPPONENT,
     is_legal,
+    legal_bits,
     mover_after,
     opened_cell,
     outcome_of_move,
 )
-
-
-@inlined
-def clear(runs: Int64Array | None) -> None:
-    """Remove all stones from the runs, if any."""
-    if runs is not None:
-        runs[:] = 0
 
 
 @inlined
@@ -49,6 +44,36 @@ def completes(
     return put_in_runs(runs, player, cell, parameters)
 
 
+@inlined
+def list_legal(
+    all_stones: int,
+    board: Int8Array,
+    runs: Int64Array | None,
+    parameters: Parameters,
+    cells: Int64Array,
+) -> tuple[int, int]:
+    """Write the legal cells into ``cells``, and the stones into the runs; return the numbers of
+    both.
+    """
+    count = int64(0)
+    if runs is None:
+        legal = legal_bits(all_stones, all_stones, parameters)
+        for cell in range(len(board)):
+            cells[count] = cell
+            count += legal >> cell & 1
+        return count, count_bits(all_stones)
+    runs[:] = 0
+    stones = int64(0)
+    for cell in range(len(board)):
+        cells[count] = cell
+        count += int64(is_legal(board, cell, parameters))
+    for cell in range(len(board)):  # a loop of its own, which leaves the other one fast
+        if board[cell] != 0:
+            stones += 1
+            completes(0, board, cell, int64(board[cell]) - 1, runs, parameters)
+    return count, stones
+
+
 @pasted
 def play_random_game(
     b: int, leaf: int, tree: Tree, cells: Int64Array, runs: Int64Array | None
@@ -70,17 +95,8 @@ def play_random_game(
     key = splitmix64(tree.keys[b], 2 * edge + int64(first == tree.edges[b][edge].player))
     own = tree.bits[b, first]
     all_stones = own | tree.bits[b, 1 - first]
-    clear(runs)
     mover = first
-    count = int64(0)
-    stones = int64(0)
-    for cell in range(len(board)):
-        cells[count] = cell
-        count += int64(is_legal(board, cell, parameters))
-    for cell in range(len(board)):  # a loop of its own, which leaves the other one fast
-        if board[cell] != 0:
-            stones += 1
-            completes(own, board, cell, int64(board[cell]) - 1, runs, parameters)
+    count, stones = list_legal(all_stones, board, runs, parameters, cells)
     while True:
         choice = int(uniform(key, STREAM_OPPONENT, stones) * count)
         cell = cells[choice]
