@@ -15,8 +15,8 @@ of that file and what differs here.
   on the sign of the advantage alone, so that sums of positive and of negative advantages give the
   gradient of the full batch of samples. On other boards every sample has a row of its own.
 - ``kl_coef`` is the weight of the divergence from the last policy. With it, and a ``clip_range``
-  that clips nothing, the update is that of magnetic mirror descent (Sokota et al., 2023) with a
-  uniform magnet.
+  that clips nothing, as in self-play by default, the update is that of magnetic mirror descent
+  (Sokota et al., 2023) with a uniform magnet.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class MaskedPPOConfig(LearnerConfig):
         "openings": "random:1-3:0.25",
         "ent_coef": 0.2,
         "kl_coef": 1.0,
+        "clip_range": 1e9,  # magnetic mirror descent
     }
     self_play_games: ClassVar[int] = 450_000
     test_settings: ClassVar[dict[str, object]] = {"games": 60, "hidden": 4, "rollout": 16}
@@ -94,7 +95,7 @@ class MaskedPPOConfig(LearnerConfig):
     """PPO clip range: maximum relative change of a move's probability per rollout, above 0"""
     ent_coef: NonNegative = 0.1
     """initial entropy coefficient, 0 or more: encourages exploration"""
-    final_ent_coef: NonNegative = 0.05
+    final_ent_coef: NonNegative = 0.1
     """final entropy coefficient, to which it changes linearly"""
     kl_coef: NonNegative = 0.0
     """weight of the divergence from the policy before the rollout, KL(new, old)"""
