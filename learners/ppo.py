@@ -15,8 +15,8 @@ of that file and what differs here.
   on the sign of the advantage alone, so that sums of positive and of negative advantages give the
   gradient of the full batch of samples. On other boards every sample has a row of its own.
 - ``kl_coef`` is the weight of the divergence from the last policy. With it, and a ``clip_range``
-  that clips nothing, the update is that of magnetic mirror descent (Sokota et al., 2023) with a
-  uniform magnet.
+  that clips nothing, as in self-play by default, the update is that of magnetic mirror descent
+  (Sokota et al., 2023) with a uniform magnet.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, 
 from ttt_envs.core.records import concatenate
 from ttt_envs.game.boards import Boards, keys
 from ttt_envs.game.game import VARIANTS, Game
-from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
+from ttt_envs.game.phantom import HIDING, AnyGame
 from ttt_envs.game.rules import legal
 from ttt_envs.graph.estimate import is_measured_at_once
 from ttt_envs.graph.game_graph import GameGraph
@@ -64,12 +64,13 @@ class MaskedPPOConfig(LearnerConfig):
     games: ClassVar[int] = 450_000
     batch: ClassVar[int] = 4_096
     self_play: ClassVar[Mapping[str, object]] = {
-        # it must go on visiting what an opponent could choose
-        "openings": "random:1-3:0.25",
         "ent_coef": 0.2,
         "kl_coef": 1.0,
+        "clip_range": 1e9,  # magnetic mirror descent
     }
     self_play_games: ClassVar[int] = 450_000
+    # it must go on visiting what an opponent could choose
+    self_play_openings: ClassVar[str] = "random:1-3:0.25"
     test_settings: ClassVar[dict[str, object]] = {"games": 60, "hidden": 4, "rollout": 16}
 
     learning_rate: Positive = 5e-3
@@ -94,7 +95,7 @@ class MaskedPPOConfig(LearnerConfig):
     """PPO clip range: maximum relative change of a move's probability per rollout, above 0"""
     ent_coef: NonNegative = 0.1
     """initial entropy coefficient, 0 or more: encourages exploration"""
-    final_ent_coef: NonNegative = 0.05
+    final_ent_coef: NonNegative = 0.1
     """final entropy coefficient, to which it changes linearly"""
     kl_coef: NonNegative = 0.0
     """weight of the divergence from the policy before the rollout, KL(new, old)"""
@@ -436,12 +437,12 @@ class PPOTraining(GamesTraining):
 
     def prepare(self) -> None:
         """See :class:`~learners.training.GamesTraining`."""
-        learner = self.learner
-        game = learner.game
-        self.adam = Adam(len(learner.weights))
-        self._steps = max(1, learner.config.rollout // self._count)
+        config = self.learner.config
+        game = self.learner.game
+        self.adam = Adam(len(self.learner.weights))
+        self._steps = max(1, config.rollout // self._count)
         self._own: Int8Array | None = None
-        if learner.config.grouped and isinstance(game, Game) and is_measured_at_once(game):
+        if config.grouped and isinstance(game, Game) and is_measured_at_once(game):
             self._own = np.unique(GameGraph(game).boards.own_first(), axis=0)
             self._index = KeyIndex(1)
             self._index.rows(keys(self._own)[:, None])
@@ -478,17 +479,16 @@ class PPOTraining(GamesTraining):
         learner = self.learner
         game = learner.game
         shape = self._steps, self._count
-        games = np.arange(self._count)
         index = np.arange((self._steps + 1) * self._count).reshape(-1, self._count)
         movers = np.zeros_like(index)
         actions = np.zeros(shape, np.int64)
         playing = np.zeros(shape, np.bool_)
-        over = np.zeros(shape, np.bool_)
+        over = np.zeros_like(playing)
         rewards = np.zeros(shape, np.float32)
         layers = learner.layers
         tables = [] if self._own is None else [Table.of(game, self._own, layers)]
         for t in range(self._steps + 1):
-            boards = self._games.views(games)
+            boards = self._games.views(np.arange(self._count))
             own = boards.own_first()
             movers[t] = boards.mover
             if self._own is None:
@@ -508,7 +508,7 @@ class PPOTraining(GamesTraining):
             self.end(ended)
         table = concatenate(tables)
         values = table.value[index]
-        opposite = self._self_play and not isinstance(game, PhantomGame)
+        opposite = self._self_play and isinstance(game, Game)
         gae_lambda = learner.config.gae_lambda
         returns = estimate_returns(rewards, values, movers, over, gae_lambda, opposite)
         learned = playing & ~np.isnan(returns)
@@ -516,7 +516,7 @@ class PPOTraining(GamesTraining):
             return None
         targets = returns[learned]
         advantages = targets - values[:-1][learned]
-        explained = 1 - advantages.var() / max(targets.var(), 1e-8)
-        self.logged = {"explained_variance": float(explained)}
+        unexplained = advantages.var() / max(targets.var(), 1e-8)
+        self.logged = {"explained_variance": 1 - float(unexplained)}
         advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
         return Samples.sum_up(table, index[:-1][learned], actions[learned], advantages, targets)
