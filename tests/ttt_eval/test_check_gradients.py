@@ -320,14 +320,12 @@ def test_right_advantages_are_recognised(seats):
     assert "turned" in critic.row("critic").measured
 
 
-def test_values_of_a_critic_are_judged():
-    def right(board):
-        return sum(board) + 0.5 * any(board)
-
-    def opposite(board):
-        return -right(board)
-
-    assert check_advantages(gae, "2x3/2", critic=opposite).failed == ("critic",)
+@pytest.mark.parametrize(("scale", "failed"), [(1, ()), (-1, ("critic",))])
+def test_values_of_a_critic_are_judged(scale, failed):
+    values = DecisionModel(parse_game("2x3/2"), (0,), 0, discount=0.9).values
+    check = check_advantages(gae, "2x3/2", critic=lambda boards: scale * values)
+    assert check.failed == failed
+    assert ("unbiased" in check.row("critic").measured) == (scale == 1)
 
 
 PINNED = {
