@@ -144,7 +144,7 @@ class DecisionModel:
             signs: float64[S]; by default the other player's terms count negative.
         """
         policy = self.policy if policy is None else policy
-        own_signs: Float64Array = self.signs if signs is None else signs
+        own_signs = np.asarray(self.signs if signs is None else signs, np.float64)
         values = np.zeros(len(self.signs))
         for _ in range(self.game.cells + 1):
             following = (self.next @ (own_signs * values)).reshape(self.legal.shape)

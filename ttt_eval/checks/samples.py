@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -162,8 +162,8 @@ def list_rollouts(model: DecisionModel, critic: Float64Array) -> Rows:
         "dones": over.astype(np.float64),
         "movers": model.signs[states],
     }
-    right = {**arrays, "values": model.values[states]}
-    estimates = gae(**name_rollouts(right), discount=model.discount).T
+    right: dict[str, Any] = name_rollouts({**arrays, "values": model.values[states]})
+    estimates = gae(**right, discount=model.discount).T
     rights = [model.advantages.ravel()[places], estimates]
     by_row = {name: array[:, None] for name, array in arrays.items()}
     return Rows(chances, places[:, None], by_row, [right[:, None] for right in rights])
