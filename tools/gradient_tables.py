@@ -20,7 +20,8 @@ from ttt_eval.checks import check_advantages, check_loss
 from ttt_eval.checks.directions import Effect
 from ttt_eval.checks.losses import TARGETS
 
-SIZES = (2, 8, 64, 512)
+SIZES = (2, 64)
+TOKEN_SIZES = (1, 2, 8, 64, 512)
 UPDATES = (0.0, 0.3)
 
 
@@ -49,7 +50,7 @@ def print_estimators() -> None:
     head("estimator", *(f"batch of {size}" for size in SIZES))
     for name, function in ESTIMATORS.items():
         seats = (0, 1) if name == "turn-level" else (0,)
-        checks = [check_advantages(function, seats=seats, batch=size, cpu=20) for size in SIZES]
+        checks = [check_advantages(function, seats=seats, batch=size, cpu=6) for size in SIZES]
         row(name, *(short(check.effect) for check in checks))
 
 
@@ -72,9 +73,9 @@ def print_divergences() -> None:
 
 def print_tokens() -> None:
     """Print the effects of means over tokens."""
-    head("loss", *(f"{size} sequences" for size in (1, *SIZES)))
+    head("loss", *(f"{size} sequences" for size in TOKEN_SIZES))
     for loss in losses.TOKEN_LOSSES:
-        checks = [check_loss(loss, tokens=True, batch=size, cpu=20) for size in (1, *SIZES)]
+        checks = [check_loss(loss, tokens=True, batch=size) for size in TOKEN_SIZES]
         row(loss.__name__, *(short(check.effect) for check in checks))
 
 

@@ -7,8 +7,6 @@ The file is examples/checks/advantages.py.
 
 from __future__ import annotations
 
-import numpy as np
-
 
 def cleanrl_ppo(rewards, values, dones, next_value, next_done, gamma=0.9, gae_lambda=0.95):
     """Return those of the loop in CleanRL's ``ppo.py``."""
@@ -34,19 +32,5 @@ def from_verl(function, **settings):
     def advantages(rewards, mask, groups):
         tensors = torch.as_tensor(rewards), torch.as_tensor(mask, dtype=torch.float64)
         return function(*tensors, groups, **settings)[0]
-
-    return advantages
-
-
-def from_trl(function, **settings):
-    """Return a function of the rewards of completions [batch], group by group, as in the trainers
-    of TRL: ``function(rewards, num_generations, ...)``, advantages [batch].
-    """
-    import torch
-
-    def advantages(rewards, mask, groups):
-        results = torch.as_tensor(rewards.sum(axis=1))
-        size = int(np.bincount(groups)[0])
-        return np.asarray(function(results, size, **settings))[:, None] * mask
 
     return advantages

@@ -152,7 +152,7 @@ def list_errors(critic: Critic, model: DecisionModel, seed: int) -> Float64Array
     if isinstance(critic, (int, float)):
         return np.random.default_rng([seed, 1]).normal(0, critic, len(model.signs))
     truth = model.evaluate(model.gains, discount=model.discount)[0]
-    values = getattr(critic, "values", critic)
+    values: Any = getattr(critic, "values", critic)
     return np.asarray(values(model.boards), np.float64) - truth
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -96,7 +97,7 @@ class DecisionModel:
         if self.self_play:
             rows = np.arange(2 * arrays.over)
             start = np.eye(1, len(rows))[0]
-            transitions = list_turns(arrays)
+            transitions: Sequence[csr_array] = list_turns(arrays)
         else:
             process = against(arrays, player, seats[0])
             rows = process.rows + arrays.over * seats[0]
@@ -143,11 +144,11 @@ class DecisionModel:
             signs: float64[S]; by default the other player's terms count negative.
         """
         policy = self.policy if policy is None else policy
-        signs = self.signs if signs is None else signs
+        own_signs = np.asarray(self.signs if signs is None else signs, np.float64)
         values = np.zeros(len(self.signs))
         for _ in range(self.game.cells + 1):
-            following = (self.next @ (signs * values)).reshape(self.legal.shape)
-            action_values = terms + discount * signs[:, None] * following
+            following = (self.next @ (own_signs * values)).reshape(self.legal.shape)
+            action_values = terms + discount * own_signs[:, None] * following
             values = (policy * action_values).sum(axis=1)
         return values, action_values
 

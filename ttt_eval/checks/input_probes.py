@@ -164,7 +164,7 @@ def probe_batch(estimator: Estimator, source: Source, rng: np.random.Generator) 
     hidden = {name: array + noise if name in HIDDEN else array for name, array in wide.items()}
 
     def ask(arrays: Arrays) -> Float64Array:
-        return estimator(arrays)[:, : mask.shape[1]] * mask
+        return np.asarray(estimator(arrays)[:, : mask.shape[1]] * mask)
 
     whole = ask(inputs)
     if differ(whole, ask(inputs)):

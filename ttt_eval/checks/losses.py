@@ -148,11 +148,10 @@ def list_tables(
     logp, old_logp, ref_logp = (np.log(np.where(model.legal, p, 1.0)) for p in policies)
     ratio = np.exp(logp - old_logp)
     terms = logp - ref_logp
-    signs: list[Float64Array] = [
-        model.signs,
-        np.ones(len(terms)),
-    ]  # the mean of both: only the mover's own terms
-    costs = [model.evaluate(terms, present, signs=sign)[1] for sign in signs]
+    costs = [
+        model.evaluate(terms, present, signs=signs)[1]
+        for signs in (np.asarray(model.signs), np.ones(len(terms)))
+    ]  # in their mean the other player's terms cancel out
     return {
         "logp": logp,
         "old_logp": old_logp,

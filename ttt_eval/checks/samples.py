@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,8 +39,8 @@ MAX_STEPS = 6
 """Maximum number of steps of a rollout."""
 CHUNK = 256
 """Number of games that a loss is asked for at once."""
-NUM_TESTS = 4
-"""Number of random samples in which estimates are compared with those in others."""
+NUM_TESTED = 512
+"""Minimum number of games whose estimates in random samples are compared with those in others."""
 EQUAL = 1e-4
 """Largest difference of equal answers of size 1, maybe in single precision."""
 AT_DECISION = {"rewards", "logp", "old_logp", "ref_logp", "entropy"}
@@ -162,8 +162,8 @@ def list_rollouts(model: DecisionModel, critic: Float64Array) -> Rows:
         "dones": over.astype(np.float64),
         "movers": model.signs[states],
     }
-    right = {**arrays, "values": model.values[states]}
-    estimates = gae(**name_rollouts(right), discount=model.discount).T
+    right: dict[str, Any] = name_rollouts({**arrays, "values": model.values[states]})
+    estimates = gae(**right, discount=model.discount).T
     rights = [model.advantages.ravel()[places], estimates]
     by_row = {name: array[:, None] for name, array in arrays.items()}
     return Rows(chances, places[:, None], by_row, [right[:, None] for right in rights])
@@ -207,7 +207,9 @@ def list_batch_rows(
     action = (places * mask % len(order))[..., None]
     decides = order == action
     is_used = (order <= action) & mask[..., None]
-    by_decision = {name: table.ravel()[places] * mask for name, table in tables.items()}
+    by_decision: dict[str, np.ndarray] = {
+        name: table.ravel()[places] * mask for name, table in tables.items()
+    }
     by_decision |= {"rewards": results * (np.arange(mask.shape[2]) == last), "mask": mask}
     by_decision["states"] = places // num_actions * mask
     shape = *mask.shape[:2], -1
@@ -369,7 +371,7 @@ class Source:
         count = len(self.chances)
         lengths = self.arrays.get("lengths", np.ones((count, 1), np.int64)).sum(axis=1)
         every = np.resize(np.arange(count), (-(-count // chunk), chunk))
-        tests = rng.integers(count, size=(NUM_TESTS, self.size.games))
+        tests = rng.integers(count, size=(2 + NUM_TESTED // self.size.games, self.size.games))
         parts = [
             (self.ask(estimator, classes), lengths[classes, None]) for classes in (every, tests)
         ]
@@ -380,7 +382,7 @@ class Source:
             )
             table = alone.reshape(-1, self.num_keys)[:count]
             if np.abs(again - table[tests]).max() <= EQUAL * np.abs(table).max():
-                return table * self._expect_shares(lengths)[:, None] ** by_tokens
+                return np.asarray(table * self._expect_shares(lengths)[:, None] ** by_tokens)
         return None
 
     def _expect_shares(self, lengths: Int64Array) -> Float64Array:
