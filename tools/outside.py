@@ -24,7 +24,7 @@ from ask_outside import NUM_SEARCHES, SIMULATIONS
 from environments import CACHE, ROOT, CommandError, call, make_environment, versions_in
 
 from ttt_apps.cli import options as cli
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.files import write_bytes, write_json
 from ttt_eval.checks import Evidence
 
@@ -133,6 +133,8 @@ def main() -> None:
     blocks = load_blocks()
     if options.only:
         check_choice("--only", options.only, tuple(blocks))
+        if blocks[options.only]["checkout"] and not options.source:
+            raise Refusal(f"{options.only} is not on the index: name a checkout with --source")
     for name, block in blocks.items():
         if options.only in ("", name) and block["checkout"] == bool(options.source):
             result = run_block(name, block, options.source)
