@@ -22,9 +22,9 @@ from ttt_eval.checks import check_search
 from ttt_eval.checks.session import Session, StopError, mean_of, open_session
 from ttt_eval.checks.tables import TIE, GameTable
 
-SIMULATIONS = 2_000
+SIMULATIONS = 1_000
 """Number of simulations of a search that is asked again."""
-NUM_SEARCHES = 20
+NUM_SEARCHES = 10
 """Number of searches that are asked again in a position, each with a seed of its own."""
 
 
@@ -38,12 +38,12 @@ def ask_again(session: Session, position: str) -> tuple[float, str, str]:
     [(move, count)] = Counter(moves.tolist()).most_common(1)
     best_moves = np.flatnonzero(table.losses[row] < TIE).tolist()
     value, truth = mean_of(answers.values), table.values[row]
-    return (
-        mean_of(losses) + np.nan_to_num(abs(value - truth)) / 100,
-        position,
-        f"plays {move} in {count} of {NUM_SEARCHES} searches; best: {best_moves}; the value is "
-        f"{value:+.2f}, the truth {truth:+.0f}",
-    )
+    note = f"plays {move} in {count} of {NUM_SEARCHES} searches; best: {best_moves}"
+    badness = mean_of(losses)
+    if np.isfinite(value):
+        note += f"; the value is {value:+.2f}, the truth {truth:+.0f}"
+        badness += abs(value - truth) / 100
+    return badness, position, note
 
 
 def play_first(game: GameTable, board: Any, *_: Any) -> int:
@@ -65,13 +65,15 @@ def run_check(search: Any, game: Any, spec: dict[str, Any]) -> dict[str, Any]:
         "failed": check.failed,
         "answer": None,
     }
-    if game == "plain" and check.failed:
-        positions = {evidence.position for row in check.rows for evidence in row.evidence}
+    positions = {evidence.position for row in check.rows for evidence in row.evidence[:1]}
+    positions.update(spec["positions"])
+    if game == "plain" and positions:
         with (
             contextlib.suppress(StopError),  # then the check itself says that it does not end
             open_session(search, game, "3x3", owned=owned, limit_s=spec["limit_s"]) as session,
         ):
-            result["answer"] = max(ask_again(session, position) for position in sorted(positions))
+            answer = max(ask_again(session, position) for position in sorted(positions))
+            result["answer"] = answer if answer[0] > TIE else None
     return result
 
 

@@ -104,7 +104,9 @@ def make_environment(
             [site] = folder.glob("lib/*/site-packages")
             [base_site] = base.parents[1].glob("lib/*/site-packages")
             (site / "base.pth").write_text(f"{base_site}\n")
-        call(*pip, *packages, *([] if base else [wheel]), log=log)
+        wanted = [*packages, *([] if base else [wheel])]
+        if wanted:
+            call(*pip, *wanted, log=log)
         if alone:
             call(*pip, "--no-deps", *alone, log=log)
         ready.write_text(content)

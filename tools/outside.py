@@ -24,24 +24,13 @@ from ask_outside import NUM_SEARCHES, SIMULATIONS
 from environments import CACHE, ROOT, CommandError, call, make_environment, versions_in
 
 from ttt_apps.cli import options as cli
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.files import write_bytes, write_json
 from ttt_eval.checks import Evidence
 
 PAGE = ROOT / "docs" / "outside.md"
 RESULTS = ROOT / "docs" / "outside"
 SPEC = Path(__file__).with_suffix(".toml")
-DEFAULTS: dict[str, Any] = {
-    "packages": [],
-    "alone": [],
-    "owned": False,
-    "games": ["plain", "turns"],
-    "simulations": [50, 500],
-    "limit_s": 60,
-    "shown": [],
-    "lines": [],
-    "checkout": "",
-}
 WITHOUT_NETWORK = ("unshare", "--map-root-user", "--net")
 """Runs a command without a network, where the system allows it."""
 
@@ -58,8 +47,8 @@ class Options:
 
 def load_blocks() -> dict[str, dict[str, Any]]:
     """Return the blocks by name, in the order of the page."""
-    blocks = tomllib.loads(SPEC.read_text("utf-8"))
-    return {name: {**DEFAULTS, **block} for name, block in blocks.items()}
+    data = tomllib.loads(SPEC.read_text("utf-8"))
+    return {name: {**data["defaults"], **block} for name, block in data["blocks"].items()}
 
 
 def run_block(name: str, block: dict[str, Any], source: Path | None = None) -> dict[str, Any]:
@@ -70,17 +59,17 @@ def run_block(name: str, block: dict[str, Any], source: Path | None = None) -> d
     without the variables of this process.
     """
     try:
-        packages = (*block["packages"], *block["alone"])
         base = make_environment("outside", ())
-        python = make_environment(
-            f"outside-{name}", tuple(block["packages"]), tuple(block["alone"]), base
-        )
-        version = versions_in(python).get(
-            packages[0].partition("==")[0].lower().replace("_", "-"), ""
-        )
+        packages, alone = (tuple(block[kind]) for kind in ("packages", "alone"))
+        python = make_environment(f"outside-{name}", packages, alone, base)
         if source:
-            version = call("git", "rev-parse", "HEAD", cwd=source, log="revision").strip()
-        guard = WITHOUT_NETWORK if not subprocess.run([*WITHOUT_NETWORK, "true"]).returncode else ()
+            version = call(
+                "git", "rev-parse", "--short", "HEAD", cwd=source, log="revision"
+            ).strip()
+        else:
+            package = (*alone, *packages)[0].partition("==")[0].lower().replace("_", "-")
+            version = versions_in(python)[package]
+        allowed = subprocess.run(["sh", "-c", " ".join([*WITHOUT_NETWORK, "true"])]).returncode == 0
         with tempfile.TemporaryDirectory(prefix="ttt-outside-") as home:
             shutil.copytree(ROOT / "examples", Path(home, "examples"))
             variables = {
@@ -88,9 +77,17 @@ def run_block(name: str, block: dict[str, Any], source: Path | None = None) -> d
                 "PYTHONPATH": f"{home}:{source or home}",
                 "OPENBLAS_NUM_THREADS": "1",
                 "TTT_ENVS_CACHE": str(CACHE / "tables"),
+                "NUMBA_CACHE_DIR": str(CACHE / "numba"),
             }
             script = Path(__file__).with_name("ask_outside.py")
-            words = (*guard, python, "-W", "ignore", script, json.dumps(block))
+            words = (
+                *(WITHOUT_NETWORK if allowed else ()),
+                python,
+                "-W",
+                "ignore",
+                script,
+                json.dumps(block),
+            )
             output = call(*words, cwd=Path(home), log=name, inherit=False, **variables)
         return {"version": version, **json.loads(output.splitlines()[-1])}
     except CommandError as problem:
@@ -123,22 +120,10 @@ def render_page() -> str:
         for name, block in load_blocks().items()
         if (RESULTS / f"{name}.json").exists()
     ]
-    checks = {
-        f"{block['name']} `{name}`": block["checks"][f"{name} plain"]["failed"]
-        for block in blocks
-        for name in block["searches"]
-        if "checks" in block
-    }
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=False)
     environment.filters["draw"] = lambda answer: Evidence(*answer[1:]).draw()
     template = environment.from_string(SPEC.with_suffix(".md.jinja").read_text("utf-8"))
-    page = template.render(
-        blocks=blocks,
-        searches=list(checks),
-        wrong=[name for name, failed in checks.items() if failed],
-        simulations=SIMULATIONS,
-        num_searches=NUM_SEARCHES,
-    )
+    page = template.render(blocks=blocks, simulations=SIMULATIONS, num_searches=NUM_SEARCHES)
     return page.rstrip() + "\n"
 
 
@@ -148,8 +133,10 @@ def main() -> None:
     blocks = load_blocks()
     if options.only:
         check_choice("--only", options.only, tuple(blocks))
+        if blocks[options.only]["checkout"] and not options.source:
+            raise Refusal(f"{options.only} is not on the index: name a checkout with --source")
     for name, block in blocks.items():
-        if options.only in ("", name) and bool(block["checkout"]) == bool(options.source):
+        if options.only in ("", name) and block["checkout"] == bool(options.source):
             result = run_block(name, block, options.source)
             write_json(RESULTS / f"{name}.json", result)
             print(name, result.get("problem", "done"), flush=True)

@@ -73,7 +73,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "text": ("textarena>=0.7", "gem-llm"),
     "pufferlib": ("psutil",),
     "jax": ("jax", "optax", "pymdptoolbox"),
-    "searches": ("mctx", "mcts", "easyAI"),
+    "searches": ("mctx",),
 }
 """Packages of each environment, in addition to the wheel, torch and pytest."""
 
@@ -94,8 +94,6 @@ CLIENTS = (
     Client("OpenSpiel", "test_open_spiel.py", "newest", "open-spiel"),
     Client("JAX", "test_arrays.py", "jax", "jax"),
     Client("mctx", "test_mctx.py", "searches", "mctx"),
-    Client("mcts", "test_mcts.py", "searches", "mcts"),
-    Client("easyAI", "test_easyai.py", "searches", "easyai"),
     Client(
         "alpha-zero-general", "test_alpha_zero_general.py", "searches", "", ("alpha-zero-general",)
     ),
