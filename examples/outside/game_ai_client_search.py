@@ -9,9 +9,7 @@ class State(Position):
     current_player = Position.get_mover
     get_legal_actions = Position.actions
     is_game_over = Position.over
-
-    def move(self, action):
-        return self.after(action)
+    move = Position.after
 
     def game_result(self):
         return self.result * self.mover

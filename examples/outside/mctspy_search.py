@@ -11,11 +11,7 @@ class State(Position):
     game_result = property(Position.get_result)
     get_legal_actions = Position.actions
     is_game_over = Position.over
-
-    def move(self, action):
-        state = self.after(action)
-        state.action = action
-        return state
+    move = Position.after
 
 
 def search(game, board, evaluator, simulations, seed):

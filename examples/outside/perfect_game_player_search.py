@@ -6,16 +6,12 @@ from examples.outside.position import Position
 
 
 class State(Position):
-    state = None
     if_leaf = Position.over
     evaluate = Position.get_result
+    state = property(lambda self: self.action)
 
     def generate_moves(self, player):
-        positions = []
-        for action in self.actions():
-            positions.append(self.after(action))
-            positions[-1].state = action
-        return positions
+        return self.children()
 
 
 def search(game, board, evaluator, simulations, seed):

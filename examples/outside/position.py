@@ -15,6 +15,7 @@ class Position:
     Attributes:
         mover: 1 or -1, who is to move; the first to move has number 1.
         result: 1, 0 or -1 for player 1 at the end, else None.
+        action: the move that led here by :meth:`after`.
     """
 
     def __init__(self, game, board):
@@ -22,6 +23,7 @@ class Position:
         self.board = tuple(board)
         self.mover = 1 - 2 * (np.count_nonzero(board) % 2)
         self.result = None
+        self.action = None
 
     def actions(self):
         """Return the legal actions; none at the end."""
@@ -38,7 +40,12 @@ class Position:
         """Return the position after a move."""
         position = self.copy()
         Position.move(position, action)
+        position.action = action
         return position
+
+    def children(self):
+        """Return the positions after all moves."""
+        return [self.after(action) for action in self.actions()]
 
     def copy(self):
         """Return a copy."""
