@@ -23,7 +23,7 @@ from ttt_eval.checks.learner import FAMILIES, LearnerRun, RightRuns, measure_age
 from ttt_eval.checks.probes import PROBES
 
 LIMITS = Path(learner.__file__).with_suffix(".toml")
-NUM_RUNS = {"tabular": 200, "dqn": 29, "ppo": 40}
+NUM_RUNS = {"tabular": 200, "dqn": 40, "ppo": 40}
 """Number of right runs, with the seeds from ``LIMIT_SEED`` on."""
 LIMIT_SEED = 1_000
 ERROR_SEED = 3_000
