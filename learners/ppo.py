@@ -15,8 +15,8 @@ of that file and what differs here.
   on the sign of the advantage alone, so that sums of positive and of negative advantages give the
   gradient of the full batch of samples. On other boards every sample has a row of its own.
 - ``kl_coef`` is the weight of the divergence from the last policy. With it, and a ``clip_range``
-  that clips nothing, as in self-play by default, the update is that of magnetic mirror descent
-  (Sokota et al., 2023) with a uniform magnet.
+  that clips nothing, the update is that of magnetic mirror descent (Sokota et al., 2023) with a
+  uniform magnet.
 """
 
 from __future__ import annotations
@@ -64,13 +64,12 @@ class MaskedPPOConfig(LearnerConfig):
     games: ClassVar[int] = 450_000
     batch: ClassVar[int] = 4_096
     self_play: ClassVar[Mapping[str, object]] = {
-        "ent_coef": 0.2,
-        "kl_coef": 1.0,
-        "clip_range": 1e9,  # magnetic mirror descent
+        # it must go on visiting what an opponent could choose
+        "ent_coef": 0.5,
+        "final_ent_coef": 0.5,
+        "gae_lambda": 1.0,
     }
     self_play_games: ClassVar[int] = 450_000
-    # it must go on visiting what an opponent could choose
-    self_play_openings: ClassVar[str] = "random:1-3:0.25"
     test_settings: ClassVar[dict[str, object]] = {"games": 60, "hidden": 4, "rollout": 16}
 
     learning_rate: Positive = 5e-3
@@ -212,7 +211,7 @@ class PPO(Checkpointable):
         stochastic: whether moves are sampled from the net's distribution.
     """
 
-    name = MaskedPPOConfig.name
+    name = "ppo"
     stored = ("weights",)
     colour_blind = True
 
@@ -501,7 +500,7 @@ class PPOTraining(GamesTraining):
                 break
             playing[t] = self.playing()
             actions[t] = sample(np.exp(log_p), self.rng.random(self._count))
-            rows = playing[t].nonzero()[0]
+            rows = np.flatnonzero(playing[t])
             ended = self.move(rows, actions[t, rows])
             over[t, ended] = True
             rewards[t, ended] = self._output["rewards"][ended]

@@ -93,20 +93,6 @@ def test_self_play_has_its_own_number_of_games():
     assert options.games == settings.self_play_games != settings.games
 
 
-@pytest.mark.parametrize(
-    ("words", "openings"),
-    [
-        (["--opponent=self"], "random:1-3:0.25"),
-        (["--opponent=self", "--openings="], ""),
-        (["--opponent=random"], ""),
-        (["--openings=random:2-2"], "random:2-2"),
-    ],
-)
-def test_self_play_may_have_openings_of_its_own(words, openings):
-    options, _ = parse_options(["--learner=ppo", *words], "train.py")
-    assert options.openings == openings
-
-
 def test_exact_measurements_do_not_change_training(tmp_path, train_py):
     line = "--games 900 --log-every 200 --batch 32 --skip-chance 0.25 --no-report"
     train_py(line, "--exact-every 0 --out", tmp_path / "plain")

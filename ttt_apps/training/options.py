@@ -235,7 +235,6 @@ def default_options(
     """
     config = load_learner(learner)
     games = config.games
-    openings = ""
     settings: dict[str, Any] = {}
     if source:
         if config.report is None:
@@ -245,7 +244,6 @@ def default_options(
         settings |= config.report
     elif opponent == SELF:
         games = config.self_play_games
-        openings = config.self_play_openings
         settings |= config.self_play
         if phantom:
             settings.pop("backup", None)
@@ -253,7 +251,6 @@ def default_options(
         learner=learner,
         games=games,
         batch=settings.pop("batch", config.batch),
-        openings=openings,
         opponent=config.opponent,
         settings="report" if source else "default",
     )
