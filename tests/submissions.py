@@ -24,8 +24,6 @@ MUTANTS = {
     ("value-iteration", "[:, :, 0]", "[:, :, 1]"): "skips",
     ("value-iteration", "- (1 -", "+ (1 -"): "discount",
     ("value-iteration", "discount * expected", "expected"): "discount",
-    ("value-iteration", "np.where(legal,", "np.where(True,"): "one move",
-    ("value-iteration", ").max(axis=1)\n", ").min(axis=1)\n"): "one move",
     ("value-iteration", "if np.abs(improved - values)[:-1].max() < 1e-6:", "if True:"): "skips",
 }
 LEARNERS = {
