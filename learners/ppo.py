@@ -303,7 +303,7 @@ def estimate_returns(
     return returns
 
 
-class Table(NamedTuple):
+class Lookup(NamedTuple):
     """S positions as their movers see them, and what the policy of a rollout does there."""
 
     obs: Floats
@@ -316,7 +316,7 @@ class Table(NamedTuple):
     """[S]"""
 
     @classmethod
-    def of(cls, game: AnyGame, own: Int8Array, layers: Sequence[Dense]) -> Table:
+    def of(cls, game: AnyGame, own: Int8Array, layers: Sequence[Dense]) -> Lookup:
         """Evaluate a net at positions int8[S, cells], own stones first."""
         obs = planes(own, 2)
         mask = np.float32(MASKED) * ~legal(game, own)
@@ -328,7 +328,7 @@ class Samples(NamedTuple):
     """Sums over the samples of each of N positions."""
 
     obs: Floats
-    """as of :class:`Table`, as the next two"""
+    """as of :class:`Lookup`, as the next two"""
     mask: Floats
     log_p: Floats
     gain: Floats
@@ -342,7 +342,7 @@ class Samples(NamedTuple):
 
     @classmethod
     def sum_up(
-        cls, table: Table, rows: Int64Array, moves: Int64Array, advantages: Floats, returns: Floats
+        cls, table: Lookup, rows: Int64Array, moves: Int64Array, advantages: Floats, returns: Floats
     ) -> Samples:
         """Sum over n samples, in the ``rows`` int64[n] of a table, with ``moves`` int64[n]."""
         size, cells = table.mask.shape
@@ -371,7 +371,7 @@ class Samples(NamedTuple):
 
 def log_softmax(logits: Floats, mask: Floats) -> Floats:
     """Return the logarithms of the probabilities of moves, [N, cells]; ``mask`` as of
-    :class:`Table`.
+    :class:`Lookup`.
     """
     log_p = logits + mask
     largest = log_p.T.copy().max(axis=0)  # a tenth of the time along rows
@@ -485,13 +485,13 @@ class PPOTraining(GamesTraining):
         over = np.zeros_like(playing)
         rewards = np.zeros(shape, np.float32)
         layers = learner.layers
-        tables = [] if self._own is None else [Table.of(game, self._own, layers)]
+        tables = [] if self._own is None else [Lookup.of(game, self._own, layers)]
         for t in range(self._steps + 1):
             boards = self._games.views(np.arange(self._count))
             own = boards.own_first()
             movers[t] = boards.mover
             if self._own is None:
-                tables.append(Table.of(game, own, layers))
+                tables.append(Lookup.of(game, own, layers))
                 log_p = tables[-1].log_p
             else:
                 index[t] = self._index.find(keys(own)[:, None])

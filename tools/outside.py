@@ -36,7 +36,7 @@ WITHOUT_NETWORK = ("unshare", "--map-root-user", "--net")
 
 
 @dataclass(frozen=True)
-class Options:
+class OutsideOptions:
     """Check the searches of other libraries, and write docs/outside.md."""
 
     only: Annotated[str, tyro.conf.arg(metavar="NAME")] = ""
@@ -129,7 +129,7 @@ def render_page() -> str:
 
 def main() -> None:
     """Run the blocks, store their results, and write the page."""
-    options = cli.parse(Options, sys.argv[1:], "python tools/outside.py")
+    options = cli.parse(OutsideOptions, sys.argv[1:], "python tools/outside.py")
     blocks = load_blocks()
     if options.only:
         check_choice("--only", options.only, tuple(blocks))

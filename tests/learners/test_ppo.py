@@ -12,9 +12,9 @@ from scipy.special import entr, rel_entr
 
 from learners.ppo import (
     Adam,
+    Lookup,
     MaskedPPOConfig,
     Samples,
-    Table,
     backpropagate,
     estimate_returns,
     loss_gradient,
@@ -54,7 +54,7 @@ class Drawn:
         size = sum(a * b + b for a, b in zip(self.widths, self.widths[1:], strict=False))
         before = rng.normal(size=size)
         self.weights = before + rng.normal(scale=0.1, size=size)
-        self.table = Table.of(game, own, split_layers(before, self.widths))
+        self.table = Lookup.of(game, own, split_layers(before, self.widths))
         self.rows = rng.integers(num_positions, size=num_samples)
         self.p = np.exp(self.table.log_p)
         p = self.p[self.rows]
@@ -67,7 +67,7 @@ class Drawn:
 
     def single_samples(self):
         """The same samples, each in a row of its own."""
-        table = Table(*(array[self.rows] for array in self.table))
+        table = Lookup(*(array[self.rows] for array in self.table))
         rows = np.arange(len(self.rows))
         return Samples.sum_up(table, rows, self.actions, self.advantages, self.returns)
 
@@ -141,7 +141,7 @@ def test_illegal_moves_have_no_probability(game):
     own = boards.own_first()
     learner = MaskedPPOConfig(hidden=(6,), stochastic=True).build(game, make_initial_rng(0))
     learner.weights *= 30
-    table = Table.of(game, own, learner.layers)
+    table = Lookup.of(game, own, learner.layers)
     assert_array_equal(table.mask == 0, boards.legal(game))
     p = np.exp(table.log_p)
     assert (p[~boards.legal(game)] == 0).all()

@@ -59,7 +59,7 @@ TRAIN = [
     ("q-lerning", "did you mean 'q-learning'?"),
     ("q-learning --games 9", "write --learner q-learning"),
     ("--win-length 4", "--win-length 4 does not fit"),
-    ("--hidden 64", "q-learning has no --hidden, which is of alpha-zero, q-net"),
+    ("--hidden 64", "q-learning has no --hidden, which is of alpha-zero, ppo, q-net"),
     ("resume runs/first --learner q-net", "--learner"),
     ("sweep optoin.toml", "optoin.toml"),
     ("sweep option.toml", "run 1 of option.toml"),

@@ -21,7 +21,7 @@ from json_files import read_json
 from baselines.exact import solve
 from baselines.exact.folder import Folder
 from baselines.opening_book import read_book
-from examples.checks import losses, puct
+from examples.checks import losses, puct, q_learning
 from ttt_apps import evaluate
 from ttt_apps.cli import options as cli
 from ttt_apps.cli.board import parse_position
@@ -44,6 +44,7 @@ from ttt_eval.benchmark.tasks import TASKS
 from ttt_eval.checks import (
     check_advantages,
     check_agent,
+    check_learner,
     check_loss,
     check_search,
     check_values,
@@ -51,6 +52,7 @@ from ttt_eval.checks import (
 )
 from ttt_eval.exact.dynamic_programming import exploitation
 from ttt_eval.exact.strength import strength
+from ttt_eval.grading import grade, load_task
 from ttt_eval.language_models.asking import Sampling
 from ttt_eval.language_models.results import estimate_usage
 from ttt_eval.matches import ladder
@@ -67,7 +69,9 @@ from ttt_eval.runs.run_files import REPORT, RunDirectory
 from ttt_eval.store.metrics import COUNTS, LOSSES
 from ttt_eval.store.result_store import RESULT
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+ROOT = Path(__file__).parents[2]
+BENCHMARKS = ROOT / "benchmarks"
+EXAMPLES = ROOT / "examples" / "grading"
 PLAYERS = ("random", "win-or-block")
 DATABASE = "database"
 GROUPS = ("bench", "book", "check", "database")
@@ -315,6 +319,17 @@ def loss_rows(files):
     yield from rows_of_check(check_loss(losses.policy_gradient, "2x3/2"))
 
 
+@case("check learner examples.checks.q_learning:train --probes=bandit --seeds=1", board=False)
+def checked_learner_rows(files):
+    yield from rows_of_check(check_learner(q_learning.train, ["bandit"], seeds=1))
+
+
+@case("grade SOLUTION --task=gae", board=False)
+def graded_rows(files):
+    graded = grade(EXAMPLES / "gae.py", load_task("gae"))
+    yield graded.file, f"{graded.points:g} {graded.score:g}"
+
+
 @case("llm --model=any --dry-run --games=10")
 def usage_rows(files):
     settings = TextGameConfig(tiny.GAME, opponent="optimal")
@@ -414,6 +429,7 @@ def test_a_command_prints_what_python_computes(words, files, tmp_path, monkeypat
         "BOOK": files.book,
         "DATABASE": files.database,
         "SUBMISSION": BENCHMARKS / "submissions" / "random.npz",
+        "SOLUTION": EXAMPLES / "gae.py",
         "SCORES": BENCHMARKS / "scores" / "random.json",
         "REPORTED": reported,
     }

@@ -11,8 +11,8 @@ from submissions import CALLS, ENDS, LEARNERS, MUTANTS, SOLUTIONS, TRAININGS
 from ttt_eval.grading import (
     TASK_FOLDER,
     TASKS,
-    Limits,
     SubmissionError,
+    SubmissionLimits,
     SubmissionProcess,
     grade,
     load_task,
@@ -102,7 +102,7 @@ def test_a_link_and_a_large_file_are_not_read(write, tmp_path):
 def test_a_submission_sees_no_environment_variables_and_an_empty_folder(write, monkeypatch):
     monkeypatch.setenv("SECRET", "1")
     source = "import os\ndef look(): return [sorted(os.environ), os.listdir()]\n"
-    with SubmissionProcess(write(source), "look", Limits()) as submission:
+    with SubmissionProcess(write(source), "look", SubmissionLimits()) as submission:
         names, files = submission.call(0)
     assert "SECRET" not in names
     assert "HOME" in names
@@ -111,7 +111,7 @@ def test_a_submission_sees_no_environment_variables_and_an_empty_folder(write, m
 
 def test_functions_are_called_in_both_directions(write):
     source = "def add(ask, one):\n    first = ask(one)\n    return lambda two: first + two\n"
-    with SubmissionProcess(write(source), "add", Limits()) as submission:
+    with SubmissionProcess(write(source), "add", SubmissionLimits()) as submission:
         add = submission.call(0, lambda one: 10 * one, 2)
         assert [add(1), add(2)] == [21, 22]
         with pytest.raises(SubmissionError, match="a call fails"):

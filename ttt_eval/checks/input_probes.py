@@ -26,7 +26,7 @@ UNREPEATABLE = CheckRow(
 ALL, BEFORE, AFTER = slice(None), slice(0, END), slice(END, None)
 
 
-class Probe(NamedTuple):
+class InputProbe(NamedTuple):
     """A change of the inputs of rollouts, and the estimates that must move, or must not."""
 
     name: str
@@ -41,19 +41,19 @@ class Probe(NamedTuple):
 
 
 PROBES = (
-    Probe(
+    InputProbe(
         "ends", {"dones": END}, {"rewards": AFTER, "values": AFTER, "next_value": ALL}, BEFORE,
         False, "estimates do not move with what follows the end of their episode",
     ),
-    Probe(
+    InputProbe(
         "next_done", {"next_done": ALL}, {"next_value": ALL}, ALL,
         False, "estimates do not move with next_value after next_done",
     ),
-    Probe(
+    InputProbe(
         "cut", {}, {"next_value": ALL}, -1,
         True, "the last estimates move with next_value where the rollout is cut",
     ),
-    Probe(
+    InputProbe(
         "past", {}, {"rewards": BEFORE, "values": BEFORE}, AFTER,
         False, "estimates do not move with earlier steps",
     ),

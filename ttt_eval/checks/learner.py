@@ -193,7 +193,7 @@ def check_learner(
     return checker.report()
 
 
-class Limits(NamedTuple):
+class ProbeLimits(NamedTuple):
     """Limits in a probe."""
 
     score: float
@@ -241,7 +241,7 @@ class _LearnerCheck:
         self.add_score(probe, steps, runs, limits.score)
         self.add_error(probe, runs, limits.error)
 
-    def limits(self, probe: LearnerProbe) -> Limits:
+    def limits(self, probe: LearnerProbe) -> ProbeLimits:
         """Return the limits of the family.
 
         Without one, the score must reach the lowest limit of a family, or half of the way from the
@@ -249,11 +249,11 @@ class _LearnerCheck:
         """
         if self.family is not None:
             right = FAMILIES[self.family][probe.name]
-            return Limits(right.score_limit, right.error_limit)
+            return ProbeLimits(right.score_limit, right.error_limit)
         scores = [probe.power(error).score for error in ERRORS]
         nearest = max(score for score in scores if score < MAX_SHOWN_SCORE)
         lowest = min(family[probe.name].score_limit for family in FAMILIES.values())
-        return Limits(min(lowest, (1 + nearest) / 2), inf)
+        return ProbeLimits(min(lowest, (1 + nearest) / 2), inf)
 
     def add_score(
         self, probe: LearnerProbe, steps: int, runs: Sequence[LearnerRun], limit: float

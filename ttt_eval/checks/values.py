@@ -183,8 +183,9 @@ class _ValueCheck(Checker):
             error, size, self.worst(self.errors),
         )  # fmt: skip
         finite = np.isfinite(self.errors)
-        _, text = explain((self.values - self.truth)[finite], self.truth[finite])
-        self.remark("critic", text)
+        if finite.any():
+            _, text = explain((self.values - self.truth)[finite], self.truth[finite])
+            self.remark("critic", text)
         free = self.table.num_free[self.chosen]
         by_free = [f"{number} {mean_of(self.errors[free == number]):.2f}" for number in set(free)]
         self.remark("by free cells", f"mean absolute error: {', '.join(by_free)}")

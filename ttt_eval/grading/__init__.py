@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ttt_eval.grading.grades import Grade, grade
-from ttt_eval.grading.submission import Limits, SubmissionError, SubmissionProcess
+from ttt_eval.grading.submission import SubmissionError, SubmissionLimits, SubmissionProcess
 from ttt_eval.grading.tasks import TASK_FOLDER, TASKS, GradedTask, load_task
 
 __all__ = [
@@ -11,8 +11,8 @@ __all__ = [
     "TASK_FOLDER",
     "Grade",
     "GradedTask",
-    "Limits",
     "SubmissionError",
+    "SubmissionLimits",
     "SubmissionProcess",
     "grade",
     "load_task",

@@ -57,7 +57,7 @@ class SubmissionError(Exception):
 
 
 @dataclass(frozen=True)
-class Limits:
+class SubmissionLimits:
     """Limits of a submission."""
 
     cpu_s: int = 60
@@ -108,7 +108,7 @@ class SubmissionProcess:
         SubmissionError: the file cannot be loaded.
     """
 
-    def __init__(self, path: Path, function: str, limits: Limits) -> None:
+    def __init__(self, path: Path, function: str, limits: SubmissionLimits) -> None:
         if os.name != "posix":
             raise Refusal("submissions run on systems with POSIX limits only: use Linux or macOS")
         check_source(path, limits.forbidden)

@@ -13,7 +13,7 @@ from ttt_envs.core.checks import Refusal, find_named, name_place
 from ttt_envs.core.files import read_bounded
 from ttt_eval.checks import Check
 from ttt_eval.grading.judges import JUDGES
-from ttt_eval.grading.submission import Limits
+from ttt_eval.grading.submission import SubmissionLimits
 
 TASK_FOLDER = Path(__file__).with_name("tasks")
 TASKS = tuple(sorted(path.name for path in TASK_FOLDER.iterdir()))
@@ -36,7 +36,7 @@ class GradedTask:
     """rows without which the score is 0"""
     points: float = 10.0
     """points of the score 1"""
-    limits: Limits = field(default_factory=Limits)
+    limits: SubmissionLimits = field(default_factory=SubmissionLimits)
     options: Mapping[str, Any] = field(default_factory=dict)
     """of the judge"""
 
