@@ -12,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
+BoolArray = NDArray[np.bool_]
+Float64Array = NDArray[np.float64]
+Int64Array = NDArray[np.int64]
 
 EPSILON = 1e-6
 """Added to standard deviations."""
