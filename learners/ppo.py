@@ -396,12 +396,12 @@ def loss_gradient(
     log_ratio = log_p - samples.log_p
     ratio = np.exp(log_ratio)
     # the minimum has no gradient where a ratio is beyond the clip on the side of its advantage
-    kept = samples.gain * (ratio <= 1 + config.clip_range)
-    kept += samples.loss * (ratio >= 1 - config.clip_range)
+    unclipped = samples.gain * (ratio <= 1 + config.clip_range)
+    unclipped += samples.loss * (ratio >= 1 - config.clip_range)
     # in the logarithms of the probabilities, then through the softmax
     d_log_p = p * (ent_coef * log_p + config.kl_coef * log_ratio)
     d_log_p *= samples.visits[:, None]
-    d_log_p -= ratio * kept
+    d_log_p -= ratio * unclipped
     d = np.empty_like(outputs)
     d[:, :-1] = d_log_p - p * sum_rows(d_log_p)[:, None]
     d[:, -1] = config.vf_coef * (samples.visits * outputs[:, -1] - samples.returns)

@@ -18,6 +18,7 @@ import numpy as np
 import tyro
 from planted_learners import LEARNER_ERRORS, plant
 
+from ttt_envs.core.files import write_bytes
 from ttt_eval.checks import learner
 from ttt_eval.checks.learner import FAMILIES, LearnerRun, RightRuns, measure_agent
 from ttt_eval.checks.probes import PROBES
@@ -39,19 +40,20 @@ class Runs:
         self.log = log
         lines = log.read_text("utf-8").splitlines() if log.exists() else []
         rows = [json.loads(line) for line in lines]
-        self.known = {tuple(row["job"]): LearnerRun._make([*row["run"], None]) for row in rows}
+        self.runs = {tuple(row["job"]): LearnerRun(**row["run"], mistake=None) for row in rows}
 
     def run(self, family: str, error: str, name: str, seed: int) -> LearnerRun:
         """Return the run of a learner with an error, "" for none, in a probe."""
         job = (family, error, name, seed)
-        if job not in self.known:
+        if job not in self.runs:
             probe = PROBES[name]
             agent = plant(family, error or None)(probe.make_env, probe.steps, seed)
             run = measure_agent(probe, agent)
+            numbers = {name: getattr(run, name) for name in ("score", "error", "entropy")}
             with self.log.open("a", encoding="utf-8") as file:
-                file.write(f"{json.dumps({'job': job, 'run': run[:3]})}\n")
-            self.known[job] = run._replace(mistake=None)
-        return self.known[job]
+                file.write(f"{json.dumps({'job': job, 'run': numbers})}\n")
+            self.runs[job] = run._replace(mistake=None)
+        return self.runs[job]
 
     def judge(self, family: str, error: str, name: str, first_seed: int) -> str:
         """Return the largest score in a probe, with ``*`` if all runs fail by their score, and
@@ -70,7 +72,9 @@ class Runs:
 
 def summarize(runs: Sequence[LearnerRun]) -> RightRuns:
     """Return the limits of right runs."""
-    scores, errors, entropies = np.array([run[:3] for run in runs], float).T
+    scores = np.array([run.score for run in runs])
+    errors = np.array([run.error for run in runs])
+    entropies = np.array([run.entropy for run in runs])
     return RightRuns(
         len(runs), scores.min(), scores.mean(), scores.std(),
         errors.max(), errors.mean(), errors.std(), (entropies.min(), entropies.max()),
@@ -94,7 +98,8 @@ def limit_lines(runs: Runs) -> Iterator[str]:
 def judge_all(runs: Runs, cases: Iterable[tuple[str, str, int]]) -> Iterator[str]:
     """Yield a table of verdicts about learners, given by family, error and first seed."""
     yield f"| | {' | '.join(PROBES)} |\n|{'---|' * (len(PROBES) + 1)}"
-    num_failed = num_cases = 0
+    num_failed = 0
+    num_cases = 0
     for family, error, seed in cases:
         cells = [runs.judge(family, error, name, seed) for name in PROBES]
         num_cases += 1
@@ -119,7 +124,7 @@ def main(
     """
     runs = Runs(log)
     if command == "limits":
-        LIMITS.write_text("\n".join([*limit_lines(runs), ""]), encoding="utf-8")
+        write_bytes(LIMITS, "\n".join([*limit_lines(runs), ""]).encode())
         return
     seeds = range(ALARM_SEED, ALARM_SEED + NUM_SEEDS * count, NUM_SEEDS)
     cases = [(family, "", seed) for family in families for seed in seeds]

@@ -16,7 +16,7 @@ import numpy as np
 import tyro
 
 from ttt_envs.arrays import game_arrays
-from ttt_envs.core.files import read_table
+from ttt_envs.core.files import read_table, write_bytes
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.config import EnvConfig
 from ttt_envs.game.boards import to_text
@@ -47,8 +47,8 @@ def wrong_policy(exact: ExactProbe, error: str, options: Mapping[str, Any]) -> F
     plain = ExactProbe(
         LearnerProbe("", "", 0, {**options, "opponent": "optimal", "skip_chance": 0.0})
     )
-    known = {row.tobytes(): place for place, row in enumerate(plain.observations)}
-    places = [known.get(row.tobytes(), -1) for row in exact.observations]
+    plain_places = {row.tobytes(): place for place, row in enumerate(plain.observations)}
+    places = [plain_places.get(row.tobytes(), -1) for row in exact.observations]
     is_known = np.array(places)[:, None] >= 0
     return exact.greedy(np.where(is_known, plain.action_values[places], exact.action_values))
 
@@ -108,7 +108,7 @@ def main(file: tyro.conf.Positional[Path]) -> None:
     Args:
         file: the TOML file.
     """
-    file.write_text(to_toml(make_probes()), encoding="utf-8")
+    write_bytes(file, to_toml(make_probes()).encode())
 
 
 if __name__ == "__main__":

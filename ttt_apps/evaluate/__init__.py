@@ -54,7 +54,7 @@ COMMANDS: Commands = {
     ),
     "check": (
         "ttt_apps.evaluate.check:COMMANDS",
-        "Check whether a search, an agent, values, advantages or a loss are right.",
+        "Check a search, an agent, values, advantages, a loss or a learner.",
     ),
     "grade": (
         "ttt_apps.evaluate.grade:GradeSubmissions",

@@ -1,4 +1,4 @@
-"""``evaluate.py check search|agent|values|learner NAME``: is it right? A verdict by exact ones."""
+"""``evaluate.py check search|agent|values|learner NAME``: is it right, by exact values?"""
 
 from __future__ import annotations
 

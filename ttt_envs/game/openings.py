@@ -40,14 +40,18 @@ def random_openings(text: str, game: Game) -> Boards:
         ValueError: another text, or numbers that the game does not allow.
     """
     match = re.fullmatch(r"random:(\d{1,3})-(\d{1,3})(?::(1|0?\.\d+))?", text)
-    first, last = map(int, match.groups()[:2]) if match else (0, 0)
-    share = float(match[3] or 1) if match else 0.0
+    first = last = 0
+    share = 1.0
+    if match:
+        first = int(match[1])
+        last = int(match[2])
+        share = float(match[3] or share)
     if not (1 <= first <= last < game.cells and share > 0):
         raise Refusal(
             f"openings={text!r} are not known: write random:1-3 for games that begin after 1 to 3 "
             f"random plies, of at most {game.cells - 1}, or random:1-3:0.5 for half of the games"
         )
-    count = round(share * NUM_OPENINGS)
+    count = max(1, round(share * NUM_OPENINGS))
     parts = [Boards.start(game, NUM_OPENINGS - count)]
     lengths = range(first, last + 1)
     keys = draw_keys(np.random.default_rng(0), count)

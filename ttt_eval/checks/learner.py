@@ -231,8 +231,9 @@ class _LearnerCheck:
                 text = "train returned None: it is not for this probe"
                 self.rows.append(CheckRow(probe.name, text, "no evidence"))
                 return
-            if self.family is None and run.score < limits.score:
-                steps = 2 * probe.steps  # slow is not wrong
+            is_slow = self.family is None and run.score < limits.score
+            if is_slow and steps == probe.steps:  # slow is not wrong
+                steps = 2 * probe.steps
                 run = self.run(probe, steps, seed) or run
             runs.append(run)
             if run.score >= limits.score and not run.error > limits.error:
@@ -266,11 +267,11 @@ class _LearnerCheck:
         rule = f"at least {limit:.2f} with {self.count_seeds(probe)}"
         row = judge(probe.name, text, best.score, limit, evidence, minimum=True, rule=rule)
         if self.family is None and row.status == "fails":
-            row = self.judge_curve(probe, row, best.score)
+            row = self.judge_curve(probe, row, runs[-1].score)
         self.rows.append(row)
 
     def judge_curve(self, probe: LearnerProbe, row: CheckRow, last_score: float) -> CheckRow:
-        """Return the row of a learner below its limit, by its curve."""
+        """Return the row of a learner below its limit, by the curve of the last seed."""
         parts = (1 / 4, 1 / 2, 1)
         runs = [self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in parts]
         scores = [*(run.score for run in runs if run), last_score]

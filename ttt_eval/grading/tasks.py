@@ -16,9 +16,9 @@ from ttt_eval.grading.judges import JUDGES
 from ttt_eval.grading.submission import SubmissionLimits
 
 TASK_FOLDER = Path(__file__).with_name("tasks")
-TASKS = tuple(sorted(path.name for path in TASK_FOLDER.iterdir()))
-"""Names of the tasks."""
 RUBRIC = "task.toml"
+TASKS = tuple(sorted(path.parent.name for path in TASK_FOLDER.glob(f"*/{RUBRIC}")))
+"""Names of the tasks."""
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def _sections(check: Check) -> dict[str, Parts]:
         if row.evidence:
             figures = [parts.noted_board(*evidence) for evidence in row.evidence]
             boards.append(BoardRow(figures, row.name))
-    rows = [row[:4] for row in check.rows]
+    rows = [(row.name, row.measured, row.status, row.limit) for row in check.rows]
     return {"": [parts.table("check", rows, subject=check.subject)], "Positions": boards}
 
 
