@@ -158,6 +158,20 @@ def test_a_rising_curve_is_no_evidence():
     assert "still learns" in check.row("second").measured
 
 
+def test_no_training_is_repeated_for_another_seed():
+    trainings = []
+
+    def train(make_env, steps, seed):
+        trainings.append((steps, seed))
+        return train_exactly("no next value")(make_env, steps, seed)
+
+    check = check_learner(train, "credit", seed=4)
+    steps = PROBES["credit"].steps
+    curve = [(part * steps // 4, 5) for part in (1, 2, 4)]
+    assert trainings == [(steps, 4), (2 * steps, 4), (2 * steps, 5), *curve]
+    assert check.row("credit").measured.endswith("it no longer learns")
+
+
 # -- learners
 
 
