@@ -306,13 +306,21 @@ class _LearnerCheck:
         seeds = f"one of {len(self.seeds)} seeds"
         if self.family is None:
             return seeds
-        num_runs = FAMILIES[self.family][probe.name].runs
-        chance = comb(num_runs + len(self.seeds), len(self.seeds))
-        return f"{seeds}; a right learner fails in less than 1 of {chance:,}"
+        return f"{seeds}; a right learner fails in less than 1 of {self.odds(probe.name):,}"
+
+    def odds(self, name: str) -> int:
+        """Return the number of rows of a probe of which a right learner fails one on average."""
+        num_runs = 0 if self.family is None else FAMILIES[self.family][name].runs
+        return comb(num_runs + len(self.seeds), len(self.seeds))
 
     def report(self) -> Check:
         """Return the result."""
         failed = any(row.status == "fails" for row in self.rows)
+        num_judged = sum(row.status in ("holds", "fails") for row in self.rows)
+        if self.family is not None and num_judged:
+            odds = min(map(self.odds, self.best_runs)) // num_judged
+            text = f"a right learner fails one of these {num_judged} rows in at most 1 of {odds:,}"
+            self.rows.append(CheckRow("false alarms", f"{text} checks", "remark"))
         return Check("a learner", self.rows, self.suspects() if failed else ())
 
     def suspects(self) -> list[str]:
