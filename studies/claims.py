@@ -152,11 +152,11 @@ def compare_openings() -> Mapping[str, Value]:
     second alone does and the first plays the best response.
     """
     start = Boards.start(GAME)
-    chance = evaluate_policy(GAME, "random", "random")
-    both = chance.action_values[chance.find(start)][0]
+    random_play = evaluate_policy(GAME, "random", "random")
+    [values] = random_play.action_values[random_play.find(start)]
     [reply] = one_ply_ahead(GAME, start, BestResponseValues(GAME, "random", 0).values)
     return {
-        "centre less corner, both err": both[4] - both[0],
+        "centre less corner, both err": values[4] - values[0],
         "centre less corner, the second errs": reply[4] - reply[0],
     }
 
@@ -241,7 +241,7 @@ def compare_games(content: str) -> Mapping[str, Value]:
     pairs = [played for played in games.values() if len(played) == 2]
     return {
         "pairs of games": len(pairs),
-        "share equal in winner and length": fmean(one == other for one, other in pairs),
+        "share equal in winner and length": fmean(first == second for first, second in pairs),
     }
 
 
@@ -259,9 +259,9 @@ def label_moves() -> Mapping[str, Value]:
     boards = list_positions(GAME)
     best = solve(GAME).optimal_actions(boards)
     legal = boards.legal(GAME)
-    chance = evaluate_policy(GAME, "random", "random")
+    random_play = evaluate_policy(GAME, "random", "random")
     uniform = legal / legal.sum(axis=1, keepdims=True)
-    weights = chance.occupancy[chance.find(boards), None] * uniform
+    weights = random_play.occupancy[random_play.find(boards), None] * uniform
     numbers: dict[str, Value] = {}
     for count in (100, 1_000):
         spec = f"openspiel:simulations={count},rollouts=10,c=2,solve=false"
@@ -287,10 +287,10 @@ def weigh_groups() -> Mapping[str, Value]:
     """
     numbers = {}
     for chance in (0.1, 0.5, 0.9):
-        kept = 1 - chance**GROUP - (1 - chance) ** GROUP
-        mean = (chance - chance**GROUP) / kept
+        share_kept = 1 - chance**GROUP - (1 - chance) ** GROUP
+        mean = (chance - chance**GROUP) / share_kept
         numbers[f"estimated less exact advantage at {chance}"] = chance - mean
-        numbers[f"estimated / exact gradient at {chance}"] = (1 - 1 / GROUP) / kept
+        numbers[f"estimated / exact gradient at {chance}"] = (1 - 1 / GROUP) / share_kept
     return numbers
 
 

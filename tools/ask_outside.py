@@ -37,7 +37,8 @@ def ask_again(session: Session, position: str) -> tuple[float, str, str]:
     moves, losses = session.moves(rows, answers)
     [(move, count)] = Counter(moves.tolist()).most_common(1)
     best_moves = np.flatnonzero(table.losses[row] < TIE).tolist()
-    value, truth = mean_of(answers.values), table.values[row]
+    value = mean_of(answers.values)
+    truth = table.values[row]
     note = f"plays {move} in {count} of {NUM_SEARCHES} searches; best: {best_moves}"
     badness = mean_of(losses)
     if np.isfinite(value):

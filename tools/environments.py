@@ -93,8 +93,10 @@ def make_environment(
         CommandError: something cannot be installed.
     """
     wheel = build_wheel()
-    folder, log = CACHE / "environments" / name, f"install-{name}"
-    python, ready = folder / "bin" / "python", folder / "ready.txt"
+    folder = CACHE / "environments" / name
+    python = folder / "bin" / "python"
+    ready = folder / "ready.txt"
+    log = f"install-{name}"
     pip = (sys.executable, "-m", "pip", "--python", python, "install")
     content = " ".join([*packages, *alone])
     if not ready.exists() or ready.read_text() != content:
@@ -104,9 +106,11 @@ def make_environment(
             [site] = folder.glob("lib/*/site-packages")
             [base_site] = base.parents[1].glob("lib/*/site-packages")
             (site / "base.pth").write_text(f"{base_site}\n")
-        wanted = [*packages, *([] if base else [wheel])]
-        if wanted:
-            call(*pip, *wanted, log=log)
+        requirements: list[str | Path] = [*packages]
+        if not base:
+            requirements.append(wheel)
+        if requirements:
+            call(*pip, *requirements, log=log)
         if alone:
             call(*pip, "--no-deps", *alone, log=log)
         ready.write_text(content)

@@ -60,7 +60,8 @@ def run_block(name: str, block: dict[str, Any], source: Path | None = None) -> d
     """
     try:
         base = make_environment("outside", ())
-        packages, alone = (tuple(block[kind]) for kind in ("packages", "alone"))
+        packages = tuple(block["packages"])
+        alone = tuple(block["alone"])
         python = make_environment(f"outside-{name}", packages, alone, base)
         if source:
             version = call(
