@@ -159,10 +159,15 @@ def test_a_rising_curve_is_no_evidence():
 
 # -- learners
 
+TORCH = (pytest.mark.needs("torch"), pytest.mark.smoke)
+planted_families = pytest.mark.parametrize(
+    "family",
+    [pytest.param(family, marks=() if family == "tabular" else TORCH) for family in FAMILIES],
+)
 
-@pytest.mark.parametrize("family", FAMILIES)
+
+@planted_families
 def test_right_learners_hold(family):
-    pytest.importorskip("torch")
     check_learner(plant(family), ["bandit", "credit", "defence"], family, 3, seed=5).assert_ok()
 
 
@@ -171,28 +176,25 @@ def test_right_learners_hold(family):
     [
         ("tabular", "sign of the next value", "credit"),
         ("tabular", "truncation taken for an end", "truncation"),
-        ("dqn", "learning rate 0", "bandit"),
-        ("ppo", "sign of the advantage", "bandit"),
+        pytest.param("dqn", "learning rate 0", "bandit", marks=TORCH),
+        pytest.param("ppo", "sign of the advantage", "bandit", marks=TORCH),
     ],
 )
 def test_planted_errors_fail(family, error, name):
-    pytest.importorskip("torch")
     assert name in check_learner(plant(family, error), name, family).failed
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@planted_families
 def test_planted_lines_are_lines_of_the_learners(family):
-    pytest.importorskip("torch")
     for error in LEARNER_ERRORS[family]:
         assert callable(plant(family, error))
     with pytest.raises(KeyError):
         plant(family, "no such error")
 
 
-@pytest.mark.more
+@pytest.mark.needs("sb3_contrib")
 @pytest.mark.parametrize("name", ["dqn", "ppo", "a2c", "maskable_ppo"])
 def test_learners_of_stable_baselines3_hold(name):
-    pytest.importorskip("sb3_contrib")
     from examples.checks import sb3_learners
 
     train = getattr(sb3_learners, f"train_{name}")
