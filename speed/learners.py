@@ -64,7 +64,9 @@ def dictionary_learner() -> Play:
 
     def play(games: int) -> None:
         values: dict[str, list[float]] = {}
-        alpha, gamma, epsilon = 0.5, 1.0, 0.3
+        alpha = 0.5
+        gamma = 1.0
+        epsilon = 0.3
         for game in range(games):
             board = ["."] * 9
             empty = list(range(9))

@@ -93,7 +93,8 @@ def read(root, num_actions):
 def search(game, board, evaluator, simulations, seed):
     """PUCT with the evaluator, or UCT with rollouts."""
     random_state = np.random.RandomState(seed)
-    leaves, formula = PlantedLeaves(evaluator), mcts.SearchNode.puct_value
+    leaves = PlantedLeaves(evaluator)
+    formula = mcts.SearchNode.puct_value
     if evaluator is None:
         leaves = mcts.RandomRolloutEvaluator(1, random_state)
         formula = mcts.SearchNode.uct_value
