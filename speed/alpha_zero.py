@@ -97,7 +97,8 @@ def measure_training(name: str, rounds: int, seconds: float) -> Learned:
     results = [Learning().measure({**unit, "games": games, "seed": seed}) for seed in range(rounds)]
     curves = [TrainingCurve.from_result(result) for result in results]
     reached = [curve.reach(bound + ROUNDING) for curve in curves]
-    ends, searched = [curve.end for curve in curves], [curve.searched for curve in curves]
+    ends = [curve.end for curve in curves]
+    searched = [curve.searched for curve in curves]
     return Learned(
         name,
         bound,
@@ -225,7 +226,8 @@ def num_simulations(result: GumbelResult) -> int:
 def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
     """Return a batch of self-play games, as in training."""
     config, learner = make_learner(simulations)
-    rng, seeds = np.random.default_rng(0), iter(range(1 << 30))
+    rng = np.random.default_rng(0)
+    seeds = iter(range(1 << 30))
 
     def play() -> TrainingExamples:
         return play_block(
@@ -269,7 +271,8 @@ def mctx_on_pgx(simulations: int, plies: int, count_moves: bool = False) -> Stre
     arrays = list(make_learner(simulations)[1].weights.values())
 
     def evaluate(weights: Any, state: Any) -> tuple[Any, Any]:
-        own, other = state.observation[..., 0], state.observation[..., 1]
+        own = state.observation[..., 0]
+        other = state.observation[..., 1]
         planes = [own, other, ~(own | other)]
         out = jnp.concatenate([plane.reshape(count, -1) for plane in planes], axis=1).astype(
             jnp.float32

@@ -39,7 +39,8 @@ def random_positions(stones: int, count: int) -> tuple[Position, ...]:
     rng = np.random.default_rng(stones)
     positions: list[Position] = []
     while len(positions) < count:
-        cells, placed = np.zeros(GAME.cells, np.int8), 0
+        cells = np.zeros(GAME.cells, np.int8)
+        placed = 0
         while placed < stones:
             column = int(rng.integers(GAME.columns))
             empty = np.flatnonzero(cells[column :: GAME.columns] == 0)
@@ -61,7 +62,8 @@ def _wins_at_once(position: Position) -> bool:
 
 
 def our_stretch(stones: int, count: int) -> Stretch:
-    positions, solver = random_positions(stones, count), Solver(GAME, memory=MEMORY)
+    positions = random_positions(stones, count)
+    solver = Solver(GAME, memory=MEMORY)
 
     def stretch() -> Done:
         solver.clear()
@@ -142,7 +144,8 @@ solver.clear()
 
 
 def measure_answers(name: str, rounds: int, seconds: float) -> Answers:
-    stones, solver = ANSWERS[name], Solver(GAME, memory=MEMORY)
+    stones = ANSWERS[name]
+    solver = Solver(GAME, memory=MEMORY)
     positions = random_positions(stones, NUM_ANSWERS)
     times = []
     solver.values(*solver.to_bits(random_positions(20, 1)[0]))  # compiles

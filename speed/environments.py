@@ -190,7 +190,8 @@ def our_batch(
     def read(step_result: Any) -> tuple[Any, int]:
         nonlocal going_on
         observation, _, terminated, truncated, info = step_result
-        before, stones = going_on, np.count_nonzero(observation)
+        before = going_on
+        stones = np.count_nonzero(observation)
         going_on = stones - np.count_nonzero(observation[terminated | truncated])
         return info["action_mask"], stones - before
 

@@ -180,7 +180,8 @@ def measure(name: str, rounds: int, seconds: float) -> Measured:
         page.goto(f"http://{host}/#x=you")
         page.wait_for_selector("#panel-mcts[aria-busy=false] .cell")
         of_what, _, count = name.partition("-")
-        visitors, ended = int(count), threading.Event()
+        visitors = int(count)
+        ended = threading.Event()
         others = [
             threading.Thread(target=visit, args=(host, ended, n / visitors))
             for n in range(1, visitors)

@@ -29,12 +29,14 @@ SEARCHED = (
     ("7x7-skip", Game(7, 7, 5, 0.25), 5),
     ("15x15", Game(15, 15, 5), 4),
 )
-SIMULATED, SIMULATIONS = Game(7, 7, 5), 100_000
+SIMULATED = Game(7, 7, 5)
+SIMULATIONS = 100_000
 
 
 def with_clock(game: Game, policy: Policy, depth: int, amount: float) -> Stretch:
     """Return a search to a depth, with hours left on the clock."""
-    position, timed = Boards.start(game).position(0), Timed(game, policy, max_depth=depth)
+    position = Boards.start(game).position(0)
+    timed = Timed(game, policy, max_depth=depth)
 
     def search() -> None:
         timed.begin(position, np.uint64(0), perf_counter).run(perf_counter(), 1e4, 1e4)

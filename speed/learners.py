@@ -64,7 +64,9 @@ def dictionary_learner() -> Play:
 
     def play(games: int) -> None:
         values: dict[str, list[float]] = {}
-        alpha, gamma, epsilon = 0.5, 1.0, 0.3
+        alpha = 0.5
+        gamma = 1.0
+        epsilon = 0.3
         for game in range(games):
             board = ["."] * 9
             empty = list(range(9))
@@ -183,79 +185,11 @@ def ppo_learner(name: str, **settings: Any) -> Play:
 
 
 def cleanrl_learner() -> Play:
-    """Return the loop of CleanRL's ``ppo.py`` in torch, with masks and the sign of self-play: the
-    same games, net and sizes as ours.
-    """
-    import gymnasium
-    import torch
-    from torch import nn
-
-    torch.set_num_threads(1)
+    """Return CleanRL's loop with the same games, net and sizes as ours."""
+    from speed.cleanrl_ppo import CleanRLTraining
 
     def play(games: int) -> None:
-        env = gymnasium.make_vec("ttt_envs:ttt/TicTacToe-v0", num_envs=GAMES, opponent="self")
-        trunk = nn.Sequential(nn.Linear(18, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU())
-        net = nn.Sequential(trunk, nn.Linear(64, 10))
-        adam = torch.optim.Adam(net.parameters(), 3e-3, eps=1e-5)
-
-        def evaluate(obs: Any, mask: Any) -> Any:
-            outputs = net(obs)
-            return outputs[:, :9].masked_fill(~mask, -1e8).log_softmax(1), outputs[:, 9]
-
-        shape = STEPS, GAMES
-        observations = torch.zeros(*shape, 18)
-        masks = torch.zeros(*shape, 9, dtype=torch.bool)
-        actions = torch.zeros(shape, dtype=torch.long)
-        plays = torch.zeros(shape, dtype=torch.bool)
-        rewards, discounts, old_log_p = torch.zeros(3, *shape)
-        values = torch.zeros(STEPS + 1, GAMES)
-        obs, info = env.reset(seed=0)
-        over = np.zeros(GAMES, bool)
-        finished = 0
-        while finished < games:
-            for t in range(STEPS):
-                observations[t] = torch.from_numpy(obs)
-                masks[t] = torch.from_numpy(info["action_mask"]).bool()
-                plays[t] = torch.from_numpy(~over)
-                mover = info["mover"]
-                with torch.no_grad():
-                    log_p, values[t] = evaluate(observations[t], masks[t])
-                    actions[t] = torch.multinomial(log_p.exp(), 1)[:, 0]
-                old_log_p[t] = log_p.gather(1, actions[t][:, None])[:, 0]
-                obs, reward, over, _, info = env.step(actions[t].numpy())
-                rewards[t] = torch.from_numpy(reward)
-                sign = np.where(info["mover"] == mover, 1.0, -1.0)
-                discounts[t] = torch.from_numpy(sign * ~over)
-                finished += int(over.sum())
-            with torch.no_grad():
-                mask = torch.from_numpy(info["action_mask"]).bool()
-                values[STEPS] = evaluate(torch.from_numpy(obs), mask)[1]
-            advantages = torch.zeros(shape)
-            last = torch.zeros(GAMES)
-            for t in reversed(range(STEPS)):
-                last = rewards[t] + discounts[t] * (values[t + 1] + 0.95 * last) - values[t]
-                advantages[t] = last
-            batch = [
-                part[plays]
-                for part in (
-                    *(observations, masks, actions, old_log_p, advantages),
-                    advantages + values[:-1],
-                )
-            ]
-            for _ in range(4):
-                for rows in torch.randperm(len(batch[0])).split(MINIBATCH):
-                    x, mask, action, old, advantage, target = (part[rows] for part in batch)
-                    log_p, value = evaluate(x, mask)
-                    ratio = (log_p.gather(1, action[:, None])[:, 0] - old).exp()
-                    advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-                    clipped = ratio.clamp(0.8, 1.2)
-                    policy_loss = -torch.minimum(ratio * advantage, clipped * advantage).mean()
-                    entropy = -(log_p.exp() * log_p).sum(1).mean()
-                    loss = policy_loss - 0.1 * entropy + 0.25 * ((value - target) ** 2).mean()
-                    adam.zero_grad()
-                    loss.backward()
-                    nn.utils.clip_grad_norm_(net.parameters(), 0.5)
-                    adam.step()
+        CleanRLTraining(GAMES, STEPS, MINIBATCH).run(games)
 
     return play
 

@@ -56,7 +56,8 @@ def open_spiel_bots(games: int = 100) -> Stretch:
     from open_spiel.python.algorithms.evaluate_bots import evaluate_bots
     from open_spiel.python.bots.uniform_random import UniformRandomBot
 
-    game, rng = pyspiel.load_game("tic_tac_toe"), np.random.RandomState(0)
+    game = pyspiel.load_game("tic_tac_toe")
+    rng = np.random.RandomState(0)
     bots = [UniformRandomBot(player, rng) for player in (0, 1)]
 
     def work() -> float:

@@ -37,7 +37,8 @@ BATCH = 256
 
 def ours(game: Game, simulations: int, decisive: bool = False, count: int = 1) -> Stretch:
     """Return searches of ``count`` empty boards."""
-    boards, rng = Boards.start(game, count), np.random.default_rng(0)
+    boards = Boards.start(game, count)
+    rng = np.random.default_rng(0)
 
     def think() -> int:
         search = MCTSSearch(
@@ -51,7 +52,9 @@ def ours(game: Game, simulations: int, decisive: bool = False, count: int = 1) -
 
 def our_moves(game: Game, simulations: int) -> Stretch:
     """Return whole moves of the default policy, one position at a time."""
-    policy, boards, rng = MCTS(game, simulations), Boards.start(game), np.random.default_rng(0)
+    policy = MCTS(game, simulations)
+    boards = Boards.start(game)
+    rng = np.random.default_rng(0)
 
     def think() -> int:
         policy.probabilities(boards, rng)

@@ -80,7 +80,8 @@ def compile_c(source: str) -> ctypes.CDLL:
     if shutil.which("gcc") is None:
         raise SkipRow("there is no gcc: install a C compiler")
     with tempfile.TemporaryDirectory() as folder:
-        library, file = Path(folder, "peer.so"), Path(__file__).parent / "peers" / source
+        library = Path(folder, "peer.so")
+        file = Path(__file__).parent / "peers" / source
         subprocess.run(
             ["gcc", "-O3", "-march=native", "-shared", "-fPIC", "-o", library, file], check=True
         )
@@ -310,7 +311,8 @@ def format_goal(ratio: float, at_least: float | None) -> str:
 
 def comparison_table(comparisons: Sequence[Comparison], aside: str = "") -> Table:
     """Return the table of comparisons; ``aside`` is the header of excluded costs, if any."""
-    table, unit = Table(box=MARKDOWN), comparisons[0].unit
+    table = Table(box=MARKDOWN)
+    unit = comparisons[0].unit
     for header in ("row", "ours", "beside"):
         table.add_column(header, no_wrap=True)
     for header in (

@@ -30,7 +30,9 @@ import numpy as np
 
 PACKAGES = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
 ID = "ttt_envs:ttt/TicTacToe-v0"
-GAMES, THEIR_GAMES, ROLLOUT = 64, 8, 2_048
+GAMES = 64
+THEIR_GAMES = 8
+ROLLOUT = 2_048
 
 MakeGames = Callable[[str, int], Any]
 """Makes a ``VecEnv`` against an opponent with a seed."""
@@ -60,7 +62,8 @@ def sb3_env(processes: bool, opponent: str, seed: int) -> Any:
     )
 
 
-DUMMY, PROCESSES = functools.partial(sb3_env, False), functools.partial(sb3_env, True)
+DUMMY = functools.partial(sb3_env, False)
+PROCESSES = functools.partial(sb3_env, True)
 
 
 def cpu_seconds() -> float:

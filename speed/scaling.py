@@ -42,7 +42,8 @@ from ttt_eval.store.cost import processor  # noqa: E402
 if ALL_CORES:  # threads must not share one core
     os.sched_setaffinity(0, ALL_CORES)
 
-SKIP_3, SKIP_4 = Game(3, 3, 3, 0.25), Game(4, 4, 4, 0.1)
+SKIP_3 = Game(3, 3, 3, 0.25)
+SKIP_4 = Game(4, 4, 4, 0.1)
 
 
 class Work(NamedTuple):
@@ -174,7 +175,8 @@ def measure_point(name: str, at: int, work: Callable[[], float], seconds: float)
     work()
     memory = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    items, begin = 0.0, process_time()
+    items = 0.0
+    begin = process_time()
     while items == 0 or process_time() - begin < seconds:
         items += work()
     return Point(name, at, items / (process_time() - begin), memory)

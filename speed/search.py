@@ -43,7 +43,8 @@ SKIP_7 = Game(7, 7, 5, 0.25)
 @cache
 def load_c() -> ctypes.CDLL:
     loaded = compile_c("expectiminimax.c")
-    integers, pointer = ctypes.c_int64, ctypes.c_void_p
+    integers = ctypes.c_int64
+    pointer = ctypes.c_void_p
     loaded.search.argtypes = [*[integers] * 4, pointer, ctypes.c_double, integers, pointer]
     loaded.search.restype = ctypes.c_double
     return loaded
@@ -197,7 +198,9 @@ class SearchCounts:
 
 def count(name: str, rounds: int, seconds: float) -> SearchCounts:
     row = next(row for row in COUNT_ROWS if row.name == name)
-    nodes, ms, values = {}, {}, set()
+    nodes = {}
+    ms = {}
+    values = set()
     our_search(SKIP_3, 9, "star1")  # compiles, the growth of a table included
     for kind, pruning, memory in SEARCHES:
         begin = process_time()

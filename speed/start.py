@@ -71,7 +71,8 @@ ROWS: dict[str, tuple[tuple[str, ...], float | None, bool]] = {
 }
 """Row -> arguments of Python, the goal in CPU seconds, and whether the goal is for cold minus warm.
 """
-NO_KERNEL, KERNEL = "learners/naive_mc.py", "ttt_envs/agents/simple.py"
+NO_KERNEL = "learners/naive_mc.py"
+KERNEL = "ttt_envs/agents/simple.py"
 """Files in which a comment, and the body of one kernel, are edited."""
 
 
@@ -124,7 +125,8 @@ def measure_edits() -> dict[str, float]:
     sources.
     """
     with tempfile.TemporaryDirectory() as name:
-        root, folder = Path(name, "copy"), Path(name)
+        root = Path(name, "copy")
+        folder = Path(name)
         for package in ("ttt_envs", "baselines", "learners", "ttt_eval"):
             shutil.copytree(
                 ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__")

@@ -5,8 +5,6 @@ import shlex
 
 import pytest
 
-from ttt_apps import evaluate
-
 
 class Program:
     """A command of ours. A line is given as somebody types it: a text is split as in a shell, all
@@ -33,9 +31,17 @@ class Program:
         return json.loads(self(*line, "--json"))
 
     def error(self, *line):
-        """The message of a line that is refused."""
+        """The message of a line that ends with exit code 2, or of its parser, in single spaces and
+        without a frame.
+        """
         self.capsys.readouterr()
-        return error_of(self.capsys, self.main, *words_of(*line))
+        with pytest.raises(SystemExit) as end:
+            self.main(words_of(*line))
+        output = self.capsys.readouterr()
+        assert end.value.code == 2, output
+        assert "Traceback" not in output.err
+        text = "".join(" " if letter in "│╭╮╰╯─" else letter for letter in output.err + output.out)
+        return " ".join(text.split())
 
 
 def words_of(*line):
@@ -44,22 +50,3 @@ def words_of(*line):
     for part in line:
         words += shlex.split(part) if isinstance(part, str) else [str(part)]
     return words
-
-
-def json_of(capsys, *words):
-    """The JSON that ``evaluate.py`` prints."""
-    evaluate.main([*map(str, words), "--json"])
-    return json.loads(capsys.readouterr().out)
-
-
-def error_of(capsys, command, *words):
-    """The message of a command that ends with exit code 2, or of its parser, in single spaces and
-    without a frame.
-    """
-    with pytest.raises(SystemExit) as end:
-        command(list(map(str, words)))
-    output = capsys.readouterr()
-    assert end.value.code == 2, output
-    assert "Traceback" not in output.err
-    text = "".join(" " if letter in "│╭╮╰╯─" else letter for letter in output.err + output.out)
-    return " ".join(text.split())

@@ -104,7 +104,9 @@ def _deep(value):
 
 def damaged_lines(lines, rng):
     """Lines of JSON, of which one is damaged, lost, doubled, torn, or stands elsewhere."""
-    lines, kind, place = list(lines), rng.integers(6), int(rng.integers(len(lines)))
+    lines = list(lines)
+    kind = rng.integers(6)
+    place = int(rng.integers(len(lines)))
     line = lines.pop(place)
     put = (
         [damaged_json(json.loads(line), rng)]

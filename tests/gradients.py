@@ -4,6 +4,7 @@
 coverage`` the shares of 200 intervals that hold an exact number.
 """
 
+import inspect
 import sys
 import time
 from collections import Counter
@@ -54,9 +55,11 @@ def right_call(seed):
 
 def print_alarms(first, last):
     """Print right functions that are called wrong or undecided."""
-    verdicts, cpu = Counter(), []
+    verdicts = Counter()
+    cpu = []
     for seed in range(first, last):
-        call, begin = right_call(seed), time.process_time()
+        call = right_call(seed)
+        begin = time.process_time()
         check = call()
         cpu.append(time.process_time() - begin)
         direction = check.effect.direction if check.effect else "none"
@@ -69,32 +72,31 @@ def print_alarms(first, last):
     print(verdicts, f"CPU s: median {np.median(cpu):.2f}, maximum {max(cpu):.2f}")
 
 
+def call_with(function, arrays):
+    """Return the result for those of the arrays that a function has as arguments."""
+    return function(**{name: arrays[name] for name in inspect.signature(function).parameters})
+
+
 def coverage(function, runs):
     """Return the shares of sampled intervals of length and degrees that hold the exact
     number, for an estimator of results in batches of two games.
     """
     model = DecisionModel(parse_game("2x3/3"))
-
-    def estimator(arrays):
-        return function(**{name: arrays[name] for name in ("rewards", "mask", "groups")})
-
     tables = {"right": model.advantages, "values": model.values[:, None] + 0 * model.policy}
     names = "rewards", "mask", "states", "lengths"
     source = Source(list_batch_rows(model, tables), BatchSize(2, 2), names, model.legal.shape)
-
-    def measure(seed, **options):
-        return measure_effect(
-            estimator, source, model.policy, np.random.default_rng([seed, 3]), **options
-        )
-
     exact = check_advantages(function, batch=2).effect
-    held = np.zeros(2)
+    counts = np.zeros(2)
     for seed in range(runs):
-        effect = measure(seed, exactly=False, cpu=0.2, max_degrees=0.0)
+        effect = measure_effect(
+            partial(call_with, function), source, model.policy, np.random.default_rng([seed, 3]),
+            exactly=False, cpu=0.2, max_degrees=0.0,
+        )  # fmt: skip
         for place, name in enumerate(("length", "degrees")):
             interval = getattr(effect, name)
-            held[place] += interval.low - 1e-9 <= getattr(exact, name).mean <= interval.high + 1e-9
-    return held / runs
+            number = getattr(exact, name).mean
+            counts[place] += interval.low - 1e-9 <= number <= interval.high + 1e-9
+    return counts / runs
 
 
 if __name__ == "__main__":

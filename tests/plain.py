@@ -2,14 +2,13 @@
 test on.
 """
 
-import json
 from dataclasses import replace
 from functools import cache
 from itertools import product
 
 import numpy as np
 from hypothesis import strategies as st
-from json_files import read_json
+from json_files import read_json, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learners.checkpoint import load_checkpoint
@@ -272,9 +271,7 @@ def _files_of(run):
     readers = {
         "config.json": lambda path: {k: v for k, v in read_json(path).items() if k not in UNLIKE},
         "checkpoint.npz": _checkpoint,
-        "metrics.jsonl": lambda path: [
-            _untimed(json.loads(line)) for line in path.read_text().splitlines()
-        ],
+        "metrics.jsonl": lambda path: [_untimed(row) for row in rows_of(path)],
         "cost.json": lambda path: [(k, sorted(v)) for k, v in read_json(path)["phases"].items()],
         EVENTS: _events,
     }

@@ -26,6 +26,7 @@ MUTANTS = {
     ("value-iteration", "discount * expected", "expected"): "discount",
     ("value-iteration", "if np.abs(improved - values)[:-1].max() < 1e-6:", "if True:"): "skips",
 }
+"""(solution, its text, the wrong text in its place) -> a row that fails."""
 LEARNERS = {
     ("q-learning", "target += next", "target -= next"): "credit",
     ("q-learning", "target += next", "target += 0.9 * next"): "credit, values",
@@ -44,6 +45,7 @@ LEARNERS = {
     ("alpha-zero", "again else -next_value", "again else next_value"): "self-play",
     ("alpha-zero", "scores = totals", "scores = -totals"): "self-play",
 }
+"""The same of learners, which take longer."""
 ENDS = {
     "def minimax(board)": "line 1: expected ':'",
     "def other(board): pass": "AttributeError: module 'submission' has no attribute 'minimax'",

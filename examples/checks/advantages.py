@@ -14,7 +14,8 @@ def cleanrl_ppo(rewards, values, dones, next_value, next_done, gamma=0.9, gae_la
 
     tensors = map(torch.as_tensor, (rewards, values, dones, next_value, next_done))
     rewards, values, dones, next_value, next_done = tensors
-    advantages, carried = torch.zeros_like(rewards), 0
+    advantages = torch.zeros_like(rewards)
+    carried = 0
     for t in reversed(range(len(rewards))):
         last = t == len(rewards) - 1
         alive = 1.0 - (next_done if last else dones[t + 1])

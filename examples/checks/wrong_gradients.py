@@ -17,7 +17,8 @@ import numpy as np
 from ttt_eval.checks import GradientCheck, check_advantages, check_loss
 
 Function = Callable[..., Any]
-GAMMA, LAM = 0.9, 0.95
+GAMMA = 0.9
+LAM = 0.95
 
 
 def rollout(error: str) -> Function:
@@ -25,7 +26,8 @@ def rollout(error: str) -> Function:
 
     def advantages(rewards, values, dones, next_value, next_done):
         steps = len(rewards)
-        out, carried = np.zeros_like(rewards), 0.0
+        out = np.zeros_like(rewards)
+        carried = 0.0
         for t in range(steps) if error == "loop forward" else reversed(range(steps)):
             last = t + 1 == steps
             if last and error == "off by one at the end":
@@ -72,7 +74,8 @@ def self_play(error: str) -> Function:
             signs = -np.ones_like(signs)
         if error == "no signs":
             signs = np.ones_like(signs)
-        out, carried = np.zeros_like(rewards), 0.0
+        out = np.zeros_like(rewards)
+        carried = 0.0
         for t in reversed(range(len(rewards))):
             further = GAMMA * alive[t] * signs[t] * (following[t] + LAM * carried)
             out[t] = carried = rewards[t] + further - values[t]
@@ -90,7 +93,8 @@ def batch(error: str) -> Function:
     """Return RLOO in groups of 2, or whitened returns, with an error."""
 
     def advantages(rewards, mask, roles):
-        results, count = rewards.sum(1), len(rewards)
+        results = rewards.sum(1)
+        count = len(rewards)
         if error == "result of the last column":
             results = rewards[:, -1]
         if error == "first player's result for both":

@@ -31,8 +31,8 @@ class Learner:
             tree[state] = np.zeros(self.legal.shape[1]), np.zeros(self.legal.shape[1])
             return self.values[state]
         visits, totals = tree[state]
-        bonus = tree["priors"] if state == tree["root"] else self.priors[state]
-        bonus = EXPLORATION * bonus * np.sqrt(visits.sum() + 1) / (1 + visits)
+        priors = tree["priors"] if state == tree["root"] else self.priors[state]
+        bonus = EXPLORATION * priors * np.sqrt(visits.sum() + 1) / (1 + visits)
         scores = totals / np.maximum(visits, 1) + bonus
         action = np.where(self.legal[state], scores, -np.inf).argmax()
         value = float(self.rewards[state, action])
@@ -74,5 +74,5 @@ def train(legal, next_states, rewards, skip_chance, observations, num_starts, se
     learner = Learner(legal, next_states, rewards, skip_chance, seed)
     for number in range(GAMES):
         learner.play(number % num_starts)
-    rows = {row.astype(float).tobytes(): row_number for row_number, row in enumerate(observations)}
-    return lambda asked: learner.priors[[rows[row.tobytes()] for row in asked]]
+    states = {row.astype(float).tobytes(): state for state, row in enumerate(observations)}
+    return lambda batch: learner.priors[[states[row.tobytes()] for row in batch]]

@@ -59,7 +59,7 @@ def collect(environment, observations, info, actor, critic, rng):
         noise = rng.gumbel(size=legal.shape)
         actions = (log_chances + np.where(legal, noise, 0)).argmax(axis=1)
         row = {"observations": observations, "legal": legal, "actions": actions}
-        row["old"] = np.take_along_axis(log_chances, actions[:, None], 1)[:, 0]
+        row["old_log_chances"] = np.take_along_axis(log_chances, actions[:, None], 1)[:, 0]
         row["values"] = critic(observations)[:, 0]
         observations, row["rewards"], terminated, truncated, info = environment.step(actions)
         next_values = critic(info["next_observations"])[:, 0]
@@ -86,7 +86,7 @@ def update(actor, critic, batch):
     log_chances = log_softmax(actor(batch["observations"]), batch["legal"])
     chances = np.exp(log_chances)
     taken = np.eye(chances.shape[1])[batch["actions"]]
-    ratio = np.exp((log_chances * taken).sum(axis=1) - batch["old"])
+    ratio = np.exp((log_chances * taken).sum(axis=1) - batch["old_log_chances"])
     gain = batch["advantages"]
     is_clipped = np.where(gain > 0, ratio > 1 + CLIP, ratio < 1 - CLIP)
     slopes = (-gain * ratio * ~is_clipped)[:, None] * (taken - chances)

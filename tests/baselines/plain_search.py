@@ -91,7 +91,8 @@ class PlainTree:
             else:
                 values = self.evaluator.values(boards) if self.evaluator else [self.play_out(node)]
                 self.prior[node] = dict.fromkeys(sensible, len(sensible) ** -0.5)
-            self.raw_value[node], self.tried[node] = float(values[0]), []
+            self.raw_value[node] = float(values[0])
+            self.tried[node] = []
 
     def play_out(self, node):
         """The mover's result of a game of random moves."""

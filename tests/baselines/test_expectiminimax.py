@@ -214,7 +214,8 @@ def test_a_search_to_the_end_is_exact(rules):
 @pytest.mark.parametrize(("game", "count", "depth"), [*LARGE, *OTHER_RULES], ids=str)
 def test_pruning_does_not_change_values_on_larger_boards(game, count, depth):
     boards = plain.positions_of_random_play(game, count)
-    boards.cells[0], boards.mover[0] = 0, 0
+    boards.cells[0] = 0
+    boards.mover[0] = 0
     for heuristic in HEURISTICS:
         values = searched(game, boards, depth, pruning="none", heuristic=heuristic)
         for settings in SEARCHES[1:]:

@@ -296,7 +296,8 @@ def test_a_move_solved_as_lost_is_not_played():
     (edge,) = (
         edge for edge in mcts.tree.children_of(search.tree, 0, 0) if edges["cell"][edge] == move
     )
-    edges["is_solved"][edge], edges["q"][edge] = 1, -1
+    edges["is_solved"][edge] = 1
+    edges["q"][edge] = -1
     assert search.probabilities()[0, move] == 0
     assert search.probabilities(1)[0, move] == 0
     edges["q"][edge] = -0.5  # worse than what? nobody knows
@@ -307,7 +308,8 @@ def test_values_and_analysis_agree():
     game = Game(4, 4, 4, 0.25)
     policy = make_policy("mcts:simulations=500", game)
     boards = plain.positions_of_random_play(game, 20)
-    boards.cells[4], boards.mover[4] = 0, 0
+    boards.cells[4] = 0
+    boards.mover[4] = 0
     values = policy.values(boards)
     of_moves = policy.action_values(boards)
     some = boards.take(np.array([4, 2]))

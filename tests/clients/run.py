@@ -78,7 +78,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
 """Packages of each environment, in addition to the wheel, torch and pytest."""
 
 WITHOUT_DEPENDENCIES = {"pufferlib": ("pufferlib-core",)}
-"""One more package, installed without its dependencies, because they pin another torch."""
+"""Packages that are installed without their dependencies, because these pin another torch."""
 
 CLIENTS = (
     Client("PettingZoo", "test_pettingzoo.py", "newest", "pettingzoo", ("PettingZoo",)),

@@ -250,8 +250,7 @@ LEARNING = pytest.mark.needs("tensorflow")
 
 def random_examples(game, count, rng):
     boards = plain.positions_of_random_play(game, count, 3)
-    policy = np.where(boards.cells == 0, rng.random(boards.cells.shape), 0)
-    policy /= policy.sum(axis=1, keepdims=True)
+    policy = plain.shares_of((boards.cells == 0) * rng.random(boards.cells.shape))
     return TrainingExamples(
         boards.own_first(),
         policy.astype(np.float32),

@@ -3,6 +3,7 @@ of each player alone, and where it leads.
 """
 
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import plain
@@ -43,7 +44,7 @@ def train(game=SMALL, games=400, opponent="self", batch=32, seed=0, **settings):
 # The gradient
 
 
-class Drawn:
+class DrawnSamples:
     """Positions with the policy of a net, samples of its moves, and a net that has moved on."""
 
     def __init__(self, num_samples=120, num_positions=15):
@@ -51,7 +52,7 @@ class Drawn:
         game = Game(2, 3, 3)
         own = plain.positions_of_random_play(game, num_positions).own_first()
         self.widths = (12, 7, 5, 7)
-        size = sum(a * b + b for a, b in zip(self.widths, self.widths[1:], strict=False))
+        size = sum((inputs + 1) * outputs for inputs, outputs in pairwise(self.widths))
         before = rng.normal(size=size)
         self.weights = before + rng.normal(scale=0.1, size=size)
         self.table = Lookup.of(game, own, split_layers(before, self.widths))
@@ -84,8 +85,7 @@ class Drawn:
             out = out @ matrix + bias
             out = out if activation == "linear" else np.maximum(out, 0)
         old = self.p[self.rows]
-        new = np.where(old > 0, np.exp(out[:, :-1]), 0)
-        new /= new.sum(axis=1, keepdims=True)
+        new = plain.shares_of(np.where(old > 0, np.exp(out[:, :-1]), 0))
         chosen = np.arange(len(old)), self.actions
         ratio = new[chosen] / old[chosen]
         clipped = np.clip(ratio, 1 - config.clip_range, 1 + config.clip_range)
@@ -97,7 +97,7 @@ class Drawn:
 
 @pytest.fixture(scope="module")
 def drawn():
-    return Drawn()
+    return DrawnSamples()
 
 
 def test_the_gradient_is_that_of_the_loss_by_differences(drawn):
@@ -114,7 +114,8 @@ def test_the_gradient_is_that_of_the_loss_by_differences(drawn):
 
 
 def test_sums_by_position_give_the_gradient_of_all_samples(drawn):
-    sums, single = drawn.sums(), drawn.single_samples()
+    sums = drawn.sums()
+    single = drawn.single_samples()
     assert len(sums.visits) <= 15
     assert len(single.visits) == sums.visits.sum() == 120
     assert_allclose(drawn.gradient(sums), drawn.gradient(single), rtol=0, atol=1e-12)
@@ -124,8 +125,11 @@ def test_sums_by_position_give_the_gradient_of_all_samples(drawn):
 
 def test_adam_takes_the_steps_of_its_paper():
     rng = np.random.default_rng(0)
-    weights, adam = np.zeros(3, np.float32), Adam(3)
-    mean, square, expected = np.zeros((3, 3))
+    weights = np.zeros(3, np.float32)
+    adam = Adam(3)
+    mean = np.zeros(3)
+    square = np.zeros(3)
+    expected = np.zeros(3)
     for n in range(1, 20):
         gradient = rng.normal(size=3)
         adam.step(weights, gradient.astype(np.float32), 0.01)
@@ -176,7 +180,8 @@ def own_return(t, rewards, values, movers, over, gae_lambda):
     """The return of a decision in one game after another, from the definition."""
     for later in range(t, len(over)):
         if over[later]:
-            return rewards[later] * (1 if movers[later] == movers[t] else -1)
+            is_own = movers[later] == movers[t]
+            return rewards[later] if is_own else -rewards[later]
         if movers[later + 1] == movers[t]:
             value = values[later + 1]
             following = value
@@ -188,7 +193,8 @@ def own_return(t, rewards, values, movers, over, gae_lambda):
 
 def test_where_boards_differ_the_next_value_is_of_the_own_next_turn():
     rng = np.random.default_rng(0)
-    steps, count = 40, 20
+    steps = 40
+    count = 20
     movers = rng.integers(2, size=(steps + 1, count))
     over = rng.random((steps, count)) < 0.15
     rewards = over * rng.integers(-1, 2, size=(steps, count)).astype(float)
@@ -265,3 +271,7 @@ def test_no_learning_rate_makes_it_play_illegal_moves():
     training = train(Game(), 3_000, learning_rate=1.0, anneal_lr=False, max_grad_norm=1e9)
     training.run()
     assert np.abs(training.learner.weights).max() > 10
+    boards = plain.positions_of_random_play(Game(), 100)
+    p = training.learner.probabilities(boards)
+    assert (p[~boards.legal(Game())] == 0).all()
+    assert_allclose(p.sum(axis=1), 1)

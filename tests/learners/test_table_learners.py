@@ -218,7 +218,8 @@ def test_keys_are_exact(game, data):
         for learns in (True, False):
             for number, (stones, action) in enumerate(moves):
                 board = np.zeros(game.cells, np.int8)
-                board[stones], board[action] = np.arange(len(stones)) % 2 + 1, 0
+                board[stones] = np.arange(len(stones)) % 2 + 1
+                board[action] = 0
                 write_keys(board, action, action + 1, table)
                 board[action] = afterstates
                 key = table.action_keys[action]

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from commands import error_of
 
 from examples.checks.puct import wrong_search
 from ttt_apps import evaluate
@@ -95,5 +94,5 @@ def test_the_page_has_the_rows_and_the_boards_of_failed_ones(tmp_path, capsys):
     ],
     ids=str,
 )
-def test_requests_that_cannot_be_checked_are_refused(words, problem, capsys):
-    assert problem in error_of(capsys, evaluate.main, "check", *words)
+def test_requests_that_cannot_be_checked_are_refused(words, problem, evaluate_py):
+    assert problem in evaluate_py.error("check", *words)

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 import tiny
-from commands import error_of
+from commands import Program
 from explorers import run_explorer
 from processes import ROOT, run_python
 
@@ -119,11 +119,12 @@ def test_an_installed_package_names_its_commands(monkeypatch, tmp_path):
 def test_the_explorer_opens_a_game_by_its_options(capsys):
     with run_explorer("--game", "connect-four", "--skip-chance", "0.25") as (_, address):
         assert address.endswith("/#rows=6&columns=7&skip=0.25&gravity=true")
-    for words, word in (
-        (("--size=16",), "up to 15"),
-        (("--open=seed=1", "--size=4"), "--size has no effect"),
+    play_py = Program(play.main, capsys)
+    for options, problem in (
+        ("--size=16", "up to 15"),
+        ("--open=seed=1 --size=4", "--size has no effect"),
     ):
-        assert word in error_of(capsys, play.main, "web", "--no-browser", *words)
+        assert problem in play_py.error("web --no-browser", options)
 
 
 def test_letters_outside_the_encoding_are_replaced(tmp_path):

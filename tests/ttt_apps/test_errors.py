@@ -4,13 +4,12 @@ tracebacks.
 
 import errno
 import io
-import shlex
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import error_of
+from commands import Program
 
 from ttt_apps import evaluate
 from ttt_apps.cli import options as cli
@@ -89,7 +88,7 @@ def test_an_invalid_command_line_is_one_message(command, line, word, tmp_path, m
         Path(name).write_text(content)
     Path("runs", "first").mkdir(parents=True)
     Path("runs", "first", "config.json").write_text("{}")
-    assert word in error_of(capsys, command, *shlex.split(line))
+    assert word in Program(command, capsys).error(line)
     assert {path.name: path.read_text() for path in Path().iterdir() if path.is_file()} == files
     assert [path.name for path in Path().rglob("*") if path.is_dir()] == ["runs", "first"]
 
@@ -97,7 +96,7 @@ def test_an_invalid_command_line_is_one_message(command, line, word, tmp_path, m
 @pytest.mark.parametrize(("command", "option"), [(evaluate.main, "games"), (play.main, "--replay")])
 def test_a_file_that_is_no_log_is_told_its_first_line(command, option, tmp_path, capsys):
     (tmp_path / "junk").write_bytes(bytes(range(256)) * 9)
-    message = error_of(capsys, command, option, tmp_path / "junk")
+    message = Program(command, capsys).error(option, tmp_path / "junk")
     assert message.endswith('which begins with {"format": 1, "content": "games"}')
     assert len(message) < 300
 

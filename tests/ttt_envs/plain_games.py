@@ -27,7 +27,9 @@ class PlainGames:
     """A ``GameBatch`` whose columns are one dictionary of arrays."""
 
     def __init__(self, config, count, *, observes=True):
-        self.config, self.count, self.game = config, count, config.game
+        self.config = config
+        self.count = count
+        self.game = config.game
         self.players = config if isinstance(config, EnvConfig) else None
         self.opponents = self.players.opponents if self.players else ()
         self.illegal_action = self.players.illegal_action if self.players else "lose"
@@ -37,7 +39,8 @@ class PlainGames:
         self.columns = {name: np.zeros(count, types.get(name, np.int64)) for name in names}
         for name in ("cells", "found"):
             self.columns[name] = np.zeros((count, self.game.cells), np.int8)
-        self.columns["is_over"][:], self.columns["episode"][:] = 1, -1
+        self.columns["is_over"][:] = 1
+        self.columns["episode"][:] = -1
         self.columns["outcome"][:] = NOT_OVER
         self.layout = output_layout(
             count,
@@ -104,7 +107,8 @@ class PlainGames:
 
     def put(self, row, cell):
         """Put the mover's stone on a cell, or find the other's there."""
-        c, mover = self.columns, int(self.columns["mover"][row])
+        c = self.columns
+        mover = int(self.columns["mover"][row])
         if self.kind and c["cells"][row, cell] == 2 - mover:
             c["found"][row, cell] = 1
             c["mover"][row] = mover if self.kind == "classic" else 1 - mover
@@ -123,7 +127,8 @@ class PlainGames:
     def reply(self):
         c = self.columns
         for row in range(self.count if self.opponents else 0):
-            index, number = np.array([row]), game_numbers(self, np.array([row]))[0]
+            index = np.array([row])
+            number = game_numbers(self, np.array([row]))[0]
             while c["outcome"][row] == NOT_OVER and c["mover"][row] != c["seat"][row]:
                 policy = self.opponents[c["stage"][row]][number]
                 view = self.views(index)
@@ -152,7 +157,8 @@ class PlainGames:
         begins = (c["is_over"] == 1) & begin_over
         movers = np.flatnonzero(~begins & (c["outcome"] == NOT_OVER))
         self.check(movers, actions)
-        c["begins"][:], c["illegal"][:] = begins, 0
+        c["begins"][:] = begins
+        c["illegal"][:] = 0
         c["num_steps"] += ~begins if len(self.opponents) > 1 else 0
         for row in np.flatnonzero(begins):
             self.begin(row)
@@ -183,7 +189,8 @@ class PlainGames:
         return pack_result(int(out["mover"][0]), int(out["outcome"][0]))
 
     def observe(self, out):
-        c, views = self.columns, self.views(np.arange(self.count))
+        c = self.columns
+        views = self.views(np.arange(self.count))
         for name in ("mover", "seat", "outcome"):
             out[name][:] = c[name]
         winners = {0: 0, 1: 1, Outcome.PLAYER_0_FORFEITED: 1, Outcome.PLAYER_1_FORFEITED: 0}

@@ -83,7 +83,8 @@ def test_engines_agree_on_every_step(config, begin_over):
     pair = [make_games(config, NUM_GAMES), PlainGames(config, NUM_GAMES)]
     outs = [games.output() for games in pair]
     for out in outs:  # that a reset does not write
-        out["rewards"][:], out["flags"][:] = 0, False
+        out["rewards"][:] = 0
+        out["flags"][:] = False
     for games, out in zip(pair, outs, strict=True):
         seed_games(games, ROWS, ROWS.astype(np.uint64))
         games.reset(ROWS, out)

@@ -5,18 +5,17 @@ errors, broken functions, and the functions of other libraries.
 import importlib
 import itertools
 import json
+from functools import partial
 
 import gradients
 import numpy as np
 import pytest
-from commands import error_of, json_of
 from numpy.testing import assert_allclose
 
 from examples.checks import advantages as adapters
 from examples.checks import losses
 from examples.checks.estimators import ESTIMATORS, rloo
 from examples.checks.wrong_gradients import WRONG
-from ttt_apps import evaluate
 from ttt_envs import Game
 from ttt_eval.checks import check_advantages, check_loss, gae, samples
 from ttt_eval.checks.decisions import DecisionModel, parse_game
@@ -75,7 +74,8 @@ def paths(model, state, steps=None):
                 yield chance, (step,), None
                 continue
             begin = np.argmax(model.start) if over else following
-            for share, path, end in paths(model, begin, steps and steps - 1):
+            steps_left = None if steps is None else steps - 1
+            for share, path, end in paths(model, begin, steps_left):
                 yield chance * share, (step, *path), end
 
 
@@ -85,14 +85,10 @@ def add_score(gradient, model, decision, weight):
     gradient[state, action] += weight
 
 
-def effect_of(gradient, target):
-    rng = np.random.default_rng(0)
-    return compare(gradient.reshape(1, -1), *2 * (target.reshape(1, -1),), rng)
-
-
 def assert_effect(effect, gradient, target):
     """The effect is that of a gradient."""
-    exact = effect_of(gradient, target)
+    sample = target.reshape(1, -1)
+    exact = compare(gradient.reshape(1, -1), sample, sample, np.random.default_rng(0))
     assert effect.exact
     assert_allclose(effect.length, exact.length, atol=1e-12)
     assert_allclose(effect.degrees, exact.degrees, atol=1e-5)
@@ -107,7 +103,8 @@ def test_rollout_gradients_are_those_of_enumeration(seats, monkeypatch):
     def estimate(rewards, values, dones, next_value, next_done, movers):
         return abs(gae(rewards, values**2, dones, next_value, next_done, movers))
 
-    expected, target = np.zeros((2, *model.legal.shape))
+    expected = np.zeros(model.legal.shape)
+    target = np.zeros(model.legal.shape)
     for chance, path, end in paths(model, np.argmax(model.start), 2):
         states = np.array([state for state, *_ in path] + [end])
         over = [0 if result is None else 1 for *_, result in path]
@@ -127,7 +124,8 @@ def test_rollout_gradients_are_those_of_enumeration(seats, monkeypatch):
 def batch_of(model, chosen):
     """Return the arrays of a batch of games, one group, and the decisions of each row."""
     num_rows = 2 if model.self_play else 1
-    rows, results = [], []
+    rows = []
+    results = []
     for _, path, _ in chosen:
         last_state, _, result = path[-1]
         for player in range(num_rows):
@@ -136,7 +134,8 @@ def batch_of(model, chosen):
             results.append(sign * model.signs[last_state] * result)
     width = max(1, *map(len, rows))
     mask = np.array([[t < len(own) for t in range(width)] for own in rows])
-    rewards, states = np.zeros(mask.shape), np.zeros(mask.shape, int)
+    rewards = np.zeros(mask.shape)
+    states = np.zeros(mask.shape, int)
     for row, own in enumerate(rows):
         rewards[row, max(len(own) - 1, 0)] = results[row]
         states[row, : len(own)] = [step[0] for step in own]
@@ -171,14 +170,8 @@ def enumerated_gradient(model, estimator, size=2):
 )
 def test_batches_are_those_of_enumeration(name, seats):
     model = DecisionModel(TINY, seats, 3)
-    function = ESTIMATORS[name]
-    names = function.__code__.co_varnames[: function.__code__.co_argcount]
-
-    def estimator(arrays):
-        return function(**{name: arrays[name] for name in names})
-
-    expected = enumerated_gradient(model, estimator)
-    check = check_advantages(function, TINY, seats, batch=2, policy=3)
+    expected = enumerated_gradient(model, partial(gradients.call_with, ESTIMATORS[name]))
+    check = check_advantages(ESTIMATORS[name], TINY, seats, batch=2, policy=3)
     assert_effect(check.effect, expected, exact_gradient(model))
 
 
@@ -238,8 +231,8 @@ def test_targets_are_derivatives_of_expectations(kind):
     terms[kind].sum().backward()
     table = list_tables(model, model.policy, reference)[f"right {kind}"]
     sums = model.visits[:, None] * model.policy * table
-    found = sums - model.policy * sums.sum(axis=1, keepdims=True)
-    assert_allclose(found, logits.grad.numpy(), atol=1e-12)
+    gradient = sums - model.policy * sums.sum(axis=1, keepdims=True)
+    assert_allclose(gradient, logits.grad.numpy(), atol=1e-12)
 
 
 @pytest.mark.needs("torch")
@@ -406,14 +399,14 @@ def test_cleanrl_and_functions_with_the_arguments_of_verl():
     assert check.effect.length.mean == pytest.approx(0.5)
 
 
-def test_the_command_prints_the_verdict(capsys):
-    data = json_of(capsys, "check", "advantages", "gae", "--game", "2x3/2")
+def test_the_command_prints_the_verdict(evaluate_py):
+    data = evaluate_py.json("check advantages gae --game 2x3/2")
     assert data["ok"]
     assert data["effect"]["direction"] == "unbiased"
-    words = "check", "advantages", "examples.checks.estimators:per_turn", "--batch", "2"
-    assert "another direction" in error_of(capsys, evaluate.main, *words)
-    words = "check", "loss", "examples.checks.losses:k2", "--meant=x"
-    assert "invalid choice" in error_of(capsys, evaluate.main, *words)
+    line = "check advantages examples.checks.estimators:per_turn --batch 2"
+    assert "another direction" in evaluate_py.error(line)
+    line = "check loss examples.checks.losses:k2 --meant=x"
+    assert "invalid choice" in evaluate_py.error(line)
 
 
 def wrong_shape(rewards, dones):

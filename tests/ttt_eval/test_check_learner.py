@@ -18,6 +18,7 @@ SHORT = ("bandit", "credit", "defence")
 
 
 def probe_of(make_env):
+    """Return the probe with these environments."""
     return next(probe for probe in PROBES.values() if probe.make_env == make_env)
 
 
@@ -118,13 +119,11 @@ def test_critics_are_compared_with_their_own_policy():
 
 def test_the_entropy_is_that_of_the_policy():
     probe = PROBES["second"]
-    run = measure_agent(
-        probe,
-        make_agent(probe, 0 * probe.exact.action_values, critic=probe.exact.values),
-    )
-    policy = probe.exact.softmax(0 * probe.exact.action_values)
-    legal = probe.exact.model.allowed.sum(1)
-    assert run.entropy == pytest.approx(probe.exact.weights(policy) @ np.log(legal))
+    logits = np.zeros_like(probe.exact.action_values)
+    run = measure_agent(probe, make_agent(probe, logits, critic=probe.exact.values))
+    weights = probe.exact.weights(probe.exact.softmax(logits))
+    num_legal = probe.exact.model.allowed.sum(axis=1)
+    assert run.entropy == pytest.approx(weights @ np.log(num_legal))
 
 
 # -- other families: the curve
@@ -142,10 +141,10 @@ def learn_until(factor, last=""):
 
 def test_slow_is_not_wrong():
     assert check_learner(learn_until(2), SHORT).ok
-    slow = check_learner(learn_until(2, "maximum over illegal actions"), ["defence", "bandit"])
-    assert slow.row("defence").status == "fails"
-    still = check_learner(learn_until(1.5, "nothing is learned"), "credit")
-    assert still.row("credit").status == "fails"
+    wrong = check_learner(learn_until(2, "maximum over illegal actions"), ["defence", "bandit"])
+    assert wrong.row("defence").status == "fails"
+    forgetful = check_learner(learn_until(1.5, "nothing is learned"), "credit")
+    assert forgetful.row("credit").status == "fails"
 
 
 def test_a_rising_curve_is_no_evidence():
@@ -177,10 +176,15 @@ def test_no_training_is_repeated_for_another_seed():
 
 # -- learners
 
+TORCH = (pytest.mark.needs("torch"), pytest.mark.smoke)
+planted_families = pytest.mark.parametrize(
+    "family",
+    [pytest.param(family, marks=() if family == "tabular" else TORCH) for family in FAMILIES],
+)
 
-@pytest.mark.parametrize("family", FAMILIES)
+
+@planted_families
 def test_right_learners_hold(family):
-    pytest.importorskip("torch")
     check_learner(plant(family), ["bandit", "credit", "defence"], family, 3, seed=5).assert_ok()
 
 
@@ -189,28 +193,25 @@ def test_right_learners_hold(family):
     [
         ("tabular", "sign of the next value", "credit"),
         ("tabular", "truncation taken for an end", "truncation"),
-        ("dqn", "learning rate 0", "bandit"),
-        ("ppo", "sign of the advantage", "bandit"),
+        pytest.param("dqn", "learning rate 0", "bandit", marks=TORCH),
+        pytest.param("ppo", "sign of the advantage", "bandit", marks=TORCH),
     ],
 )
 def test_planted_errors_fail(family, error, name):
-    pytest.importorskip("torch")
     assert name in check_learner(plant(family, error), name, family).failed
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@planted_families
 def test_planted_lines_are_lines_of_the_learners(family):
-    pytest.importorskip("torch")
     for error in LEARNER_ERRORS[family]:
         assert callable(plant(family, error))
     with pytest.raises(KeyError):
         plant(family, "no such error")
 
 
-@pytest.mark.more
+@pytest.mark.needs("sb3_contrib")
 @pytest.mark.parametrize("name", ["dqn", "ppo", "a2c", "maskable_ppo"])
 def test_learners_of_stable_baselines3_hold(name):
-    pytest.importorskip("sb3_contrib")
     from examples.checks import sb3_learners
 
     train = getattr(sb3_learners, f"train_{name}")
@@ -296,11 +297,11 @@ def test_limits_lie_beyond_the_right_runs():
 def test_runs_are_kept_in_a_log_and_not_repeated(tmp_path, monkeypatch):
     trained = []
 
-    def plant(family, error):
+    def plant_exactly(family, error):
         trained.append(error)
         return train_exactly(error or "")
 
-    monkeypatch.setattr(learner_runs, "plant", plant)
+    monkeypatch.setattr(learner_runs, "plant", plant_exactly)
     monkeypatch.setattr(learner_runs, "PROBES", {"credit": PROBES["credit"]})
     log = tmp_path / "log.jsonl"
     cases = [("dqn", "sign of the next value", 3), ("dqn", "", 3)]

@@ -8,7 +8,8 @@ from ttt_envs import Game
 from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
 from ttt_eval.exact import evaluate_policy, outcome, policy_gradient
 
-SMALL, SKIP3 = Game(2, 3, 2, 0.25), Game(skip_chance=0.25)
+SMALL = Game(2, 3, 2, 0.25)
+SKIP3 = Game(skip_chance=0.25)
 STENCIL = ((-2, 1 / 12), (-1, -2 / 3), (1, 2 / 3), (2, -1 / 12))
 """Central difference of fourth order."""
 

@@ -110,12 +110,16 @@ def test_a_submission_sees_no_environment_variables_and_an_empty_folder(write, m
 
 
 def test_functions_are_called_in_both_directions(write):
-    source = "def add(ask, one):\n    first = ask(one)\n    return lambda two: first + two\n"
+    source = """
+def add(scale, number):
+    scaled = scale(number)
+    return lambda other: scaled + other
+"""
     with SubmissionProcess(write(source), "add", SubmissionLimits()) as submission:
-        add = submission.call(0, lambda one: 10 * one, 2)
+        add = submission.call(0, lambda number: 10 * number, 2)
         assert [add(1), add(2)] == [21, 22]
         with pytest.raises(SubmissionError, match="a call fails"):
-            submission.call(0, lambda one: {}["missing"], 1)
+            submission.call(0, lambda number: {}["missing"], 1)
         with pytest.raises(SubmissionError, match="a call fails"):
             add(1)
 

@@ -68,7 +68,8 @@ def play(model, settings, opponent, games):
 
 
 def evaluate_games(model, settings, opponent, games, **options):
-    settings, interview = replace(settings, opponent=opponent), interview_of(settings.game, model)
+    settings = replace(settings, opponent=opponent)
+    interview = interview_of(settings.game, model)
     result = evaluate_model(interview, settings, games=games, positions=False, **options)
     return result.to_dict()["games"]
 

@@ -172,7 +172,8 @@ def test_games_are_called_alike_only_if_they_end_before_the_board_is_full():
     lengths[0, 0, 5] = lengths[1, 2, 6] = 3
     assert Score(pairs, lengths).is_degenerate
     assert not Score(pairs // 3, lengths // 3).is_degenerate  # one pair
-    lengths[0, 0, 5], lengths[0, 0, 7] = 2, 1
+    lengths[0, 0, 5] = 2
+    lengths[0, 0, 7] = 1
     assert not Score(pairs, lengths).is_degenerate
     full = np.zeros_like(lengths)
     full[:, 1, 9] = 3

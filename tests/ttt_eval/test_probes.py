@@ -4,6 +4,7 @@ errors.
 
 import gymnasium
 import numpy as np
+import plain
 import pytest
 from make_probes import make_probes, to_toml
 from numpy.testing import assert_allclose
@@ -11,7 +12,6 @@ from numpy.testing import assert_allclose
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.policy import normalise
 from ttt_envs.arrays import game_arrays
-from ttt_envs.game.boards import Boards, from_text
 from ttt_eval.checks import PROBES, probes
 from ttt_eval.checks.probes import ERRORS
 from ttt_eval.exact import best_response, exploitability, outcome
@@ -21,9 +21,9 @@ GAMES = [Game(), Game(skip_chance=0.25), Game(3, 4, 3, gravity=True)]
 NUM_GAMES = 20_000
 
 
-def draw_policy(model, seed=0):
+def draw_policy(model):
     """Return random probabilities of the allowed actions."""
-    weights = np.random.default_rng(seed).random(model.allowed.shape)
+    weights = np.random.default_rng(0).random(model.allowed.shape)
     return normalise(weights * model.allowed)
 
 
@@ -51,21 +51,30 @@ def test_self_play_is_worth_minus_its_exploitability(game):
     assert_allclose(model.value(policy), -exploitability(game, "win-or-block"), atol=1e-9)
 
 
-@pytest.mark.parametrize("model", ["opponent", "self-play"])
-def test_visits_times_rewards_are_the_value(model):
+def assert_visits_all(model, policy):
+    """A game begins once, and each position is reached."""
+    begins = model.start > 0
+    assert_allclose(model.visits(policy)[begins], 1)
+    assert (begins | (model.push(np.ones(policy.shape)) > 0)).all()
+
+
+def test_visits_times_rewards_are_the_value():
     arrays = game_arrays(Game(skip_chance=0.25))
-    model = {
-        "opponent": lambda: DecisionValues(arrays, make_policy("random", Game()), masked=False),
-        "self-play": lambda: SelfPlayValues(arrays),
-    }[model]()
+    model = DecisionValues(arrays, make_policy("random", Game()), masked=False)
     policy = draw_policy(model)
-    own = model.start > 0
-    rewards = model.visits(policy) @ (policy * model.rewards).sum(1)
-    if isinstance(model, DecisionValues):
-        assert_allclose(rewards, model.value(policy), atol=1e-12)
-    assert_allclose(model.visits(policy)[own], 1)
-    is_last = (model.push(np.full(policy.shape, 1e-9)) > 0) | own
-    assert is_last.all()  # each position is reached
+    rewards = (policy * model.rewards).sum(axis=1)
+    assert_allclose(model.visits(policy) @ rewards, model.value(policy), atol=1e-12)
+    assert_visits_all(model, policy)
+
+
+def test_visits_times_rewards_of_the_first_player_are_the_value_in_self_play():
+    model = SelfPlayValues(game_arrays(Game()))
+    policy = draw_policy(model)
+    stones = model.observations.sum(axis=1)
+    rewards = (-1) ** stones * (policy * model.rewards).sum(axis=1)
+    value = model.start @ model.policy_values(policy)
+    assert_allclose(model.visits(policy) @ rewards, value, atol=1e-12)
+    assert_visits_all(model, policy)
 
 
 def test_openings_are_equally_likely():
@@ -74,8 +83,7 @@ def test_openings_are_equally_likely():
     opponent = make_policy("win-or-block", game)
 
     def value(openings):
-        boards = Boards.from_positions([from_text(text, game) for text in openings])
-        arrays = game_arrays(game, openings=boards)
+        arrays = game_arrays(game, openings=plain.from_texts(*openings, game=game))
         model = DecisionValues(arrays, opponent, starts=len(openings))
         return model.value(normalise(model.allowed))
 

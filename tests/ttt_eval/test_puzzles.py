@@ -13,7 +13,7 @@ from make_puzzles import MIN_LOSS, PUZZLES_PER_GAME, obvious_puzzles
 
 from baselines.exact import solve
 from ttt_envs import Game
-from ttt_envs.game.boards import Boards, from_text
+from ttt_envs.game.boards import Boards
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.matches.games import Move, PlayedGame
 from ttt_eval.puzzles import (
@@ -90,7 +90,7 @@ def test_the_set_is_made_again_and_a_file_gives_it_back(tmp_path):
         for puzzle in obvious_puzzles(SKIPS, [0, list(PUZZLES_PER_GAME).index(SKIPS)])
     ]
     assert all(puzzle.to_dict() in made for puzzle in BUILT_IN if puzzle.game == SKIPS)
-    boards = Boards.from_positions([from_text(puzzle["position"], SKIPS) for puzzle in made])
+    boards = plain.from_texts(*(puzzle["position"] for puzzle in made), game=SKIPS)
     assert len(set(class_keys(SKIPS, boards))) == len(made)
     write_puzzles(tmp_path / "a.json", BUILT_IN, {"seed": 3})
     write_puzzles(tmp_path / "b.json", read_puzzles(tmp_path / "a.json"), {"seed": 3})

@@ -304,23 +304,23 @@ def curves(tmp_path_factory):
 def test_recorded_curves_are_measured_runs_without_policies(
     curves, tmp_path, evaluate_py, train_py
 ):
-    one = curves / "good-1"
-    other = curves / "bad-1"
-    evaluate_py.text("compare", one, other, "--out", tmp_path / "page.html")
+    good = curves / "good-1"
+    bad = curves / "bad-1"
+    evaluate_py.text("compare", good, bad, "--out", tmp_path / "page.html")
     page = read_page(tmp_path / "page.html")
-    last = [RunDirectory(run).read_metrics()[-1]["exploitability"] for run in (one, other)]
+    last = [RunDirectory(run).read_metrics()[-1]["exploitability"] for run in (good, bad)]
     values = f"exploitability {number(last[0])}; next is bad-1, exploitability {number(last[1])}"
     assert f"good-1 is best of these 2 runs: {values}" in page.text()
     assert [page.tables[0][0], page.tables[0][8]] == [number(value) for value in last]
     assert "evaluate.py match" not in page.text()
-    evaluate_py.text("compare", one, "--out", tmp_path / "one.html")
-    assert f"good-1: exploitability {number(last[0])}" in read_page(tmp_path / "one.html").text()
+    evaluate_py.text("compare", good, "--out", tmp_path / "good.html")
+    assert f"good-1: exploitability {number(last[0])}" in read_page(tmp_path / "good.html").text()
     for words in (
-        ("report", one),
-        ("match", f"run:{one}", "random", "--size=2x3", "--win-length=2"),
+        ("report", good),
+        ("match", f"run:{good}", "random", "--size=2x3", "--win-length=2"),
     ):
-        assert f"{one} is a recorded curve" in evaluate_py.error(*words)
-    assert f"{one} is a recorded curve" in train_py.error("resume", one)
+        assert f"{good} is a recorded curve" in evaluate_py.error(*words)
+    assert f"{good} is a recorded curve" in train_py.error("resume", good)
 
 
 def test_settings_are_compared_over_their_seeds(curves, tmp_path, evaluate_py):

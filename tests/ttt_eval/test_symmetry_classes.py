@@ -116,15 +116,15 @@ def canonical_queries(game, states):
 
 @pytest.mark.parametrize("game", [T3, SIX], ids=str)
 def test_one_position_of_each_class_is_queried(game):
-    plain_one = Claiming(Averaged(game), False, False)
+    separate = Claiming(Averaged(game), False, False)
     claiming = Claiming(Averaged(game))
     for call in (exploitability, regret, lambda game, policy: outcome(game, policy, policy)):
-        plain_one.batches = []
+        separate.batches = []
         claiming.batches = []
-        call(game, plain_one)
+        call(game, separate)
         call(game, claiming)
         assert len(set(canonical_queries(game, claiming.queries))) == len(claiming.queries)
-        assert len(claiming.queries) < len(plain_one.queries) / 2
+        assert len(claiming.queries) < len(separate.queries) / 2
         assert set(claiming.queries) <= set(
             plain.moves_of(game)
         )  # with the colours that games can reach
