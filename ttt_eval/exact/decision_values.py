@@ -31,7 +31,8 @@ class ActionModel:
         arrays: the game.
         rows: int64[S], the positions in the arrays of the game.
         outcomes: as the attribute, but negative where the other player is to move next.
-        start: float64[S], probability that play begins with the position.
+        start: float64[S + 3], probability that play begins with the position, or that the game is
+            won, drawn or lost before.
         masked: whether only legal actions are allowed; an illegal one ends the game and loses.
 
     Attributes:
@@ -43,7 +44,7 @@ class ActionModel:
         next: sparse float64[S * A, S], that of the next position, negative where the other player
             is to move there.
         rewards: float64[S, A], expected reward before the next position.
-        start: float64[S], the argument.
+        start: float64[S], the argument's part of positions.
     """
 
     def __init__(
@@ -61,7 +62,8 @@ class ActionModel:
         self.outcomes.data = np.abs(outcomes.data)
         self.next = outcomes[:, : len(rows)]
         self.rewards = self.expect_results(RESULTS)
-        self.start = start
+        self.start, ended = np.split(start, [len(rows)])
+        self._start_reward = float(ended @ RESULTS)
 
     def expect_results(self, results: Float64Array) -> Float64Array:
         """Return the expected result after an action, float64[S, A], 0 if the game goes on, of the
@@ -84,7 +86,7 @@ class ActionModel:
 
     def total(self, values: Float64Array) -> float:
         """Return the value from the beginning, given those of positions, float64[S]."""
-        return float(self.start @ values)
+        return float(self.start @ values) + self._start_reward
 
     def value(self, probabilities: Float64Array) -> float:
         """Return the value of a policy, float64[S, A], from the beginning."""
@@ -171,13 +173,8 @@ class DecisionValues(ActionModel):
         columns = np.r_[:count, -len(RESULTS) : 0]
         moves = vstack([matrix[:count, columns] for matrix in process.transitions], "csr")
         by_position = np.arange(moves.shape[0]).reshape(-1, count).T.ravel()
-        start, ended, _ = np.split(process.start, [count, count + len(RESULTS)])
+        start = process.start[: len(columns)]
         super().__init__(arrays, process.rows, moves[by_position], start, masked)
-        self._start_reward = float(ended @ RESULTS)  # games that end before the first decision
-
-    def total(self, values: Float64Array) -> float:
-        """Return the expected result, given the values of positions, float64[S]."""
-        return super().total(values) + self._start_reward
 
 
 class SelfPlayValues(ActionModel):
@@ -189,8 +186,9 @@ class SelfPlayValues(ActionModel):
     """
 
     def __init__(self, arrays: GameArrays, starts: int = 1) -> None:
-        rows = np.arange(arrays.over)
-        super().__init__(arrays, rows, list_turns(arrays), (rows < starts) / starts)
+        turns = list_turns(arrays)
+        start = (np.arange(turns.shape[1]) < starts) / starts
+        super().__init__(arrays, np.arange(arrays.over), turns, start)
         self.arrays = arrays
         self.starts = starts
 
@@ -215,7 +213,7 @@ def model_both(arrays: GameArrays) -> ActionModel:
     ends = turns[:, arrays.over :]
     outcomes = block_array([[same, other, ends], [other, same, ends]]).tocsr()
     rows = np.tile(np.arange(arrays.over), 2)
-    return ActionModel(arrays, rows, outcomes, np.eye(1, len(rows))[0])
+    return ActionModel(arrays, rows, outcomes, np.eye(1, outcomes.shape[1])[0])
 
 
 def list_turns(arrays: GameArrays) -> csr_array:
@@ -225,13 +223,13 @@ def list_turns(arrays: GameArrays) -> csr_array:
     """
     from scipy.sparse import csr_array
 
-    columns = arrays.next[:-1].reshape(-1, 2).astype(np.int64)
-    is_end = columns == arrays.over
-    columns += is_end * (1 - arrays.rewards[:-1].reshape(-1, 1))
+    next_rows = arrays.next[:-1]
+    is_end = next_rows == arrays.over
+    columns = next_rows + is_end * (1 - arrays.rewards[:-1, :, None])
     turns = [arrays.skip_chance - 1, arrays.skip_chance]
     chances = np.where(is_end, [1.0, 0.0], turns)
-    rows = np.repeat(np.arange(len(columns)), 2)
-    shape = len(columns), arrays.over + len(RESULTS)
-    outcomes = csr_array((chances.ravel(), (rows, columns.ravel())), shape)
+    bounds = np.arange(0, columns.size + 1, 2)
+    shape = len(bounds) - 1, arrays.over + len(RESULTS)
+    outcomes = csr_array((chances.ravel(), columns.ravel(), bounds), shape)
     outcomes.eliminate_zeros()
     return outcomes
