@@ -108,7 +108,7 @@ def test_rollout_gradients_are_those_of_enumeration(seats, monkeypatch):
     for chance, path, end in paths(model, np.argmax(model.start), 2):
         states = np.array([state for state, *_ in path] + [end])
         over = [0 if result is None else 1 for *_, result in path]
-        rewards = [0.0 if result is None else result + model.shift for *_, result in path]
+        rewards = [0.0 if result is None else result + model.results[1] for *_, result in path]
         estimates = estimate(
             np.array(rewards)[:, None], model.values[states[:-1], None],
             np.array([1, *over[:-1]])[:, None], model.values[[end]], np.array(over[-1:]),

@@ -151,7 +151,7 @@ def list_errors(critic: Critic, model: DecisionModel, seed: int) -> Float64Array
         raise Refusal(f"critic {critic} is unknown: choose exact, a number, or values")
     if isinstance(critic, (int, float)):
         return np.random.default_rng([seed, 1]).normal(0, critic, len(model.signs))
-    truth = model.evaluate(model.gains, discount=model.discount)[0]
+    truth = model.actions.policy_values(model.policy, discount=model.discount)[0]
     values: Any = getattr(critic, "values", critic)
     return np.asarray(values(model.boards), np.float64) - truth
 
@@ -249,7 +249,8 @@ def check_advantages(
     discount = 1.0 if is_batch else gamma
     model = DecisionModel(parse_game(game), seats, policy, discount=discount, shift=shift)
     errors = list_errors(critic, model, seed)
-    rng, probing = map(np.random.default_rng, ([seed, 7], [seed, 8]))
+    rng = np.random.default_rng([seed, 7])
+    probing = np.random.default_rng([seed, 8])
 
     def make_source(values: Float64Array) -> Source:
         if not is_batch:

@@ -23,7 +23,9 @@ RECOGNISED = "recognised"
 UNREPEATABLE = CheckRow(
     "repeatable", "equal inputs have other answers: nothing was probed", "remark"
 )
-ALL, BEFORE, AFTER = slice(None), slice(0, END), slice(END, None)
+ALL = slice(None)
+BEFORE = slice(END)
+AFTER = slice(END, None)
 
 
 class InputProbe(NamedTuple):

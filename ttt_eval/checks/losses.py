@@ -148,10 +148,10 @@ def list_tables(
     logp, old_logp, ref_logp = (np.log(np.where(model.legal, p, 1.0)) for p in policies)
     ratio = np.exp(logp - old_logp)
     terms = logp - ref_logp
-    costs = [
-        model.evaluate(terms, present, signs=signs)[1]
-        for signs in (np.asarray(model.signs), np.ones(len(terms)))
-    ]  # in their mean the other player's terms cancel out
+    costs = np.zeros(terms.shape)
+    for sign in (1, -1):  # the other player's terms do not count
+        is_own = model.signs[:, None] == sign
+        costs += is_own * model.actions.policy_values(present, is_own * terms)[1]
     return {
         "logp": logp,
         "old_logp": old_logp,
@@ -159,7 +159,7 @@ def list_tables(
         "entropy": -(present * logp).sum(axis=1, keepdims=True) + 0 * logp,
         f"right {POLICY}": ratio * model.advantages,
         "right kl": -ratio * terms,
-        "right kl of episodes": -ratio * np.mean(costs, axis=0),
+        "right kl of episodes": -ratio * costs,
         "right reverse kl": np.exp(ref_logp - old_logp),
         "right entropy": -ratio * logp,
     }

@@ -220,7 +220,8 @@ class ExactProbe:
             values = self.model.best(action_values)
             return np.where(is_open, np.maximum(values, 0), values)
 
-        return self.model.fixed_point(backup, wrong.reward_scale, wrong.discount)
+        rewards = wrong.reward_scale * self.model.rewards
+        return self.model.fixed_point(backup, rewards, wrong.discount)
 
     def weights(self, probabilities: Float64Array) -> Float64Array:
         """Return the share of each position in all visits of a policy, float64[S]."""
@@ -235,7 +236,7 @@ class ExactProbe:
         """Return the root mean square error of values, float64[S], beside those of the policy
         itself, where it comes.
         """
-        errors = values - self.model.policy_values(probabilities)
+        errors = values - self.model.policy_values(probabilities)[0]
         return float(np.sqrt(self.weights(probabilities) @ errors**2))
 
     def entropy(self, probabilities: Float64Array) -> float:

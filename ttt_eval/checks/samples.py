@@ -157,7 +157,7 @@ def list_rollouts(model: DecisionModel, critic: Float64Array) -> Rows:
     over = following >= count
     states = np.where(over, np.argmax(model.start), following)
     arrays = {
-        "rewards": np.append(np.zeros(count), RESULTS + model.shift)[following[:, 1:]],
+        "rewards": np.append(np.zeros(count), model.results)[following[:, 1:]],
         "values": critic[states],
         "dones": over.astype(np.float64),
         "movers": model.signs[states],
