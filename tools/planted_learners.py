@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -9,6 +10,8 @@ from typing import Any
 
 from ttt_envs.core.files import read_table
 
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # the learners import examples.checks
 FILES = {"tabular": "q_learning.py", "dqn": "dqn.py", "ppo": "ppo.py"}
 """Files of examples/checks by family."""
 LEARNER_ERRORS: Mapping[str, Mapping[str, Sequence[Sequence[str]]]] = read_table(__file__)
@@ -21,7 +24,7 @@ def plant(family: str, error: str | None = None) -> Callable[..., Any]:
     Raises:
         ValueError: an old text does not occur exactly once.
     """
-    path = Path(__file__).parents[1] / "examples" / "checks" / FILES[family]
+    path = ROOT / "examples" / "checks" / FILES[family]
     source = path.read_text("utf-8")
     for old, new in [] if error is None else LEARNER_ERRORS[family][error]:
         if source.count(old) != 1:

@@ -2,11 +2,12 @@
 
 import csv
 import shutil
+from pathlib import Path
 
 import pytest
 from submissions import CALLS, LEARNERS, SOLUTIONS
 
-from ttt_eval.grading import TASKS, grade, load_task
+from ttt_eval.grading import TASKS, grade, load_task, submission_side
 
 SOLUTION = SOLUTIONS / "minimax.py"
 
@@ -49,6 +50,18 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
     page = (out / "wrong.html").read_text()
     assert "4.0 of 10" in page
     assert page.count('role="img"') == sum(len(row.evidence) for row in result.check.rows) > 2
+
+
+def test_a_system_without_a_filter_of_system_calls_is_told(
+    folder, tmp_path, evaluate_py, monkeypatch
+):
+    words = ["grade", folder / "right.py", "--task=minimax"]
+    assert "no filter of system calls" not in evaluate_py.text(*words)
+    program = tmp_path / "submission_side.py"
+    source = Path(submission_side.__file__).read_text()
+    program.write_text(source.replace("not in DENIED", "in DENIED"))
+    monkeypatch.setattr(submission_side, "__file__", str(program))
+    assert "no filter of system calls" in evaluate_py.text(*words)
 
 
 @pytest.mark.parametrize(

@@ -315,6 +315,12 @@ def test_runs_are_kept_in_a_log_and_not_repeated(tmp_path, monkeypatch):
     assert trained == ["sign of the next value"] * 2 + [None]
 
 
+def test_learners_are_planted_from_any_folder(tmp_path):
+    code = "import planted_learners; print(planted_learners.plant('tabular'))"
+    result = run_python("-c", code, cwd=tmp_path, PYTHONPATH=str(ROOT / "tools"))
+    assert "function train" in result.stdout
+
+
 def test_limits_are_those_of_right_runs():
     runs = [LearnerRun(score, 1 - score, np.nan, None) for score in (0.5, 0.7, 0.9)]
     right = learner_runs.summarize(runs)

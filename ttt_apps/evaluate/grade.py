@@ -53,6 +53,11 @@ class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
             for result in results_in_order(map_blocks(grade, blocks, self.jobs)):
                 grades.append(result)
                 update(len(grades), len(paths), result.file)
+        if not all(result.is_filtered for result in grades):
+            cli.print_status(
+                "this system has no filter of system calls: submissions could start processes and "
+                "use the network"
+            )
         rows = [result.summary() for result in grades]
         self.show([result.to_dict() for result in grades], cli.rows_table(rows, task.title))
         if self.out is not None:

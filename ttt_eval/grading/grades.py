@@ -26,6 +26,8 @@ class Grade:
     """why it ended, its first error, or the verdict of the check"""
     check: Check | None = None
     """None if it could not be loaded"""
+    is_filtered: bool = True
+    """False if it ran, and the kernel did not deny it other processes and connections"""
 
     def summary(self) -> dict[str, Any]:
         """Return the row of a table."""
@@ -58,5 +60,11 @@ def grade(path: Path, task: GradedTask) -> Grade:
     score = 0.0 if submission.problem else task.score(check)
     remark = submission.problem or submission.error or check.verdict
     return Grade(
-        path.name, score, score * task.points, round(submission.waited_s, 1), remark, check
+        path.name,
+        score,
+        score * task.points,
+        round(submission.waited_s, 1),
+        remark,
+        check,
+        submission.is_filtered,
     )

@@ -100,6 +100,7 @@ class SubmissionProcess:
         limits: of the process.
 
     Attributes:
+        is_filtered: whether the kernel denies it other processes, connections and signals.
         waited_s: s that it was waited for.
         problem: why it ended before it was closed; else empty.
         error: the first error that a function raised.
@@ -126,7 +127,7 @@ class SubmissionProcess:
         self._channel = Channel(ours, lambda number: partial(self.call, number))
         threading.Thread(target=self._watch, daemon=True).start()
         try:
-            self._answer()  # it is loaded
+            self.is_filtered = bool(self._answer())
         except (CallError, SubmissionError):
             self.close()
             raise SubmissionError(self.problem or self.error) from None
