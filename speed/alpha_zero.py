@@ -98,7 +98,7 @@ def measure_training(name: str, rounds: int, seconds: float) -> Learned:
     curves = [TrainingCurve.from_result(result) for result in results]
     reached = [curve.reach(bound + ROUNDING) for curve in curves]
     ends = [curve.end for curve in curves]
-    searched = [curve.searched for curve in curves]
+    searched = [curve.search_exploitability for curve in curves]
     return Learned(
         name,
         bound,
