@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from documents import ROOT, blocks
+from documents import ROOT
 from processes import run_program, run_python
 
 from ttt_envs.core.jit import kernel_folder
@@ -46,10 +46,11 @@ def checkout(tmp_path_factory):
         pytest.skip("not a checkout, so nobody knows its files")
     folder = tmp_path_factory.mktemp("checkout")
     copy_project(folder)
-    files = {Path(block.file).stem: block.text for block in blocks(PAGE)}
-    (folder / "baselines" / "corner.py").write_text(files["corner"])
+    files = ROOT / "examples" / "files"
+    assert "`examples/files/corner.py`" in PAGE.read_text()
+    (folder / "baselines" / "corner.py").write_text((files / "corner.py").read_text())
     (folder / "learners" / "favourite.py").write_text(
-        files["favourite"].partition("\n\nif __name__")[0]
+        (files / "favourite.py").read_text().partition("\n\nif __name__")[0]
     )
     (folder / "docs" / "learners" / "favourite.md").write_text(
         "# Favourite\n\nPrefers cells that ended games well.\n"

@@ -15,10 +15,9 @@ from typing import Any
 
 import tyro
 from msgspec import convert
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from ttt_apps.cli.versions import make_provenance
-from ttt_apps.evaluate.ladder import rung_row
 from ttt_envs.core.files import read_table, write_json
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.game import Game
@@ -31,13 +30,11 @@ from ttt_eval.matches.ladder import (
     Pairing,
     check_games,
     pairing_seed,
-    pareto_front,
     play_pairing,
     rate_rungs,
     read_ladder,
 )
 from ttt_eval.matches.move_cost import measure_move_costs
-from ttt_eval.reports.page import markdown_rows
 from ttt_eval.store.cost import processor
 from ttt_eval.store.metrics import LOSSES
 from ttt_eval.store.result_store import Unit, collect_results, with_hash
@@ -153,40 +150,22 @@ def _measure(unit: Unit) -> dict[str, Any]:
     return asdict(measure_move_costs(game, unit["costed"])[0])
 
 
-def to_markdown(ladder: Ladder) -> str:
-    """Format a ladder as a Markdown table."""
-    seconds = [rung.cost.cpu_s_per_move for rung in ladder.rungs]
-    fronts = pareto_front(ladder.ratings, seconds)
-    rows = []
-    for rung, front in zip(ladder.rungs, fronts, strict=True):
-        quoted = replace(rung, spec=f"`{rung.spec}`")
-        rows.append({**rung_row(quoted), "Pareto front": "yes" if front else ""})
-    return "\n".join(
-        markdown_rows([list(rows[0]), *([cell or "" for cell in row.values()] for row in rows)])
-    )
-
-
 def main(
     names: tyro.conf.Positional[tuple[str, ...]] = tuple(PLANS),
     *,
     out: Path = Path("runs", "ladders"),
-    markdown: tyro.conf.FlagCreatePairsOff[bool] = False,
     jobs: int = 1,
 ) -> None:
-    """Measure ladders, or print stored ones.
+    """Measure ladders.
 
     Args:
         names: of the ladders.
         out: folder of the files.
-        markdown: print the stored ladders as Markdown tables.
         jobs: number of processes.
     """
     for name in names:
-        if markdown:
-            print(to_markdown(read_ladder(name)))
-        else:
-            measure_ladder(name, PLANS[name], out / name, make_provenance(), jobs=jobs)
-            print(f"written: {out / name / name}.json")
+        measure_ladder(name, PLANS[name], out / name, make_provenance(), jobs=jobs)
+        print(f"written: {out / name / name}.json")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from itertools import pairwise
 import make_ladders
 import pytest
 from json_files import read_json
-from make_ladders import PLANS, LadderPlan, measure_ladder, to_markdown
+from make_ladders import PLANS, LadderPlan, measure_ladder
 
 from ttt_envs import Game
 from ttt_envs.agents.specs import FromFile
@@ -204,13 +204,6 @@ def test_damaged_files_are_rejected_and_run_no_code(message, change, tmp_path):
     (tmp_path / "mine.json").write_text(json.dumps({"sha256": hash_data(data), **data}))
     with pytest.raises(ValueError, match=message):
         place("random", read_ladder(tmp_path / "mine.json"))
-
-
-def test_documentation_shows_a_stored_ladder():
-    assert (
-        to_markdown(read_ladder("3x3"))
-        in (LADDER_FOLDER.parents[2] / "docs" / "matches.md").read_text()
-    )
 
 
 def test_ladder_is_measured_by_the_tool_and_used(tmp_path, capsys, monkeypatch):

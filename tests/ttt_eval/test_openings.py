@@ -8,7 +8,7 @@ import pytest
 from exactly import chances, start_of, states_of
 
 from ttt_envs import Game, to_text
-from ttt_envs.game.openings import draw_openings, random_openings
+from ttt_envs.game.openings import RandomPlies, draw_openings, random_openings
 from ttt_eval.matches.openings import Openings
 
 GAME = Game(skip_chance=0.25)
@@ -70,12 +70,28 @@ def test_openings_of_trainings_have_their_plies_and_their_share(game):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "random", "random:2", "random:0-3", "random:3-1", "random:1-9", "random:1-3:0",
-             "random:1-3:1.5", "all:1-3"],
+    "text", ["", "random", "random:0", "random:9", "random:0-3", "random:3-1", "random:1-9",
+             "random:1-3:0", "random:1-3:1.5", "all:1-3"],
 )  # fmt: skip
-def test_openings_that_no_training_has_are_refused(text):
+def test_unknown_random_openings_are_refused(text):
     with pytest.raises(ValueError, match=r"random:1-3:0\.5"):
         random_openings(text, Game())
+
+
+def test_one_number_of_plies_is_a_range_of_one():
+    assert RandomPlies.from_text("random:2", GAME) == RandomPlies.from_text("random:2-2:1", GAME)
+
+
+def test_openings_of_matches_depend_on_their_keys_alone():
+    """The plies of 40,000 pairs have their probabilities, and blocks of pairs do not matter."""
+    keys = np.random.default_rng(4).integers(0, 1 << 64, 40_000, np.uint64)
+    openings = Openings.from_text("random:1-3:0.25", GAME)
+    boards = openings.for_pairs(range(40_000), GAME, keys)
+    counts = np.bincount(np.count_nonzero(boards.cells, axis=1)) / 40_000
+    np.testing.assert_allclose(counts, [0.75, 1 / 12, 1 / 12, 1 / 12], atol=0.01)
+    block = openings.for_pairs(range(100, 140), GAME, keys[100:140])
+    np.testing.assert_array_equal(block.cells, boards.cells[100:140])
+    np.testing.assert_array_equal(block.mover, boards.mover[100:140])
 
 
 @pytest.mark.parametrize(("game", "plies"), [(GAME, 1), (GAME, 4), (GAME, 8), (Game(2, 4, 3), 4)])

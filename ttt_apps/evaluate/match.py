@@ -93,9 +93,11 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
     """policies, such as random, win-or-block, run:PATH"""
     seed: cli.Natural = 0
     """seed of all random numbers"""
-    openings: Annotated[cli.TextOption, tyro.conf.arg(metavar="random:N|all:N|FILE")] = ""
-    """start positions of both games of a pair: after N random plies, each position after N plies in
-    turn, or those of a file"""
+    openings: Annotated[
+        cli.TextOption, tyro.conf.arg(metavar="random:N[-M][:SHARE]|all:N|FILE")
+    ] = ""
+    """start positions of both games of a pair: after N random plies, or N to M, in all pairs or a
+    share of them, as in random:1-3:0.5; each position after N plies in turn; or those of a file"""
     luck_correction: Annotated[cli.TextOption, tyro.conf.arg(metavar="exact|run:PATH|off")] = ""
     """values that correct scores for the luck of skips and draws: exact, those of a policy such as
     run:PATH, or off; by default exact with skips on boards of up to 12 cells, else off"""

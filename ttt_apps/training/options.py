@@ -51,8 +51,8 @@ class Options(cli.TrustOptions, cli.OutputOptions, cli.PhantomOptions):
     but its teacher, which plays against itself"""
     seat: Literal["first", "second", "random", "alternate"] = "alternate"
     """the learner's seat"""
-    openings: Annotated[cli.TextOption, tyro.conf.arg(metavar="random:A-B[:SHARE]")] = ""
-    """begin games after A to B random plies, as in random:1-3, or a share of the games, as in
+    openings: Annotated[cli.TextOption, tyro.conf.arg(metavar="random:N[-M][:SHARE]")] = ""
+    """begin games after N random plies, or N to M, as in random:1-3, or a share of the games, as in
     random:1-3:0.5; by default on the empty board"""
     games: cli.Positive = LearnerConfig.games
     """number of games"""

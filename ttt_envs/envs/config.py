@@ -113,8 +113,9 @@ class BoardConfig(GameConfig):
         observe_skip_chance: adds the skip chance of the episode to observations: a last entry of
             'flat', a third plane, or skip_chance float32[1] in dicts.
         openings: positions as text, of which each episode begins with one, drawn uniformly; or
-            'random:1-3:0.5' for positions after 1 to 3 random plies, of 4,096 that are always the
-            same, in half of the episodes, by default in all; None for the empty board.
+            'random:1-3:0.5' for 1 to 3 random plies in half of the episodes, of 4,096 positions
+            that are always the same, 'random:1-3' in all, 'random:2' for two plies; None for the
+            empty board.
         first_player: the player who moves first, 'player_0', or 'random': each episode draws one,
             both equally often.
         render_mode: None, 'ansi', 'rgb_array' or, where games are not in lockstep, 'human'.

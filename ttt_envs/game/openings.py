@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.jit import Int8Array, UInt64Array, int8, int64, kernel
-from ttt_envs.core.random import draw_keys, splitmix64, uniform
-from ttt_envs.core.records import concatenate
+from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, int8, int64, kernel
+from ttt_envs.core.random import draw_keys, splitmix64, uniform, uniforms
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import (
+    STREAM_OPENING,
     STREAM_OPPONENT,
     completing_cells,
     is_legal,
@@ -27,41 +28,73 @@ NUM_OPENINGS = 1 << 12
 """Number of positions of :func:`random_openings`."""
 
 
+class RandomPlies(NamedTuple):
+    """Numbers of random plies with which games begin, and the share of games that do."""
+
+    first: int
+    last: int
+    share: float
+
+    @classmethod
+    def from_text(cls, text: str, game: Game) -> RandomPlies:
+        """Parse the name of random openings.
+
+        Args:
+            text: ``random:2`` for two random plies; ``random:1-3`` for one, two or three, all
+                equally often; ``random:1-3:SHARE`` for a share of all games, above 0 and at most 1,
+                and the empty board for the others.
+            game: the game.
+
+        Raises:
+            ValueError: another text, or numbers that the game does not allow.
+        """
+        match = re.fullmatch(r"random:(\d{1,3})(?:-(\d{1,3}))?(?::(1|0?\.\d+))?", text)
+        first = last = 0
+        share = 1.0
+        if match:
+            first = int(match[1])
+            last = int(match[2] or first)
+            share = float(match[3] or share)
+        if not (1 <= first <= last < game.cells and share > 0):
+            raise Refusal(
+                f"openings={text!r} are not known: write random:2 for games that begin after two "
+                f"random plies, random:1-3 for one to three, of at most {game.cells - 1}, or "
+                "random:1-3:0.5 for half of the games"
+            )
+        return cls(first, last, share)
+
+    def draw(self, keys: UInt64Array) -> Int64Array:
+        """Return the number of plies for each of the keys, uint64[B]; 0 for the empty board."""
+        zeros = np.zeros(len(keys), np.int64)
+        spread = self.last - self.first + 1
+        plies = self.first + (uniforms(keys, STREAM_OPENING, zeros) * spread).astype(np.int64)
+        has_plies = uniforms(keys, STREAM_OPENING, zeros + 1) < self.share
+        return np.where(has_plies, plies, 0)
+
+
 def random_openings(text: str, game: Game) -> Boards:
     """Return positions, always the same, of which games begin with one, drawn uniformly.
 
-    Args:
-        text: ``random:1-3`` for one, two or three random plies, all equally often, or
-            ``random:1-3:SHARE`` for a share of all games, above 0 and at most 1, and the empty
-            board for the others.
-        game: the game.
+    Numbers of plies, and the share, are those of :meth:`RandomPlies.from_text` but for rounding.
 
     Raises:
         ValueError: another text, or numbers that the game does not allow.
     """
-    match = re.fullmatch(r"random:(\d{1,3})-(\d{1,3})(?::(1|0?\.\d+))?", text)
-    first = last = 0
-    share = 1.0
-    if match:
-        first = int(match[1])
-        last = int(match[2])
-        share = float(match[3] or share)
-    if not (1 <= first <= last < game.cells and share > 0):
-        raise Refusal(
-            f"openings={text!r} are not known: write random:1-3 for games that begin after 1 to 3 "
-            f"random plies, of at most {game.cells - 1}, or random:1-3:0.5 for half of the games"
-        )
+    first, last, share = RandomPlies.from_text(text, game)
     count = max(1, round(share * NUM_OPENINGS))
-    parts = [Boards.start(game, NUM_OPENINGS - count)]
+    rows = np.arange(NUM_OPENINGS - count, NUM_OPENINGS)
     lengths = range(first, last + 1)
-    keys = draw_keys(np.random.default_rng(0), count)
-    for plies, part in zip(lengths, np.array_split(keys, len(lengths)), strict=True):
-        parts.append(draw_openings(game, plies, part))
-    return concatenate(parts)
+    plies = np.zeros(NUM_OPENINGS, np.int64)
+    for length, part in zip(lengths, np.array_split(rows, len(lengths)), strict=True):
+        plies[part] = length
+    keys = np.zeros(NUM_OPENINGS, np.uint64)
+    keys[rows] = draw_keys(np.random.default_rng(0), count)
+    return draw_openings(game, plies, keys)
 
 
-def draw_openings(game: Game, plies: int, episode_keys: UInt64Array) -> Boards:
-    """Return a position after ``plies`` random plies for each of the keys, uint64[B].
+def draw_openings(game: Game, plies: int | Int64Array, episode_keys: UInt64Array) -> Boards:
+    """Return a position after ``plies`` random plies for each of the keys, uint64[B]; ``plies`` is
+    a number for all, or int64[B].
 
     Every ply is uniformly random among those that do not end the game, and followed by the game's
     skips; where none is left, the opening is redrawn.
@@ -70,10 +103,12 @@ def draw_openings(game: Game, plies: int, episode_keys: UInt64Array) -> Boards:
         ValueError: none can be found.
     """
     boards = Boards.start(game, len(episode_keys))
-    if _draw(boards.cells, boards.mover, episode_keys, plies, game.parameters) >= 0:
+    lengths = np.zeros(len(episode_keys), np.int64) + plies
+    row = _draw(boards.cells, boards.mover, episode_keys, lengths, game.parameters)
+    if row >= 0:
         raise Refusal(
-            f"{TRIES} times {plies} random plies of {game} led to where every move ends the game: "
-            f"choose openings of fewer plies"
+            f"{TRIES} times {lengths[row]} random plies of {game} led to where every move ends the "
+            "game: choose openings of fewer plies"
         )
     return boards
 
@@ -83,7 +118,7 @@ def _draw(
     cells: Int8Array,
     mover: Int8Array,
     episode_keys: UInt64Array,
-    plies: int,
+    plies: Int64Array,
     parameters: Parameters,
 ) -> int:
     """Draw openings on empty boards for :func:`draw_openings`; return the first row without one, or
@@ -99,7 +134,7 @@ def _draw(
             own = splitmix64(episode_keys[b], attempt)
             player = int64(0)
             ply = int64(0)
-            while ply < plies:
+            while ply < plies[b]:
                 completing_cells(board, player, parameters, closed)
                 for cell in range(len(board)):
                     closed[cell] |= int8(not is_legal(board, cell, parameters))
@@ -110,8 +145,8 @@ def _draw(
                 player = mover_after(player, own, ply, parameters.skip_chance)
                 ply += 1
             mover[b] = player
-            if ply == plies:
+            if ply == plies[b]:
                 break
-        if ply < plies:
+        if ply < plies[b]:
             return b
     return -1

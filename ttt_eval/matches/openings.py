@@ -17,7 +17,7 @@ from ttt_envs.core.files import read_bounded
 from ttt_envs.core.jit import UInt64Array
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, play_moves, to_text
 from ttt_envs.game.game import Game, Position
-from ttt_envs.game.openings import draw_openings
+from ttt_envs.game.openings import RandomPlies, draw_openings
 from ttt_envs.game.rules import NOT_OVER
 
 MAX_SIZE = 1 << 26
@@ -32,8 +32,8 @@ class Openings(NamedTuple):
 
     text: str
     """as specified by the user"""
-    plies: int
-    """number of random plies drawn for each pair; 0 if the positions are listed"""
+    random: RandomPlies | None
+    """random plies drawn for each pair; None if the positions are listed"""
     boards: Boards | None
     """the listed positions, which pairs take in turn"""
 
@@ -42,30 +42,32 @@ class Openings(NamedTuple):
         """Parse the option ``--openings``.
 
         Args:
-            text: ``random:N``, N uniformly random plies that end no game, with the game's skips;
-                ``all:N``, every unfinished position after N plies without skips, by their keys; or
-                the name of a file of positions, one per line, of which duplicates are dropped.
+            text: random plies that end no game, with the game's skips, in the words of
+                :meth:`RandomPlies.from_text`; ``all:N``, every unfinished position after N plies
+                without skips, by their keys; or the name of a file of positions, one per line, of
+                which duplicates are dropped.
             game: the game.
 
         Raises:
             OSError, ValueError: none of these, too many positions, a position that is unreachable
                 or finished.
         """
-        match = re.fullmatch(r"(random|all):(\d{1,4})", text)
+        if text.startswith("random:"):
+            return cls(text, RandomPlies.from_text(text, game), None)
+        match = re.fullmatch(r"all:(\d{1,4})", text)
         if match is None:
-            return cls(text, 0, _from_file(text, game))
-        plies = int(match[2])
+            return cls(text, None, _from_file(text, game))
+        plies = int(match[1])
         if not 1 <= plies < game.cells:
             remedy = f"choose 1 to {game.cells - 1} plies" if game.cells > 1 else "leave them out"
             raise Refusal(f"openings={text!r} are none of a game on {game.cells} cells: {remedy}")
-        if match[1] == "all":
-            return cls(text, 0, _all_positions(plies, game, text))
-        return cls(text, plies, None)
+        return cls(text, None, _all_positions(plies, game, text))
 
     def for_pairs(self, numbers: range, game: Game, keys: UInt64Array) -> Boards:
         """Return the openings of the pairs with these numbers and keys, uint64[B]."""
-        if self.boards is None:
-            return draw_openings(game, self.plies, keys)
+        if self.random is not None:
+            return draw_openings(game, self.random.draw(keys), keys)
+        assert self.boards is not None
         return self.boards.take(np.arange(numbers.start, numbers.stop) % len(self.boards.mover))
 
     def digest(self) -> str:
