@@ -110,7 +110,7 @@ goldens: $(VENV)/.dev
 clients: $(VENV)/.dev
 	$(BIN)/python tests/clients/run.py
 
-# Searches of other libraries in our checks, each library in an environment of its own: docs/outside.md
+# Searches, learners and advantages of other libraries in our checks, each library in an environment of its own: docs/outside.md
 outside: $(VENV)/.dev
 	$(BIN)/python tools/outside.py $(if $(ONLY),--only $(ONLY))
 

@@ -1,11 +1,16 @@
-"""The page docs/outside.md: its figures, its adapters, and one block made again."""
+"""The page docs/outside.md: its figures, its adapters, and blocks made again."""
 
 import json
 import subprocess
 
+import ask_outside
 import outside
 import pytest
 from environments import CACHE, ROOT
+
+from examples.checks.q_learning import train
+from examples.checks.wrong_gradients import rollout
+from ttt_eval.checks import gae
 
 BLOCKS = outside.load_blocks()
 RESULTS = {name: json.loads((outside.RESULTS / f"{name}.json").read_text()) for name in BLOCKS}
@@ -23,8 +28,15 @@ def test_a_fault_was_read_and_is_shown_twice(name):
     lines = [line for line in outside.show_adapter(block).split("\n") if line]
     assert len(lines) <= MAX_ADAPTER_LINES
     checks = result.get("checks", {})
-    wrong = [kind for kind in checks if kind.endswith("plain") and checks[kind]["failed"]]
-    answers = [check["answer"] for check in checks.values() if check["answer"]]
+    wrong = [
+        f"{name} {block['games'][0]}"
+        for name in block["functions"]
+        if checks and checks[f"{name} {block['games'][0]}"]["failed"]
+    ]
+    biased = {f"{name} {block['games'][0]}" for name in block["biased"]}
+    assert all(checks[kind]["failed"] == ["gradient"] for kind in biased)
+    wrong = set(wrong) - biased
+    answers = [check["answer"] for check in checks.values() if check.get("answer")]
     assert bool(wrong or answers) == bool(block.get("fault"))
     if wrong or answers:
         assert answers
@@ -40,6 +52,22 @@ def test_what_is_offered_is_short(path):
         assert len(text.splitlines()) <= 40
     else:
         assert len(text.split()) <= 150
+
+
+@pytest.mark.parametrize(
+    ("kind", "function", "game", "is_right", "note"),
+    [
+        ("learner", train, "credit", True, "1 of 1 probes hold"),
+        ("learner", lambda *_: None, "credit", True, "credit: it is not for this probe"),
+        ("advantages", gae, "2x3/2", True, "GAE(0.9, 0.95); unbiased"),
+        ("advantages", rollout("sign"), "2x3/2", False, "opposite"),
+    ],
+)
+def test_learners_and_advantages_are_checked(kind, function, game, is_right, note):
+    result = ask_outside.run_check(function, game, {"kind": kind, "options": {}})
+    assert (not result["failed"]) == is_right
+    assert note in result["note"]
+    assert result["cpu_s"] > 0
 
 
 def without_times(result):

@@ -1,4 +1,4 @@
-"""Checks the searches of another library, and asks them again where they err: a part of
+"""Checks what another library computes, and asks its searches again where they err: a part of
 ``tools/outside.py``, which runs this file with the Python of the library's environment.
 
 The argument is a block of ``outside.toml`` as JSON; the last line that is printed is the result.
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ttt_envs import from_text
-from ttt_eval.checks import check_search
+from ttt_eval.checks import Check, GradientCheck, check_advantages, check_learner, check_search
 from ttt_eval.checks.session import Session, StopError, mean_of, open_session
 from ttt_eval.checks.tables import TIE, GameTable
 
@@ -52,30 +52,62 @@ def play_first(game: GameTable, board: Any, *_: Any) -> int:
     return game.legal_actions(board)[0]
 
 
-def run_check(search: Any, game: Any, spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of the check of a search, and the worst of its positions."""
-    owned = spec["owned"]
-    check_search(play_first, game, None)  # loads what is compiled
+def check_in(function: Any, game: Any, spec: dict[str, Any]) -> Check:
+    """Return the check of a search or of advantages in a game, or of a learner in probes."""
+    if spec["kind"] == "learner":
+        return check_learner(function, game)
+    if spec["kind"] == "advantages":
+        return check_advantages(function, game, **spec["options"])
+    evaluator = "owned" if spec["owned"] else None
+    return check_search(function, game, evaluator, spec["simulations"], limit_s=spec["limit_s"])
+
+
+def describe(check: Check) -> str:
+    """Return what the verdict leaves out: what advantages are, and in which probes a learner is not
+    judged.
+    """
+    if isinstance(check, GradientCheck):
+        return "; ".join(text for text in (check.recognised, str(check.effect)) if text)
+    counts = Counter(row.status for row in check.rows)
+    judged = counts["holds"] + counts["fails"]
+    unjudged = [
+        f"{row.name}: {row.measured.removeprefix('train returned None: ')}"
+        for row in check.rows
+        if row.status == "no evidence"
+    ]
+    return "; ".join([f"{counts['holds']} of {judged} probes hold", *unjudged])
+
+
+def ask_worst(search: Any, game: Any, check: Check, spec: dict[str, Any]) -> Any:
+    """Return the answer of a search in the position where it errs longest; None without one."""
+    positions = {evidence.position for row in check.rows for evidence in row.evidence[:1]}
+    positions.update(spec["positions"])
+    if game == "plain" and positions:
+        options = {"owned": spec["owned"], "limit_s": spec["limit_s"]}
+        with (
+            contextlib.suppress(StopError),  # then the check itself says that it does not end
+            open_session(search, game, "3x3", **options) as session,
+        ):
+            answer = max(ask_again(session, position) for position in sorted(positions))
+            return answer if answer[0] > TIE else None
+    return None
+
+
+def run_check(function: Any, game: Any, spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a check; of a search, with the worst of its positions."""
+    is_search = spec["kind"] == "search"
+    if is_search:
+        check_search(play_first, game, None)  # loads what is compiled
     start = time.process_time()
-    check = check_search(
-        search, game, "owned" if owned else None, spec["simulations"], limit_s=spec["limit_s"]
-    )
+    check = check_in(function, game, spec)
     result = {
         "cpu_s": time.process_time() - start,
         "verdict": check.verdict,
         "failed": check.failed,
-        "answer": None,
     }
-    positions = {evidence.position for row in check.rows for evidence in row.evidence[:1]}
-    positions.update(spec["positions"])
-    if game == "plain" and positions:
-        with (
-            contextlib.suppress(StopError),  # then the check itself says that it does not end
-            open_session(search, game, "3x3", owned=owned, limit_s=spec["limit_s"]) as session,
-        ):
-            answer = max(ask_again(session, position) for position in sorted(positions))
-            result["answer"] = answer if answer[0] > TIE else None
-    return result
+    if is_search:
+        return {**result, "answer": ask_worst(function, game, check, spec)}
+    return {**result, "note": describe(check)}
 
 
 def has_line(file: str, line: int, quote: str) -> bool:
@@ -89,7 +121,7 @@ def main(spec: dict[str, Any]) -> None:
     module = importlib.import_module(spec["adapter"])
     checks = {
         f"{name} {game}": run_check(getattr(module, name), game, spec)
-        for name in spec["searches"]
+        for name in spec["functions"]
         for game in spec["games"]
     }
     lines = [has_line(*line) for line in spec["lines"]]

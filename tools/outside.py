@@ -1,4 +1,4 @@
-"""The page docs/outside.md: searches of other libraries in ``check_search``.
+"""The page docs/outside.md: searches, learners and advantages of other libraries in our checks.
 
 ``make outside``, or ``python tools/outside.py``, makes an environment for each block of
 ``outside.toml``, runs ``ask_outside.py`` there, stores the result in ``docs/outside/NAME.json``,
@@ -37,7 +37,7 @@ WITHOUT_NETWORK = ("unshare", "--map-root-user", "--net")
 
 @dataclass(frozen=True)
 class OutsideOptions:
-    """Check the searches of other libraries, and write docs/outside.md."""
+    """Check what other libraries compute, and write docs/outside.md."""
 
     only: Annotated[str, tyro.conf.arg(metavar="NAME")] = ""
     """this block, of which the page is written anew"""
@@ -62,14 +62,14 @@ def run_block(name: str, block: dict[str, Any], source: Path | None = None) -> d
         base = make_environment("outside", ())
         packages = tuple(block["packages"])
         alone = tuple(block["alone"])
-        python = make_environment(f"outside-{name}", packages, alone, base)
+        package = next(iter((*alone, *packages)), name).partition("==")[0]
+        python = make_environment(f"outside-{package}", packages, alone, base)
         if source:
             version = call(
                 "git", "rev-parse", "--short", "HEAD", cwd=source, log="revision"
             ).strip()
         else:
-            package = (*alone, *packages)[0].partition("==")[0].lower().replace("_", "-")
-            version = versions_in(python)[package]
+            version = versions_in(python)[package.lower().replace("_", "-")]
         allowed = subprocess.run(["sh", "-c", " ".join([*WITHOUT_NETWORK, "true"])]).returncode == 0
         with tempfile.TemporaryDirectory(prefix="ttt-outside-") as home:
             shutil.copytree(ROOT / "examples", Path(home, "examples"))
@@ -77,6 +77,7 @@ def run_block(name: str, block: dict[str, Any], source: Path | None = None) -> d
                 "HOME": home,
                 "PYTHONPATH": f"{home}:{source or home}",
                 "OPENBLAS_NUM_THREADS": "1",
+                "OMP_NUM_THREADS": "1",
                 "TTT_ENVS_CACHE": str(CACHE / "tables"),
                 "NUMBA_CACHE_DIR": str(CACHE / "numba"),
             }

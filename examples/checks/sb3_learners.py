@@ -72,7 +72,8 @@ def train_a2c(make_env, steps, seed):
     """Train A2C."""
     if make_env.self_play:
         return None
-    return logits_of(learn(A2C, make_env, steps, seed, 16, learning_rate=2e-3, ent_coef=0.02))
+    model = learn(A2C, make_env, steps, seed, 32, n_steps=4, learning_rate=4e-3, ent_coef=0.05)
+    return logits_of(model)
 
 
 def train_maskable_ppo(make_env, steps, seed):
