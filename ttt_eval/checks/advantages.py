@@ -13,7 +13,7 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.core.checks import Refusal, TypeRefusal, check_range
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.game import Game
-from ttt_eval.checks.calls import CallError, CallTimeoutError, GuardedCaller
+from ttt_eval.checks.calls import CallError, GuardedCaller, read_numbers
 from ttt_eval.checks.check import Check, CheckRow, Status, judge
 from ttt_eval.checks.decisions import BOTH, DecisionModel, parse_game
 from ttt_eval.checks.directions import EXACT_DEGREES, MAX_DEGREES, RIGHT, Effect, measure_effect
@@ -88,10 +88,6 @@ def gradient_row(effect: Effect) -> CheckRow:
     return CheckRow("gradient", str(effect), status, "unbiased, or of another length only")
 
 
-class AnswerError(Exception):
-    """A function of others failed, or returned no array of numbers of the right shape."""
-
-
 def asked_names(function: Callable[..., Any], known: set[str]) -> list[str]:
     """Return the known arguments that a function takes.
 
@@ -114,31 +110,30 @@ def asked_names(function: Callable[..., Any], known: set[str]) -> list[str]:
 
 
 def guard(
-    function: Callable[..., Any], names: Sequence[str], like: str, caller: GuardedCaller
+    function: Callable[..., Any],
+    names: Sequence[str],
+    like: str,
+    caller: GuardedCaller,
+    parts: tuple[int, ...] = (),
 ) -> Estimator:
-    """Return a function of others as an estimator, which raises AnswerError.
+    """Return a function of others as an estimator, which raises CallError.
 
     Args:
         function: the function.
         names: of its arguments.
         like: name of an array whose shape the estimates have.
         caller: of the function.
+        parts: first dimensions of the estimates.
     """
 
     def estimator(arrays: Arrays) -> Float64Array:
         copies = {name: np.array(arrays[name]) for name in names}
-        try:
-            answer = caller.call(lambda: np.asarray(function(**copies), np.float64), seed=0)
-        except (CallError, CallTimeoutError) as error:
-            raise AnswerError(str(error)) from None
-        shape = arrays[like].shape
+        shape = *parts, *arrays[like].shape
         mask = arrays.get("mask", True)
-        if answer.shape != shape or not np.isfinite(answer).all(where=mask):
-            raise AnswerError(
-                f"numbers {list(answer.shape)} for {like} {list(shape)}: the shape must be the "
-                "same, and numbers finite"
-            )
-        return np.where(mask, answer, 0.0)
+        answer: Float64Array = caller.call(
+            lambda: read_numbers(function(**copies), shape, "estimates", mask), seed=0
+        )
+        return answer
 
     return estimator
 
@@ -158,28 +153,26 @@ def list_errors(critic: Critic, model: DecisionModel, seed: int) -> Float64Array
 
 def run_check(
     subject: str,
-    estimate_by: Callable[[GuardedCaller], Estimator],
-    examine: Callable[[Estimator, Estimator], Iterator[CheckRow | Effect]],
+    examine: Callable[[GuardedCaller], Iterator[CheckRow | Effect]],
     limit_s: float | None,
 ) -> GradientCheck:
     """Return a check whose causes are those of its failed rows.
 
     Args:
         subject: what is checked.
-        estimate_by: returns the estimator with a caller of functions of others.
-        examine: yields rows and the effect; its second estimator has no limit of time.
+        examine: yields rows and the effect, with a caller of functions of others.
         limit_s: maximum s of a call.
     """
     effect = None
     rows: list[CheckRow] = []
     with GuardedCaller(limit_s) as caller:
         try:
-            for item in examine(estimate_by(caller), estimate_by(GuardedCaller(None))):
+            for item in examine(caller):
                 if isinstance(item, Effect):
                     effect = item
                     item = gradient_row(item)
                 rows.append(item)
-        except AnswerError as error:
+        except CallError as error:
             rows.append(CheckRow("answers", str(error), "fails", "numbers of the right shape"))
     failed = {row.name for row in rows if row.status == "fails"}
     causes = [cause for name, cause in CAUSES.items() if name in failed]
@@ -260,7 +253,8 @@ def check_advantages(
         read = {*names, "lengths", "mask", "rewards"}
         return Source(list_batch_rows(model, tables, tokens), size, read, model.legal.shape)
 
-    def examine(estimator: Estimator, fast: Estimator) -> Iterator[CheckRow | Effect]:
+    def examine(caller: GuardedCaller) -> Iterator[CheckRow | Effect]:
+        estimator = guard(function, names, "rewards", caller)
         source = make_source(model.values)
         if is_batch:
             rows = probe_batch(estimator, source, probing)
@@ -270,7 +264,7 @@ def check_advantages(
 
         def measure(source: Source) -> Effect:
             return measure_effect(
-                fast if is_batch else lambda arrays: fast(name_rollouts(arrays)).T,
+                estimator if is_batch else lambda arrays: estimator(name_rollouts(arrays)).T,
                 source, model.policy, rng,
                 exactly=UNREPEATABLE not in rows, cpu=cpu, max_degrees=max_degrees,
                 exact_degrees=max_degrees if is_batch else EXACT_DEGREES,
@@ -284,9 +278,4 @@ def check_advantages(
             yield judge("critic", text, share, 0.0, minimum=True, rule=rule)
 
     frame = f"batches of {size.games}, groups of {size.group}" if is_batch else "rollouts"
-    return run_check(
-        describe("advantages", model, frame),
-        lambda caller: guard(function, names, "rewards", caller),
-        examine,
-        limit_s,
-    )
+    return run_check(describe("advantages", model, frame), examine, limit_s)

@@ -12,9 +12,12 @@ import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+import numpy as np
+
+from ttt_envs.core.checks import Refusal
+from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.core.random import kept_generators, seed_generators
 
 
@@ -22,7 +25,7 @@ class CallError(Exception):
     """What a called function raised, as text."""
 
 
-class CallTimeoutError(Exception):
+class CallTimeoutError(CallError):
     """A called function did not return within the limit of time."""
 
 
@@ -60,12 +63,7 @@ class GuardedCaller:
         self._stack.enter_context(contextlib.redirect_stderr(self._output))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._calls.put(None)
         self._stack.close()
 
@@ -116,6 +114,29 @@ class GuardedCaller:
             if run is None:
                 return
             self._results.put(_attempt(run, ()))
+
+
+def read_numbers(
+    answer: Any, shape: tuple[int, ...], name: str, where: bool | BoolArray = True
+) -> Float64Array:
+    """Return an answer as numbers.
+
+    Args:
+        answer: the answer.
+        shape: of the numbers.
+        name: of the numbers, for the message.
+        where: bool, which of them must be finite; all others become 0.
+
+    Raises:
+        ValueError: it has another shape, or other numbers.
+    """
+    numbers = np.asarray(answer, np.float64)
+    if numbers.shape != shape or not np.isfinite(numbers).all(where=where):
+        raise Refusal(
+            f"{name} have the shape {numbers.shape}, or are not finite: return finite numbers of "
+            f"the shape {shape}"
+        )
+    return np.where(where, numbers, 0.0)
 
 
 def _attempt(run: Callable[[], Any], passed_on: tuple[type[BaseException], ...]) -> tuple[Any, str]:

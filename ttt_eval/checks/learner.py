@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ttt_envs.core.checks import (
-    Refusal,
     TypeRefusal,
     check_choice,
     check_range,
@@ -18,6 +17,7 @@ from ttt_envs.core.checks import (
 from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import kept_generators, seed_generators
+from ttt_eval.checks.calls import read_numbers
 from ttt_eval.checks.check import Check, CheckRow, Evidence, judge
 from ttt_eval.checks.probes import ERRORS, PROBES, LearnerProbe, MakeEnv, Power
 
@@ -108,36 +108,23 @@ def measure_agent(probe: LearnerProbe, agent: Any) -> LearnerRun:
         )
     exact = probe.exact
     shape = exact.model.allowed.shape
-    scores = _ask(agent, "scores", exact.observations, shape)
+
+    def ask(function: Callable[..., Any], name: str, shape: tuple[int, ...]) -> Float64Array:
+        return read_numbers(function(exact.observations.copy()), shape, name)
+
+    scores = ask(agent, "scores", shape)
     policy = exact.greedy(scores)
     error = nan
     entropy = nan
     if hasattr(agent, "critic"):
-        values = _ask(agent.critic, "critic", exact.observations, shape[:1])
+        values = ask(agent.critic, "critic", shape[:1])
         own_policy = exact.softmax(scores)
         error = exact.critic_error(own_policy, values)
         entropy = exact.entropy(own_policy)
     elif hasattr(agent, "values"):
-        values = _ask(agent.values, "values", exact.observations, shape)
+        values = ask(agent.values, "values", shape)
         error = exact.value_error(policy, exact.model.best(values))
     return LearnerRun(exact.score(policy), error, entropy, exact.mistake(policy))
-
-
-def _ask(
-    function: Callable[..., Any], name: str, observations: Any, shape: tuple[int, ...]
-) -> Float64Array:
-    """Return the answers of an agent to all observations.
-
-    Raises:
-        ValueError: they have another shape, or numbers that are not finite.
-    """
-    answers = np.asarray(function(observations.copy()), np.float64)
-    if answers.shape != shape or not np.isfinite(answers).all():
-        raise Refusal(
-            f"{name} of observations {observations.shape} have the shape {answers.shape}, or are "
-            f"not finite: return finite numbers of the shape {shape}"
-        )
-    return answers
 
 
 def check_learner(

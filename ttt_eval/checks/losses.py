@@ -6,7 +6,7 @@ is minus the derivative in the log-probability, times the number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -38,7 +38,7 @@ from ttt_eval.checks.samples import (
 
 Backend = Literal["torch", "jax", "numpy"]
 LOSS_NAMES = {"logp", "old_logp", "ref_logp", "advantages", "mask", "entropy"}
-STEP = 1e-5
+STEP = 1e-7
 """Of numerical differences."""
 SPREAD = 0.5
 """Standard deviation of the logits of an update of size 1, and of the reference."""
@@ -55,53 +55,67 @@ POLICY_LOSSES = {
 """Weights of the policy term at the ratios, for the advantages 1 and -1, by name."""
 
 
+LossOf = Callable[[Any, Mapping[str, Any]], Any]
+"""A loss of float64[2, N, T], ``logp`` and ``entropy``, and the arrays by name."""
+
+
 def differentiate(
-    loss: Callable[..., Any], backend: Backend, name: str
+    loss: Callable[..., Any], names: Sequence[str], backend: Backend
 ) -> Callable[..., Float64Array]:
-    """Return a function of the arrays of a loss, float64[N, T]: minus its derivative in the array
-    of a name, times N.
+    """Return a function of the arrays of a loss, float64[2, N, T]: minus its derivatives in
+    ``logp`` and in ``entropy``, times N.
+
+    Args:
+        loss: the function.
+        names: of its arguments.
+        backend: that differentiates.
     """
+
+    def loss_of(variables: Any, arrays: Mapping[str, Any]) -> Any:
+        values = {**arrays, "logp": variables[0], "entropy": variables[1]}
+        return loss(**{name: values[name] for name in names})
+
     backends = {"torch": _by_torch, "jax": _by_jax, "numpy": _by_differences}
-    of_backend = backends[backend](loss, name)
+    gradient = backends[backend](loss_of)
 
-    def derivative(**arrays: np.ndarray) -> Float64Array:
-        numbers = {key: array.astype(np.float64) for key, array in arrays.items()}
-        return -len(arrays[name]) * np.asarray(of_backend(numbers))
+    def derivatives(**arrays: np.ndarray) -> Float64Array:
+        numbers = {name: array.astype(np.float64) for name, array in arrays.items()}
+        logp = numbers["logp"]
+        variables = np.stack([logp, numbers.get("entropy", 0 * logp)])
+        return -len(logp) * np.asarray(gradient(variables, numbers))
 
-    return derivative
+    return derivatives
 
 
-def _by_torch(loss: Callable[..., Any], name: str) -> Callable[[Arrays], Any]:
+def _by_torch(loss: LossOf) -> LossOf:
     import torch
 
-    def derivative(arrays: Arrays) -> Any:
-        tensors = {key: torch.as_tensor(array) for key, array in arrays.items()}
-        variable = tensors[name].requires_grad_()
-        value = loss(**tensors) + 0 * variable.sum()  # a loss may be constant
+    def gradient(variables: Any, arrays: Mapping[str, Any]) -> Any:
+        tensors = {name: torch.as_tensor(array) for name, array in arrays.items()}
+        variable = torch.tensor(variables, requires_grad=True)
+        value = loss(variable, tensors) + 0 * variable.sum()  # a loss may be constant
         return torch.autograd.grad(value, variable)[0]
 
-    return derivative
+    return gradient
 
 
-def _by_jax(loss: Callable[..., Any], name: str) -> Callable[[Arrays], Any]:
+def _by_jax(loss: LossOf) -> LossOf:
     import jax
 
-    gradient = jax.jit(jax.grad(lambda array, arrays: loss(**{**arrays, name: array})))
-    return lambda arrays: gradient(arrays[name], arrays)
+    gradient: LossOf = jax.jit(jax.grad(loss))
+    return gradient
 
 
-def _by_differences(loss: Callable[..., Any], name: str) -> Callable[[Arrays], Any]:
-    def derivative(arrays: Arrays) -> Any:
-        array = arrays[name]
-        slopes = np.zeros(array.shape)
-        for place in np.ndindex(array.shape):
-            step = np.zeros(array.shape)
-            step[place] = STEP
-            high, low = (loss(**{**arrays, name: array + sign * step}) for sign in (1, -1))
-            slopes[place] = (high - low) / (2 * STEP)
-        return slopes
+def _by_differences(loss: LossOf) -> LossOf:
+    from scipy.optimize import approx_fprime
 
-    return derivative
+    def gradient(variables: Any, arrays: Mapping[str, Any]) -> Any:
+        def loss_of(numbers: Float64Array) -> Any:
+            return loss(numbers.reshape(variables.shape), arrays)
+
+        return approx_fprime(variables.ravel(), loss_of, STEP).reshape(variables.shape)
+
+    return gradient
 
 
 def weight_rows(estimator: Estimator) -> list[CheckRow]:
@@ -232,14 +246,12 @@ def check_loss(
         games = list_batch_rows(model, read, tokens)
         return Source(games, size, {*names, "lengths", "mask"}, model.legal.shape, entr(present))
 
-    def estimate_by(caller: GuardedCaller) -> Estimator:
-        of_logp = guard(differentiate(loss, backend, "logp"), names, "logp", caller)
-        if "entropy" not in names:
-            return lambda arrays: np.pad(of_logp(arrays), ((0, 0), (0, arrays["logp"].shape[1])))
-        of_entropy = guard(differentiate(loss, backend, "entropy"), names, "logp", caller)
-        return lambda arrays: np.hstack([of_logp(arrays), of_entropy(arrays)])
+    def examine(caller: GuardedCaller) -> Iterator[CheckRow | Effect]:
+        derivatives = guard(differentiate(loss, names, backend), names, "logp", caller, (2,))
 
-    def examine(estimator: Estimator, fast: Estimator) -> Iterator[CheckRow | Effect]:
+        def estimator(arrays: Arrays) -> Float64Array:
+            return np.concatenate([*derivatives(arrays)], axis=1)
+
         if meant == POLICY:
             yield from weight_rows(estimator)
         first, *later = updates
@@ -249,7 +261,7 @@ def check_loss(
         def measure(update: float, target: str) -> Effect:
             present = move(model.policy, update * step)
             return measure_effect(
-                fast, make_source(update, target), present, rng,
+                estimator, make_source(update, target), present, rng,
                 exactly=UNREPEATABLE not in rows, cpu=cpu, max_degrees=max_degrees,
                 exact_degrees=EXACT_DEGREES if batch == 1 else max_degrees,
             )  # fmt: skip
@@ -264,4 +276,4 @@ def check_loss(
             yield CheckRow(f"after an update of {update:g}", str(effect), status)
 
     frame = f"meant as {meant}, batches of {batch}"
-    return run_check(describe("a loss", model, frame), estimate_by, examine, limit_s)
+    return run_check(describe("a loss", model, frame), examine, limit_s)

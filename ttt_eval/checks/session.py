@@ -15,7 +15,7 @@ from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
 from ttt_envs.core.records import concatenate
 from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import canonical_keys
-from ttt_eval.checks.calls import CallError, CallTimeoutError, GuardedCaller
+from ttt_eval.checks.calls import CallError, CallTimeoutError, GuardedCaller, read_numbers
 from ttt_eval.checks.causes import Facts
 from ttt_eval.checks.check import Check, CheckRow, Evidence, judge
 from ttt_eval.checks.tables import TIE, GameTable, PlantedEvaluator, Turns, make_table
@@ -192,11 +192,9 @@ def _parse(answer: Any, count: int, num_actions: int, batch: bool) -> SearchAnsw
         if not np.isin(moves, np.arange(num_actions)).all():
             raise ValueError(f"{visits} is no move from 0 to {num_actions - 1}")
         array = np.eye(num_actions)[moves.astype(np.int64)]
-    shape = (count, num_actions)
-    if array.size != count * num_actions or not np.isfinite(array).all():
-        raise ValueError(f"visits are not {shape} finite numbers: {visits}")
+    numbers = read_numbers(array.reshape(count, -1), (count, num_actions), "visits")
     values = np.array(nan if value is None else value, np.float64)
-    return SearchAnswers(array.reshape(shape), np.broadcast_to(values.reshape(-1), (count,)))
+    return SearchAnswers(numbers, np.broadcast_to(values.reshape(-1), (count,)))
 
 
 def finite(numbers: Any) -> Float64Array:
