@@ -14,8 +14,8 @@ from ttt_envs.agents.specs import make_policy, make_pure
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.actions import sum_by_action
 from ttt_envs.game.game import Game
-from ttt_eval.checks.check import Check
-from ttt_eval.checks.session import Checker, Session, mean_of, open_session
+from ttt_eval.checks.check import MOVE_NOTE, Check
+from ttt_eval.checks.session import Checker, mean_of, open_check
 from ttt_eval.checks.tables import (
     MAX_WHOLE,
     TIE,
@@ -88,24 +88,20 @@ def check_agent(
         rows = [table.find(cells) for cells in boards]
         return sum_by_action(policy.probabilities(table.to_boards(rows)), table.num_actions)
 
-    with open_session(
-        search if callable(function) else function,
+    with open_check(
+        _AgentCheck, search if callable(function) else function,
         game, board, seed=seed, batch=policy is not None, limit_s=limit_s,
-    ) as session:  # fmt: skip
-        return _AgentCheck(session, policy, own_play).run()
+    ) as check:  # fmt: skip
+        return check.run(own_play)
 
 
 class _AgentCheck(Checker):
     """The rows of a check of an agent."""
 
-    def __init__(self, session: Session, policy: Policy | None, own_play: bool) -> None:
-        super().__init__(session)
-        self.policy = policy
+    def run(self, own_play: bool) -> Check:
+        """Measure all rows."""
         self.own_play = own_play
         self.lines = np.array([line.cells for line in self.table.game.lines])
-
-    def run(self) -> Check:
-        """Measure all rows."""
         sections = [self.ask_all, self.check_lessons, self.check_players, self.check_directions]
         sections += [self.check_loss, self.check_exploitability, self.check_strength]
         return self.report("an agent", sections)
@@ -113,20 +109,14 @@ class _AgentCheck(Checker):
     def shares(self, rows: Sequence[int]) -> Float64Array:
         """Return the distribution over moves, float64[B, A]; equal shares for broken answers."""
         legal = self.table.legal[rows]
-        visits = np.where(legal, self.session.ask(rows, self.session.zeros, 1, 0).visits, 0)
-        if self.policy is not None:
+        visits = np.where(legal, self.ask(rows).visits, 0)
+        if self.batch:  # a policy
             return normalise(visits)
         return best_shares(np.where(legal, visits, np.nan))
 
     def mean_losses(self, shares: Float64Array) -> Float64Array:
         """Return the mean loss of distributions over moves, float64[B]."""
         return np.asarray((shares * np.nan_to_num(self.table.losses[self.chosen])).sum(axis=1))
-
-    def note(self, b: int) -> str:
-        """Describe what is played in a position."""
-        best_moves = np.flatnonzero(self.table.losses[self.chosen[b]] < TIE).tolist()
-        move = int(self.played[b].argmax())
-        return f"plays {move}, which loses {self.losses[b]:.2f}; best: {best_moves}"
 
     def ask_all(self) -> None:
         """Ask in positions in which moves differ."""
@@ -137,6 +127,8 @@ class _AgentCheck(Checker):
         differs = np.nan_to_num(self.table.losses[self.chosen]) > TIE
         self.wrong = (self.played * differs).sum(axis=1)
         self.random_loss = mean_of(self.table.random_losses[self.chosen])
+        best_moves = self.table.best_moves(self.chosen)
+        self.notes = MOVE_NOTE, self.played.argmax(axis=1), self.losses, best_moves
 
     def _reached(self) -> BoolArray:
         """Return the positions in which the agent is to move, and that its own play can reach
@@ -144,8 +136,8 @@ class _AgentCheck(Checker):
         """
         table = self.table
         reached = np.zeros((2, len(table.boards)), np.bool_)  # the agent to move, the other
-        reached[:, table.num_free == table.num_free.max()] = True
-        for free in range(int(table.num_free.max()), 0, -1):
+        reached[:, table.num_free == table.max_free] = True
+        for free in range(table.max_free, 0, -1):
             for player in (0, 1):
                 rows = np.flatnonzero(reached[player] & (table.num_free == free) & ~table.ended)
                 played = self.shares(rows.tolist()) > 0 if player == 0 else table.legal[rows]
@@ -164,7 +156,7 @@ class _AgentCheck(Checker):
         """Wrong moves by lesson."""
         best = self.table.values[self.chosen]
         losses = self.table.losses[self.chosen]
-        wins = self.table.reward[self.chosen].max(axis=1) > 0
+        wins = self.table.wins[self.chosen]
         smallest = np.where(losses > TIE, losses, np.inf).min(axis=1)
         blocks = ~wins & self._open_lines(-1).any(axis=1) & (best > -0.5)
         lessons = {
@@ -194,9 +186,8 @@ class _AgentCheck(Checker):
     def check_directions(self) -> None:
         """Missed wins along one direction, against those along all others."""
         lines = self._open_lines(1)
-        wins = self.table.reward[self.chosen].max(axis=1) > 0
-        single = wins & (lines.sum(axis=1) == 1)
-        steps = (self.lines[:, 1] - self.lines[:, 0])[lines.argmax(axis=1)]
+        single = self.table.wins[self.chosen] & (lines.sum(axis=1) == 1)
+        steps = np.diff(self.lines)[lines.argmax(axis=1), 0]
         numbers = Counter(steps[single].tolist())
         shares = {
             step: mean_of(self.wrong[single & (steps == step)])
@@ -222,7 +213,7 @@ class _AgentCheck(Checker):
     def check_exploitability(self) -> None:
         """Mean gain of a best responder in both seats, on small boards."""
         table = self.table
-        if table.game.cells > MAX_WHOLE or self.session.broken:
+        if table.game.cells > MAX_WHOLE or self.broken["rules"]:
             return
         rows = np.flatnonzero(self.reached & ~table.ended)
         shares = np.zeros(table.legal.shape)
@@ -238,7 +229,7 @@ class _AgentCheck(Checker):
         boards = self.table.to_boards(self.chosen)
         for simulations in UCT_SIMULATIONS:
             search = make_policy(f"mcts:simulations={simulations},decisive=false", self.table.game)
-            searched = search.probabilities(boards, np.random.default_rng(self.session.seed))
+            searched = search.probabilities(boards, np.random.default_rng(self.seed))
             shares = sum_by_action(searched, self.table.num_actions)
             loss = mean_of(self.mean_losses(shares))
             if loss <= mean_of(self.losses):

@@ -10,7 +10,7 @@ import logging
 import queue
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,8 @@ class CallTimeoutError(CallError):
 class GuardedCaller:
     """Calls functions of others in a thread, which a limit of time can end.
 
-    Whatever the function raises becomes a :class:`CallError`, and what it prints is kept. As a
-    context manager it also restores the global generators of ``random``, ``numpy.random`` and
-    torch, which it seeds for each call.
+    Whatever the function raises becomes a :class:`CallError`. The global generators of ``random``,
+    ``numpy.random`` and torch are seeded for each call.
 
     After the limit, SystemExit is raised in the thread, which ends a loop of Python. A loop of
     compiled code that keeps the interpreter's lock cannot be ended, nor measured. Code that waits
@@ -47,30 +46,10 @@ class GuardedCaller:
 
     def __init__(self, limit_s: float | None) -> None:
         self.limit_s = limit_s
-        self._output = io.StringIO()
+        self.printed = io.StringIO()
         self._thread: threading.Thread | None = None
         self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[tuple[Any, str]] = queue.SimpleQueue()
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> GuardedCaller:
-        logger = logging.getLogger("ttt_envs")
-        handler = logging.StreamHandler()  # notices of compiling are no output of the function
-        logger.addHandler(handler)
-        self._stack.callback(logger.removeHandler, handler)
-        self._stack.enter_context(kept_generators())
-        self._stack.enter_context(contextlib.redirect_stdout(self._output))
-        self._stack.enter_context(contextlib.redirect_stderr(self._output))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._calls.put(None)
-        self._stack.close()
-
-    @property
-    def output(self) -> str:
-        """What was printed."""
-        return self._output.getvalue().strip()
 
     def call(self, function: Callable[..., Any], *arguments: Any, seed: int) -> Any:
         """Return what a function returns.
@@ -96,6 +75,10 @@ class GuardedCaller:
             raise CallError(problem)
         return answer
 
+    def close(self) -> None:
+        """End the thread; make no further call."""
+        self._calls.put(None)
+
     def _run_in_thread(self, run: Callable[[], Any], limit_s: float) -> tuple[Any, str]:
         if self._thread is None:
             context = contextvars.copy_context()
@@ -114,6 +97,25 @@ class GuardedCaller:
             if run is None:
                 return
             self._results.put(_attempt(run, ()))
+
+
+@contextlib.contextmanager
+def open_caller(limit_s: float | None) -> Iterator[GuardedCaller]:
+    """Yield a caller, which keeps what is printed; restore the global generators in the end."""
+    caller = GuardedCaller(limit_s)
+    logger = logging.getLogger("ttt_envs")
+    handler = logging.StreamHandler()  # notices of compiling are no output of the function
+    logger.addHandler(handler)
+    with (
+        kept_generators(),
+        contextlib.redirect_stdout(caller.printed),
+        contextlib.redirect_stderr(caller.printed),
+    ):
+        try:
+            yield caller
+        finally:
+            logger.removeHandler(handler)
+            caller.close()
 
 
 def read_numbers(
