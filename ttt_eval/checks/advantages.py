@@ -176,12 +176,6 @@ def run_check(
     return GradientCheck(subject, rows, causes[:3], effect)
 
 
-def describe(subject: str, model: DecisionModel, frame: str) -> str:
-    """Return what is checked, in words."""
-    side = "both seats" if model.self_play else f"seat {int(model.signs[0] < 0)}"
-    return f"{subject}, {model.game}, {side}, {frame}"
-
-
 def check_advantages(
     function: Callable[..., Any],
     game: str | Game = "2x3/3",
@@ -275,4 +269,4 @@ def check_advantages(
             yield judge("critic", text, share, 0.0, minimum=True, rule=rule)
 
     frame = f"batches of {size.games}, groups of {size.group}" if is_batch else "rollouts"
-    return run_check(describe("advantages", model, frame), examine, limit_s)
+    return run_check(f"advantages, {model.game}, seats {seats}, {frame}", examine, limit_s)

@@ -19,7 +19,6 @@ from ttt_eval.checks.session import Checker, mean_of, open_check
 from ttt_eval.checks.tables import (
     MAX_WHOLE,
     TIE,
-    GameTable,
     Turns,
     best,
     make_table,
@@ -70,28 +69,12 @@ def check_agent(
         TypeError: the agent is no function and no policy.
         ValueError: an option is unknown, or the policy is unknown or not pure.
     """
-    policy = None
     function: Any = agent
     if isinstance(agent, str) or hasattr(agent, "probabilities"):
-        policy = make_pure(function, make_table(game, board).game)
-        function = policy.probabilities
-
-    def search(table: GameTable, boards: Any, *_: Any) -> Any:
-        if policy is None:
-            answer = function(boards)
-            # a policy head has probabilities of illegal moves too
-            return (
-                answer
-                if np.ndim(answer) == 0
-                else np.where(table.legal[table.find(boards)], np.ravel(answer), 0)
-            )
-        rows = [table.find(cells) for cells in boards]
-        return sum_by_action(policy.probabilities(table.to_boards(rows)), table.num_actions)
-
+        function = make_pure(function, make_table(game, board).game).probabilities
     with open_check(
-        _AgentCheck, search if callable(function) else function,
-        game, board, seed=seed, batch=policy is not None, limit_s=limit_s,
-    ) as check:  # fmt: skip
+        _AgentCheck, function, game, board, seed=seed, batch=function is not agent, limit_s=limit_s
+    ) as check:
         return check.run(own_play)
 
 
@@ -106,6 +89,17 @@ class _AgentCheck(Checker):
         sections += [self.check_loss, self.check_exploitability, self.check_strength]
         return self.report("an agent", sections)
 
+    def answer(self, rows: Sequence[int], board: Any, *_: Any) -> Any:
+        """Return a move or shares of moves."""
+        if self.batch:
+            shares = self.search(self.table.to_boards(rows))
+            return sum_by_action(shares, self.table.num_actions)
+        answer = self.search(board)
+        if np.ndim(answer) == 0:
+            return answer
+        # a policy head has probabilities of illegal moves too
+        return np.where(self.table.legal[rows[0]], np.ravel(answer), 0)
+
     def shares(self, rows: Sequence[int]) -> Float64Array:
         """Return the distribution over moves, float64[B, A]; equal shares for broken answers."""
         legal = self.table.legal[rows]
@@ -116,16 +110,16 @@ class _AgentCheck(Checker):
 
     def mean_losses(self, shares: Float64Array) -> Float64Array:
         """Return the mean loss of distributions over moves, float64[B]."""
-        return np.asarray((shares * np.nan_to_num(self.table.losses[self.chosen])).sum(axis=1))
+        return np.asarray((shares * self.move_losses).sum(axis=1))
 
     def ask_all(self) -> None:
         """Ask in positions in which moves differ."""
         self.reached = self._reached() if self.own_play else ~self.table.ended
         self.chosen = self.choose_classes(self.table.moves_differ & self.reached)
+        self.move_losses = np.nan_to_num(self.table.losses[self.chosen])
         self.played = self.shares(self.chosen)
         self.losses = self.mean_losses(self.played)
-        differs = np.nan_to_num(self.table.losses[self.chosen]) > TIE
-        self.wrong = (self.played * differs).sum(axis=1)
+        self.wrong = (self.played * (self.move_losses > TIE)).sum(axis=1)
         self.random_loss = mean_of(self.table.random_losses[self.chosen])
         best_moves = self.table.best_moves(self.chosen)
         self.notes = MOVE_NOTE, self.played.argmax(axis=1), self.losses, best_moves
@@ -155,7 +149,7 @@ class _AgentCheck(Checker):
     def check_lessons(self) -> None:
         """Wrong moves by lesson."""
         best = self.table.values[self.chosen]
-        losses = self.table.losses[self.chosen]
+        losses = self.move_losses
         wins = self.table.wins[self.chosen]
         smallest = np.where(losses > TIE, losses, np.inf).min(axis=1)
         blocks = ~wins & self._open_lines(-1).any(axis=1) & (best > -0.5)
@@ -169,8 +163,7 @@ class _AgentCheck(Checker):
         for name, mask in lessons.items():
             share = mean_of(self.wrong[mask])
             text = f"{share:.0%} wrong in {mask.sum()} positions"
-            evidence = self.worst(self.losses * mask)
-            self.judge(name, text, share, MAX_WRONG[name], evidence)
+            self.judge_chosen(name, text, share, MAX_WRONG[name], self.losses * mask)
 
     def check_players(self) -> None:
         """Mean loss with an even and with an odd number of stones."""
@@ -180,8 +173,8 @@ class _AgentCheck(Checker):
         text = (
             f"mean loss {even_loss:.3f} with an even number of stones, {odd_loss:.3f} with an odd"
         )
-        evidence = self.worst(self.losses * (odd == (odd_loss > even_loss)))
-        self.judge("players", text, abs(even_loss - odd_loss), MAX_GAP, evidence)
+        badness = self.losses * (odd == (odd_loss > even_loss))
+        self.judge_chosen("players", text, abs(even_loss - odd_loss), MAX_GAP, badness)
 
     def check_directions(self) -> None:
         """Missed wins along one direction, against those along all others."""
@@ -197,18 +190,18 @@ class _AgentCheck(Checker):
         worst = max(shares, key=shares.__getitem__, default=0)
         share = shares.get(worst, nan)
         others = mean_of(self.wrong[single])
-        self.judge(
+        self.judge_chosen(
             "directions",
             f"{share:.0%} of wins in steps of {worst} are missed, of all {others:.0%}",
-            share - others, MAX_MISSED_GAP, self.worst(self.losses * (single & (steps == worst))),
+            share - others, MAX_MISSED_GAP, self.losses * (single & (steps == worst)),
         )  # fmt: skip
 
     def check_loss(self) -> None:
         """Mean loss, against that of random moves."""
         loss = mean_of(self.losses)
         text = f"{loss:.3f} in {len(self.losses)} positions; of random moves {self.random_loss:.3f}"
-        evidence = self.worst(self.losses)
-        self.judge("mean loss", text, loss, MAX_LOSS_SHARE * self.random_loss, evidence)
+        limit = MAX_LOSS_SHARE * self.random_loss
+        self.judge_chosen("mean loss", text, loss, limit, self.losses)
 
     def check_exploitability(self) -> None:
         """Mean gain of a best responder in both seats, on small boards."""

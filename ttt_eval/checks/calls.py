@@ -40,16 +40,17 @@ class GuardedCaller:
     is left to itself.
 
     Args:
-        limit_s: maximum s of a call, compiling included; None for no limit, and calls in the
-            caller's own thread.
+        limit_s: maximum s of a call, compiling included; None for no limit.
     """
 
     def __init__(self, limit_s: float | None) -> None:
         self.limit_s = limit_s
         self.printed = io.StringIO()
-        self._thread: threading.Thread | None = None
         self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[tuple[Any, str]] = queue.SimpleQueue()
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(target=context.run, args=(self._work,), daemon=True)
+        self._thread.start()
 
     def call(self, function: Callable[..., Any], *arguments: Any, seed: int) -> Any:
         """Return what a function returns.
@@ -67,10 +68,12 @@ class GuardedCaller:
             seed_generators(seed)
             return function(*arguments)
 
-        if self.limit_s is None:
-            answer, problem = _attempt(run, (KeyboardInterrupt,))
-        else:
-            answer, problem = self._run_in_thread(run, self.limit_s)
+        self._calls.put(run)
+        try:
+            answer, problem = self._results.get(timeout=self.limit_s)
+        except queue.Empty:
+            _end_thread(self._thread)
+            raise CallTimeoutError(f"no answer within {self.limit_s} s") from None
         if problem:
             raise CallError(problem)
         return answer
@@ -79,24 +82,12 @@ class GuardedCaller:
         """End the thread; make no further call."""
         self._calls.put(None)
 
-    def _run_in_thread(self, run: Callable[[], Any], limit_s: float) -> tuple[Any, str]:
-        if self._thread is None:
-            context = contextvars.copy_context()
-            self._thread = threading.Thread(target=context.run, args=(self._work,), daemon=True)
-            self._thread.start()
-        self._calls.put(run)
-        try:
-            return self._results.get(timeout=limit_s)
-        except queue.Empty:
-            _end_thread(self._thread)
-            raise CallTimeoutError(f"no answer within {limit_s:g} s") from None
-
     def _work(self) -> None:
         while True:
             run = self._calls.get()
             if run is None:
                 return
-            self._results.put(_attempt(run, ()))
+            self._results.put(_attempt(run))
 
 
 @contextlib.contextmanager
@@ -141,12 +132,10 @@ def read_numbers(
     return np.where(where, numbers, 0.0)
 
 
-def _attempt(run: Callable[[], Any], passed_on: tuple[type[BaseException], ...]) -> tuple[Any, str]:
+def _attempt(run: Callable[[], Any]) -> tuple[Any, str]:
     """Return an answer and "", or None and what was raised in its place."""
     try:
         return run(), ""
-    except passed_on:
-        raise
     except BaseException as error:  # whatever foreign code raises is the result
         return None, _describe(error)
 

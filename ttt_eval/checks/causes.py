@@ -78,8 +78,7 @@ class Facts:
     @property
     def largest_error(self) -> float:
         """The largest error of values by result; NaN without values."""
-        errors = [*map(abs, self.errors.values()), self.draw_error]
-        return max((error for error in errors if error == error), default=nan)
+        return float(np.fmax.reduce([*map(abs, self.errors.values()), self.draw_error]))
 
 
 def _one_sided(pair: tuple[float, float], low: float, high: float) -> bool:

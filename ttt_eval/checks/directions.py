@@ -57,20 +57,18 @@ class Effect(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
-        length = self.length.to_dict()
-        return {**self._asdict(), "length": length, "degrees": self.degrees.to_dict()}
+        intervals = {"length": self.length.to_dict(), "degrees": self.degrees.to_dict()}
+        return {**self._asdict(), **intervals}
 
     def __str__(self) -> str:
         if self.direction == "no effect":
-            return "no effect"
+            return self.direction
         length = f"length x{self.length.mean:.3f}"
         turn = f"turned by {self.degrees.mean:.2f} degrees"
-        if self.exact:
-            return f"{self.direction}: {length}, {turn}"
-        return (
-            f"{self.direction}: {length} ({self.length.low:.3f} to {self.length.high:.3f}), {turn} "
-            f"({self.degrees.low:.2f} to {self.degrees.high:.2f})"
-        )
+        if not self.exact:
+            length += f" ({self.length.low:.3f} to {self.length.high:.3f})"
+            turn += f" ({self.degrees.low:.2f} to {self.degrees.high:.2f})"
+        return f"{self.direction}: {length}, {turn}"
 
 
 def measure_length(blocks: Float64Array, rng: np.random.Generator) -> Interval:
@@ -131,15 +129,17 @@ def compare(
     turns = (estimate - mean * right) / size
     turn = measure_length(turns - np.outer(turns @ unit, unit), rng)
     corners = [
-        math.degrees(math.atan2(across, along)) for across in turn[1:] for along in length[1:]
+        math.degrees(math.atan2(across, along))
+        for across in (turn.low, turn.high)
+        for along in (length.low, length.high)
     ]
     angle = math.degrees(math.atan2(turn.mean, mean))
     degrees = Interval(angle, min(corners), max(corners))
-    errors = np.abs(np.subtract(length[1:], 1))
+    largest = max(turn.high, abs(length.low - 1), abs(length.high - 1))
     is_one = length.low - ROUNDING <= 1 <= length.high + ROUNDING
     is_equal = is_one and turn.low < TINY
     direction: Direction = "undecided"
-    if is_equal and max(turn.high, *errors) < MAX_BIAS:
+    if is_equal and largest < MAX_BIAS:
         direction = "unbiased"
     elif length.high < -ROUNDING:
         direction = "opposite"
@@ -183,9 +183,10 @@ def measure_effect(
     while True:
         new = max(1, draws)
         sums = [source.sample_sums(estimator, new, rng) for _ in range(NUM_BLOCKS)]
-        totals = totals + new * np.stack(sums, axis=1)
+        totals = totals + np.stack(sums, axis=1)
         draws += new
-        estimate, right = (to_gradients(total / draws, source.policy) for total in totals)
+        means = totals / (draws * source.size.games)
+        estimate, right = (to_gradients(mean, source.policy) for mean in means)
         effect = compare(estimate, right, target, rng, max_degrees)
         if effect.direction != "undecided" or time.process_time() - begin > cpu / 2:
             return effect

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ttt_envs.core.jit import Float64Array
-from ttt_eval.checks.check import CheckRow
+from ttt_eval.checks.check import CheckRow, judge
 from ttt_eval.checks.samples import EQUAL, Arrays, Estimator, Source, gae
 
 SHAPE = (6, 5)
@@ -71,7 +71,7 @@ def differ(numbers: Float64Array, others: Float64Array | float) -> bool:
 def rule_row(name: str, holds: bool, rule: str, measured: str = "") -> CheckRow:
     """Return a row about a rule."""
     text = measured or ("yes" if holds else "no")
-    return CheckRow(name, text, "holds" if holds else "fails", rule)
+    return judge(name, text, holds, True, minimum=True, rule=rule)
 
 
 def probe_rollouts(

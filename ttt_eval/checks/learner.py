@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import comb, inf, isnan, nan
 from typing import Any, NamedTuple
 
@@ -179,10 +180,10 @@ def check_learner(
     names = [probes] if isinstance(probes, str) else probes
     if probes == QUICK:
         names = list(PROBES)
-    checker = _LearnerCheck(train, family, range(seed, seed + seeds))
-    for name in names:
-        checker.check_probe(find_named("probe", name, PROBES))
-    return checker.report()
+    checker = _LearnerCheck(train, FAMILIES.get(family or "", {}), range(seed, seed + seeds))
+    chosen = [find_named("probe", name, PROBES) for name in names]
+    check = Check("a learner", [row for probe in chosen for row in checker.check_probe(probe)])
+    return replace(check, causes=checker.suspects()) if check.failed else check
 
 
 class ProbeLimits(NamedTuple):
@@ -194,17 +195,16 @@ class ProbeLimits(NamedTuple):
     """the largest that holds"""
 
 
+@dataclass
 class _LearnerCheck:
     """The rows of a check of a learner."""
 
-    def __init__(self, train: Train, family: str | None, seeds: range) -> None:
-        self.train = train
-        self.right = FAMILIES.get(family or "", {})
-        """right runs of the family by probe; none without one"""
-        self.seeds = seeds
-        self.rows: list[CheckRow] = []
-        self.best_runs: dict[str, LearnerRun] = {}
-        """of the probes with runs, the one with the largest score"""
+    train: Train
+    right: Mapping[str, RightRuns]
+    """right runs of the family by probe; none without one"""
+    seeds: range
+    best_runs: dict[str, LearnerRun] = field(default_factory=dict)
+    """of the probes with runs, the one with the largest score"""
 
     def run(self, probe: LearnerProbe, steps: int, seed: int) -> LearnerRun | None:
         """Train and measure; None if the learner is not for the probe."""
@@ -213,8 +213,8 @@ class _LearnerCheck:
             agent = self.train(probe.make_env, steps, seed)
             return None if agent is None else measure_agent(probe, agent)
 
-    def check_probe(self, probe: LearnerProbe) -> None:
-        """Add the rows of a probe."""
+    def check_probe(self, probe: LearnerProbe) -> Iterator[CheckRow]:
+        """Yield the rows of a probe."""
         runs: list[LearnerRun] = []
         limits = self.limits(probe)
         steps = probe.steps
@@ -222,7 +222,7 @@ class _LearnerCheck:
             run = self.run(probe, steps, seed)
             if run is None:
                 text = "train returned None: it is not for this probe"
-                self.rows.append(CheckRow(probe.name, text, "no evidence"))
+                yield CheckRow(probe.name, text, "no evidence")
                 return
             is_slow = not self.right and run.score < limits.score
             if is_slow and steps == probe.steps:  # slow is not wrong
@@ -232,8 +232,8 @@ class _LearnerCheck:
             if run.score >= limits.score and not run.error > limits.error:
                 break
         self.best_runs[probe.name] = max(runs, key=lambda run: run.score)
-        self.add_score(probe, steps, runs, limits.score)
-        self.add_error(probe, runs, limits.error)
+        yield self.judge_score(probe, steps, runs, limits.score)
+        yield from self.judge_error(probe, runs, limits.error)
 
     def limits(self, probe: LearnerProbe) -> ProbeLimits:
         """Return the limits of the family.
@@ -249,18 +249,18 @@ class _LearnerCheck:
         lowest = min(family[probe.name].score_limit for family in FAMILIES.values())
         return ProbeLimits(min(lowest, (1 + nearest) / 2), inf)
 
-    def add_score(
+    def judge_score(
         self, probe: LearnerProbe, steps: int, runs: Sequence[LearnerRun], limit: float
-    ) -> None:
-        """Add the row about scores."""
+    ) -> CheckRow:
+        """Return the row about scores."""
         best = self.best_runs[probe.name]
         text = f"score {join_numbers(run.score for run in runs)} with {steps:,} steps"
         evidence = [best.mistake] if best.mistake else []
         rule = f"at least {limit:.2f} with {self.count_seeds(probe)}"
         row = judge(probe.name, text, best.score, limit, evidence, minimum=True, rule=rule)
         if row.status == "fails" and not self.right:
-            row = self.judge_curve(probe, row, runs[-1].score)
-        self.rows.append(row)
+            return self.judge_curve(probe, row, runs[-1].score)
+        return row
 
     def judge_curve(self, probe: LearnerProbe, row: CheckRow, last_score: float) -> CheckRow:
         """Return the row of a learner below its limit, by the curve of the last seed."""
@@ -272,8 +272,10 @@ class _LearnerCheck:
             return CheckRow(probe.name, f"{text}: it still learns, give it more", "no evidence")
         return row._replace(measured=f"{text}: it no longer learns")
 
-    def add_error(self, probe: LearnerProbe, runs: Sequence[LearnerRun], limit: float) -> None:
-        """Add the rows about values or the critic, and about the entropy."""
+    def judge_error(
+        self, probe: LearnerProbe, runs: Sequence[LearnerRun], limit: float
+    ) -> Iterator[CheckRow]:
+        """Yield the rows about values or the critic, and about the entropy."""
         best = self.best_runs[probe.name]
         if isnan(best.error):
             return
@@ -285,11 +287,11 @@ class _LearnerCheck:
         if self.right:
             rule = f"at most {limit:.3f} with {self.count_seeds(probe)}"
             row = judge(name, text, min(errors), limit, rule=rule)
-        self.rows.append(row)
+        yield row
         if kind == "critic":
             low, high = FAMILIES["ppo"][probe.name].entropies
             text = f"{best.entropy:.2f} nats; right PPO {low:.2f} to {high:.2f}"
-            self.rows.append(CheckRow(f"{probe.name}, entropy", text, "remark"))
+            yield CheckRow(f"{probe.name}, entropy", text, "remark")
 
     def count_seeds(self, probe: LearnerProbe) -> str:
         """Return the number of seeds in words, with the chance that a right learner fails."""
@@ -299,11 +301,6 @@ class _LearnerCheck:
             odds = comb(self.right[probe.name].runs + count, count)
             text += f"; a right learner fails in less than 1 of {odds:,}"
         return text
-
-    def report(self) -> Check:
-        """Return the result."""
-        failed = any(row.status == "fails" for row in self.rows)
-        return Check("a learner", self.rows, self.suspects() if failed else ())
 
     def suspects(self) -> list[str]:
         """Return the errors whose exact results are nearest to those of the learner, at a smaller

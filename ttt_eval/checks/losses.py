@@ -12,13 +12,12 @@ from typing import Any, Literal
 import numpy as np
 
 from ttt_envs.agents.policy import Policy, normalise
-from ttt_envs.core.checks import Refusal, check_choice, check_range
+from ttt_envs.core.checks import Refusal, check_choice, check_range, find_named
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.game import Game
 from ttt_eval.checks.advantages import (
     GradientCheck,
     asked_names,
-    describe,
     guard,
     run_check,
 )
@@ -78,7 +77,7 @@ def differentiate(
         return loss(**{name: values[name] for name in names})
 
     backends = {"torch": _by_torch, "jax": _by_jax, "numpy": _by_differences}
-    gradient = backends[backend](loss_of)
+    gradient = find_named("backend", backend, backends)(loss_of)
 
     def derivatives(**arrays: np.ndarray) -> Float64Array:
         numbers = {name: array.astype(np.float64) for name, array in arrays.items()}
@@ -219,7 +218,6 @@ def check_loss(
             not for ``logp``.
     """
     check_choice("meant", meant, TARGETS)
-    check_choice("backend", backend, ("torch", "jax", "numpy"))
     check_range("batch", batch, 1)
     names = asked_names(loss, LOSS_NAMES)
     if "logp" not in names:
@@ -269,5 +267,5 @@ def check_loss(
             status: Status = "fails" if effect.direction == "opposite" else "remark"
             yield CheckRow(f"after an update of {update:g}", str(effect), status)
 
-    frame = f"meant as {meant}, batches of {batch}"
-    return run_check(describe("a loss", model, frame), examine, limit_s)
+    subject = f"a loss, {model.game}, seats {seats}, meant as {meant}, batches of {batch}"
+    return run_check(subject, examine, limit_s)

@@ -187,8 +187,8 @@ class ExactProbe:
             self.model = SelfPlayValues(arrays, starts)
         self.observations = self.model.observations
         self.values, self.action_values = self.model.optimum()
-        self.best = self.model.value(self.greedy(self.action_values))
-        self.random = self.model.value(normalise(self.model.allowed))
+        self.best = self.value(self.greedy(self.action_values))
+        self.random = self.value(normalise(self.model.allowed))
 
     def greedy(self, scores: Any) -> Float64Array:
         """Return the policy that plays the best allowed actions, float64[S, A], from scores."""
@@ -201,9 +201,15 @@ class ExactProbe:
 
         return np.asarray(softmax(np.where(self.model.allowed, scores, -np.inf), axis=1))
 
+    def value(self, probabilities: Float64Array) -> float:
+        """Return the value of a policy, float64[S, A], from the beginning; in self-play minus its
+        exploitability.
+        """
+        return self.model.value(probabilities)
+
     def score(self, probabilities: Float64Array) -> float:
         """Return the value of a policy as a share of the way from random to best: 0 and 1."""
-        return (self.model.value(probabilities) - self.random) / (self.best - self.random)
+        return (self.value(probabilities) - self.random) / (self.best - self.random)
 
     def learned_values(self, wrong: WrongTarget) -> tuple[Float64Array, Float64Array]:
         """Return the values of a learner with an error, float64[S], and those of actions,

@@ -328,13 +328,13 @@ class Source:
     def sample_sums(
         self, estimator: Estimator, count: int, rng: np.random.Generator
     ) -> Float64Array:
-        """Return the mean sums of estimates for a game by decision, then those of right ones,
-        float64[2, S * A], of some random samples.
+        """Return the sums of estimates by decision, then those of right ones, float64[2, S * A], of
+        some random samples.
         """
         classes = rng.choice(len(self.chances), (count, self.size.games), p=self.chances)
         sums = self.sum_up(classes, self.ask(estimator, classes))
         counts = np.bincount(classes.ravel(), minlength=len(self.chances))
-        return np.stack([sums, counts @ self.right]) / classes.size
+        return np.stack([sums, counts @ self.right])
 
     def exact_sums(self, estimator: Estimator, rng: np.random.Generator) -> Float64Array | None:
         """Return the expected sums of estimates for one game, float64[S * A]: from games alone if

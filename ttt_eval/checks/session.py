@@ -133,9 +133,7 @@ class Checker:
         values = self.zeros if values is None else values
         priors = self.uniform if priors is None else priors
         evaluator = PlantedEvaluator(self.table, values, priors)
-        parts = [[row] for row in rows]
-        if self.batch and rows:
-            parts = [[*rows]]
+        parts = [[*rows]] if self.batch and rows else [[row] for row in rows]
         answers = [
             self._ask_part(part, evaluator, simulations, salt + b) for b, part in enumerate(parts)
         ]
@@ -147,10 +145,11 @@ class Checker:
         """Ask in one call."""
         seed = self.seed * 100_000 + salt
         board: Any = self.table.boards[rows] if self.batch else self.table.board(rows[0])
-        arguments = self.table, board, evaluator if self.owned else None, simulations, seed
+        arguments = board, evaluator if self.owned else None, simulations, seed
 
         def search() -> SearchAnswers:
-            return _parse(self.search(*arguments), len(rows), self.table.num_actions, self.batch)
+            answer = self.answer(rows, *arguments)
+            return _parse(answer, len(rows), self.table.num_actions, self.batch)
 
         try:
             answers: SearchAnswers = self.caller.call(search, seed=seed)
@@ -166,6 +165,10 @@ class Checker:
         for row, visits in zip(rows, answers.visits, strict=True):
             self._read(row, visits, simulations)
         return answers
+
+    def answer(self, rows: Sequence[int], board: Any, *arguments: Any) -> Any:
+        """Return what the function answers in some positions: visits, and maybe values."""
+        return self.search(self.table, board, *arguments)
 
     def _break(self, row: int, problem: str, name: str = "rules") -> None:
         self.broken[name].append(self.table.evidence(row, problem))
@@ -207,9 +210,20 @@ class Checker:
         """Return whether causes explain the failed rows, the likeliest first."""
         raise NotImplementedError
 
-    def judge(self, *arguments: Any, **options: Any) -> None:
-        """Add a row with a limit, see :func:`ttt_eval.checks.check.judge`."""
-        self.rows.append(judge(*arguments, **options))
+    def judge(
+        self,
+        name: str,
+        measured: str,
+        number: float,
+        limit: float,
+        *positions: Any,
+        **options: Any,
+    ) -> None:
+        """Add a row with a limit, see :func:`ttt_eval.checks.check.judge`; its evidence is what
+        :meth:`show` returns of ``positions``.
+        """
+        evidence = self.show(*positions)
+        self.rows.append(judge(name, measured, number, limit, evidence, **options))
 
     def remark(self, name: str, text: str) -> None:
         """Add a row without a limit."""
@@ -226,7 +240,7 @@ class Checker:
         """
         rows = np.array(self.choose(mask, len(mask)), np.int64)
         keys, _ = canonical_keys(self.table.boards[rows] % 3, self.table.symmetries)
-        first = np.unique(keys, axis=0, return_index=True)[1]
+        _, first = np.unique(keys, axis=0, return_index=True)
         chosen: list[int] = rows[np.sort(first)[:MAX_CLASSES]].tolist()
         return chosen
 
@@ -239,9 +253,11 @@ class Checker:
         odd = self.is_odd(rows)
         return mean_of(numbers[~odd]), mean_of(numbers[odd])
 
-    def worst(self, badness: Float64Array) -> list[Evidence]:
-        """Return the worst of the ``chosen`` positions."""
-        return self.show(self.chosen, badness, *self.notes)
+    def judge_chosen(
+        self, name: str, measured: str, number: float, limit: float, badness: Any, **options: Any
+    ) -> None:
+        """Add a row with the worst of the ``chosen`` positions by ``badness``, float64[B]."""
+        self.judge(name, measured, number, limit, self.chosen, badness, *self.notes, **options)
 
     def show(
         self, rows: Sequence[int], badness: Float64Array, note: str, *columns: Any
@@ -276,8 +292,7 @@ class Checker:
         random_loss = mean_of(self.table.random_losses[rows])
         text = f"mean loss {loss:.3f} after {simulations} simulations; random {random_loss:.3f}"
         best_moves = self.table.best_moves(rows)
-        evidence = self.show(rows, losses, MOVE_NOTE, moves, losses, best_moves)
-        self.judge(name, text, loss, limit, evidence)
+        self.judge(name, text, loss, limit, rows, losses, MOVE_NOTE, moves, losses, best_moves)
         return answers, moves, losses
 
     def contract_rows(self) -> list[CheckRow]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,16 +59,9 @@ def check_values(
     """
     method = getattr(values, "values", None)
     function: Any = method or values
-
-    def search(table: GameTable, boards: Any, *_: Any) -> Any:
-        if method is None:
-            return table.legal[table.find(boards)], function(boards)
-        rows = [table.find(cells) for cells in boards]
-        return table.legal[rows], method(table.to_boards(rows))
-
     with open_check(
-        _ValueCheck, search if callable(function) else function,
-        game, board, seed=seed, batch=method is not None, limit_s=limit_s,
+        _ValueCheck, function, game, board,
+        seed=seed, batch=method is not None, limit_s=limit_s,
     ) as check:  # fmt: skip
         return check.run(_exact_values(check.table, policy))
 
@@ -110,6 +103,11 @@ class _ValueCheck(Checker):
         sections = [self.ask_all, self.check_signs, self.check_late, self.check_errors]
         return self.report("values", sections)
 
+    def answer(self, rows: Sequence[int], board: Any, *_: Any) -> Any:
+        """Return legal moves and values."""
+        argument = self.table.to_boards(rows) if self.batch else board
+        return self.table.legal[rows], self.search(argument)
+
     def ask_all(self) -> None:
         """Ask for the values of positions, and of their symmetric images."""
         table = self.table
@@ -129,12 +127,13 @@ class _ValueCheck(Checker):
     def check_signs(self) -> None:
         """Correlation with the truth, with an even and with an odd number of stones."""
         odd = self.is_odd(self.chosen)
-        self.correlations = self._correlate(~odd), self._correlate(odd)
-        for parity, correlation in zip(("even", "odd"), self.correlations, strict=True):
+        self.correlations = []
+        for name, part in {"even": ~odd, "odd": odd}.items():
+            correlation = self._correlate(part)
+            self.correlations.append(correlation)
             text = f"correlation {correlation:.2f} with the truth where the number of stones is "
-            evidence = self.worst(self.errors * (odd == (parity == "odd")))
-            self.judge(
-                f"sign, {parity}", text + parity, correlation, MIN_CORRELATION, evidence,
+            self.judge_chosen(
+                f"sign, {name}", text + name, correlation, MIN_CORRELATION, self.errors * part,
                 minimum=True,
             )  # fmt: skip
 
@@ -152,30 +151,24 @@ class _ValueCheck(Checker):
         decided = self.late & (np.abs(self.truth) > 0.5)
         draws = self.late & (np.abs(self.truth) < TIE)
         slope = mean_of(self.values[decided] / self.truth[decided])
-        self.judge(
+        self.judge_chosen(
             "scale", f"{slope:.2f} times the truth near the end", abs(slope - 1), MAX_SCALE_ERROR,
-            self.worst(self.errors * decided), rule="0.50 to 1.50",
+            self.errors * decided, rule="0.50 to 1.50",
         )  # fmt: skip
         self.draw_bias = mean_of(self.values[draws])
-        self.judge(
-            "draws", f"mean value {self.draw_bias:+.2f} of draws near the end",
-            abs(self.draw_bias), MAX_DRAW_BIAS,
-            self.worst(self.errors * draws),
-        )  # fmt: skip
+        text = f"mean value {self.draw_bias:+.2f} of draws near the end"
+        self.judge_chosen("draws", text, abs(self.draw_bias), MAX_DRAW_BIAS, self.errors * draws)
 
     def check_errors(self) -> None:
         """Symmetry, and the error by the number of free cells."""
         difference = np.abs(self.values - self.image_values)
-        self.judge(
-            "symmetry", f"mean difference {mean_of(difference):.2f} of symmetric positions",
-            mean_of(difference), MAX_ASYMMETRY, self.worst(difference),
-        )  # fmt: skip
+        mean = mean_of(difference)
+        text = f"mean difference {mean:.2f} of symmetric positions"
+        self.judge_chosen("symmetry", text, mean, MAX_ASYMMETRY, difference)
         error = mean_of(self.errors)
         size = mean_of(np.abs(self.truth))
-        self.judge(
-            "error", f"mean absolute error {error:.2f}; of the value 0 {size:.2f}",
-            error, size, self.worst(self.errors),
-        )  # fmt: skip
+        text = f"mean absolute error {error:.2f}; of the value 0 {size:.2f}"
+        self.judge_chosen("error", text, error, size, self.errors)
         finite = np.isfinite(self.errors)
         if finite.any():
             truth = self.truth[finite]
