@@ -121,8 +121,8 @@ class _AgentCheck(Checker):
         self.losses = self.mean_losses(self.played)
         self.wrong = (self.played * (self.move_losses > TIE)).sum(axis=1)
         self.random_loss = mean_of(self.table.random_losses[self.chosen])
-        best_moves = self.table.best_moves(self.chosen)
-        self.notes = MOVE_NOTE, self.played.argmax(axis=1), self.losses, best_moves
+        moves = self.played.argmax(axis=1)
+        self.notes = MOVE_NOTE, moves, self.losses, self.table.best_moves(self.chosen)
 
     def _reached(self) -> BoolArray:
         """Return the positions in which the agent is to move, and that its own play can reach
@@ -162,19 +162,21 @@ class _AgentCheck(Checker):
         }
         for name, mask in lessons.items():
             share = mean_of(self.wrong[mask])
-            text = f"{share:.0%} wrong in {mask.sum()} positions"
-            self.judge_chosen(name, text, share, MAX_WRONG[name], self.losses * mask)
+            self.judge_chosen(
+                name, f"{share:.0%} wrong in {mask.sum()} positions",
+                share, MAX_WRONG[name], self.losses * mask,
+            )  # fmt: skip
 
     def check_players(self) -> None:
         """Mean loss with an even and with an odd number of stones."""
-        odd = self.is_odd(self.chosen)
+        odd = self.table.odd[self.chosen]
         self.by_player = self.by_parity(self.chosen, self.losses)
         even_loss, odd_loss = self.by_player
-        text = (
-            f"mean loss {even_loss:.3f} with an even number of stones, {odd_loss:.3f} with an odd"
-        )
-        badness = self.losses * (odd == (odd_loss > even_loss))
-        self.judge_chosen("players", text, abs(even_loss - odd_loss), MAX_GAP, badness)
+        self.judge_chosen(
+            "players",
+            f"mean loss {even_loss:.3f} with an even number of stones, {odd_loss:.3f} with an odd",
+            abs(even_loss - odd_loss), MAX_GAP, self.losses * (odd == (odd_loss > even_loss)),
+        )  # fmt: skip
 
     def check_directions(self) -> None:
         """Missed wins along one direction, against those along all others."""
@@ -199,9 +201,11 @@ class _AgentCheck(Checker):
     def check_loss(self) -> None:
         """Mean loss, against that of random moves."""
         loss = mean_of(self.losses)
-        text = f"{loss:.3f} in {len(self.losses)} positions; of random moves {self.random_loss:.3f}"
-        limit = MAX_LOSS_SHARE * self.random_loss
-        self.judge_chosen("mean loss", text, loss, limit, self.losses)
+        self.judge_chosen(
+            "mean loss",
+            f"{loss:.3f} in {len(self.losses)} positions; of random moves {self.random_loss:.3f}",
+            loss, MAX_LOSS_SHARE * self.random_loss, self.losses,
+        )  # fmt: skip
 
     def check_exploitability(self) -> None:
         """Mean gain of a best responder in both seats, on small boards."""

@@ -72,7 +72,10 @@ class GuardedCaller:
         try:
             answer, problem = self._results.get(timeout=self.limit_s)
         except queue.Empty:
-            _end_thread(self._thread)
+            # other code does not report SystemExit
+            identifier = ctypes.c_ulong(self._thread.ident or 0)
+            exception = ctypes.py_object(SystemExit)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, exception)
             raise CallTimeoutError(f"no answer within {self.limit_s} s") from None
         if problem:
             raise CallError(problem)
@@ -150,9 +153,3 @@ def _describe(error: BaseException) -> str:
     places = [frame for frame in frames if Path(frame.filename).parent != Path(__file__).parent]
     place = f" ({Path(places[-1].filename).name}:{places[-1].lineno})" if places else ""
     return f"{type(error).__name__}: {message}{place}"
-
-
-def _end_thread(thread: threading.Thread) -> None:
-    """Raise SystemExit in a thread, which other code does not report."""
-    identifier = ctypes.c_ulong(thread.ident or 0)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(SystemExit))

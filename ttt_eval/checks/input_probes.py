@@ -112,9 +112,11 @@ def probe_rollouts(
     first = ALL, 0
     mixed = ask({}, {"rewards": first, "values": first})
     if differ(whole[:, 1:], mixed[:, 1:]):
-        rule = "estimates move with their own environment"
-        measured = "estimates move with other environments: nothing else was probed"
-        yield rule_row("environments", differ(whole[first], mixed[first]), rule, measured)
+        yield rule_row(
+            "environments", differ(whole[first], mixed[first]),
+            "estimates move with their own environment",
+            "estimates move with other environments: nothing else was probed",
+        )  # fmt: skip
         return
     for probe in PROBES:
         before = ask(probe.ones, {})[probe.read]
@@ -130,9 +132,10 @@ def probe_rollouts(
     text = f"an estimate has {own:.4g} times its reward"
     yield rule_row("own reward", own >= EQUAL, "above 0", text)
     if self_play:
-        follows = (of_next * movers[0] * movers[1] >= -EQUAL).all()
-        rule = "the other player's values count negative, and the own ones positive"
-        yield rule_row("movers", follows, rule)
+        yield rule_row(
+            "movers", (of_next * movers[0] * movers[1] >= -EQUAL).all(),
+            "the other player's values count negative, and the own ones positive",
+        )  # fmt: skip
     lam = np.abs(of_reward[0]).mean() / (discount or 1.0)
     cuts = (rng.random(SHAPE) < 0.4).astype(np.float64)
     inputs |= {"dones": cuts, "next_done": cuts[0]}
@@ -167,8 +170,10 @@ def probe_batch(
     if differ(whole, ask(inputs)):
         yield UNREPEATABLE
         return
-    rule = "estimates do not move with what is behind the mask"
-    yield rule_row("mask", not differ(whole, ask(hidden)), rule)
+    yield rule_row(
+        "mask", not differ(whole, ask(hidden)),
+        "estimates do not move with what is behind the mask",
+    )  # fmt: skip
     if "rewards" not in inputs:
         return
     last = np.arange(mask.shape[1]) == np.maximum(inputs["lengths"] - 1, 0)[:, None]
@@ -186,6 +191,8 @@ def probe_batch(
     if not same.all():
         outside = moved[~same].mean()
         within = moved[same & ~itself].mean() if share else 0.0
-        rule = "estimates move with their own group more than with others"
-        text = f"{within:.3g} with the group, {outside:.3g} with others"
-        yield rule_row("groups", outside <= within + EQUAL, rule, text)
+        yield rule_row(
+            "groups", outside <= within + EQUAL,
+            "estimates move with their own group more than with others",
+            f"{within:.3g} with the group, {outside:.3g} with others",
+        )  # fmt: skip

@@ -221,8 +221,9 @@ class _LearnerCheck:
         for seed in self.seeds:
             run = self.run(probe, steps, seed)
             if run is None:
-                text = "train returned None: it is not for this probe"
-                yield CheckRow(probe.name, text, "no evidence")
+                yield CheckRow(
+                    probe.name, "train returned None: it is not for this probe", "no evidence"
+                )
                 return
             is_slow = not self.right and run.score < limits.score
             if is_slow and steps == probe.steps:  # slow is not wrong
@@ -255,17 +256,19 @@ class _LearnerCheck:
         """Return the row about scores."""
         best = self.best_runs[probe.name]
         text = f"score {join_numbers(run.score for run in runs)} with {steps:,} steps"
-        evidence = [best.mistake] if best.mistake else []
-        rule = f"at least {limit:.2f} with {self.count_seeds(probe)}"
-        row = judge(probe.name, text, best.score, limit, evidence, minimum=True, rule=rule)
+        row = judge(
+            probe.name, text, best.score, limit, [best.mistake] if best.mistake else [],
+            minimum=True, rule=f"at least {limit:.2f} with {self.count_seeds(probe)}",
+        )  # fmt: skip
         if row.status == "fails" and not self.right:
             return self.judge_curve(probe, row, runs[-1].score)
         return row
 
     def judge_curve(self, probe: LearnerProbe, row: CheckRow, last_score: float) -> CheckRow:
         """Return the row of a learner below its limit, by the curve of the last seed."""
-        parts = (1 / 4, 1 / 2, 1)
-        runs = [self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in parts]
+        runs = [
+            self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in (1 / 4, 1 / 2, 1)
+        ]
         scores = [*(run.score for run in runs if run), last_score]
         text = f"score {join_numbers(scores)} with 1/4, 1/2, 1, 2 times {probe.steps:,} steps"
         if last_score - scores[1] > MIN_RISE:
@@ -285,8 +288,10 @@ class _LearnerCheck:
         text = f"error {join_numbers(errors, 3)}"
         row = CheckRow(name, text, "remark")
         if self.right:
-            rule = f"at most {limit:.3f} with {self.count_seeds(probe)}"
-            row = judge(name, text, min(errors), limit, rule=rule)
+            row = judge(
+                name, text, min(errors), limit,
+                rule=f"at most {limit:.3f} with {self.count_seeds(probe)}",
+            )  # fmt: skip
         yield row
         if kind == "critic":
             low, high = FAMILIES["ppo"][probe.name].entropies

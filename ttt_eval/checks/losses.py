@@ -129,11 +129,15 @@ def weight_rows(estimator: Estimator) -> Iterator[CheckRow]:
     weights = estimator(arrays)[:, 0]
     factors = weights * advantages
     text = ", ".join(f"{weight:.3g}" for weight in weights)
-    holds = factors[1] > EQUAL and abs(factors[1] - factors[4]) < 2 * EQUAL
-    rule = "at ratio 1: c for A = 1, -c for A = -1, and c > 0"
-    yield rule_row("weights", holds, rule, f"{text} at ratios 0.5, 1, 1.5 and A = 1, then A = -1")
-    rule = "not 0 at ratio 0.5 with A = 1, and at 1.5 with A = -1"
-    yield rule_row("clip", np.abs(weights[[0, 5]]).min() >= EQUAL, rule)
+    yield rule_row(
+        "weights", factors[1] > EQUAL and abs(factors[1] - factors[4]) < 2 * EQUAL,
+        "at ratio 1: c for A = 1, -c for A = -1, and c > 0",
+        f"{text} at ratios 0.5, 1, 1.5 and A = 1, then A = -1",
+    )  # fmt: skip
+    yield rule_row(
+        "clip", np.abs(weights[[0, 5]]).min() >= EQUAL,
+        "not 0 at ratio 0.5 with A = 1, and at 1.5 with A = -1",
+    )  # fmt: skip
     for name, others in POLICY_LOSSES.items():
         if not differ(factors, np.array(others)):
             yield CheckRow(RECOGNISED, name, "remark")

@@ -163,10 +163,10 @@ class _SearchCheck(Checker):
         missing = np.array(self.missing_visits)
         if missing.size:
             self.facts.extra_visits = -missing.min()
-            text = f"simulations - visits: {missing.min():g} to {missing.max():g}"
-            note = "{:g} visits above the simulations"
             self.judge(
-                "visits", text, -missing.min(), TIE, self.asked, -missing, note, -missing,
+                "visits", f"simulations - visits: {missing.min():g} to {missing.max():g}",
+                -missing.min(), TIE,
+                self.asked, -missing, "{:g} visits above the simulations", -missing,
                 rule="0 or more",
             )  # fmt: skip
         return super().contract_rows()
@@ -240,7 +240,7 @@ class _SearchCheck(Checker):
         clear = (np.abs(table.random_values) > 0.3) & (table.legal.sum(axis=1) >= 4)
         rows = self.choose(clear, 2 * NUM_POSITIONS)
         truth = table.random_values[rows]
-        values = self.ask(rows, self.zeros, 8, 900).values
+        values = self.ask(rows, None, 8, 900).values
         slope = mean_of(values * truth) / mean_of(truth**2)
         self.judge(
             "rollouts", f"values after 8 rollouts are {slope:.2f} times those of random play",
@@ -306,9 +306,10 @@ class _SearchCheck(Checker):
                 for depth, same in zip(DEPTHS, SAME, strict=True)
             ]
         clear = np.array([median_of(numbers) for numbers in np.abs(weights.T)]) > MIN_RESPONSE
-        odd = self.is_odd(roots)
+        odd = self.table.odd[roots]
         sums = np.array([np.nansum(np.sign(weights[part]), axis=0) for part in (~odd, odd)])
         agreement = weights * RIGHT_SIGNS
+        least = agreement.min(axis=1)
         facts = self.facts
         facts.own_weight = float(finite(own).min())
         facts.sign_pattern = sign_cause(np.sign(sums) * (clear & (np.abs(sums) > 2)), facts)
@@ -328,17 +329,17 @@ class _SearchCheck(Checker):
             known + bool(facts.sign_pattern),
             0,
             roots,
-            -agreement.min(axis=1),
+            -least,
             "the response at {}, times its right sign, is {:+.2f}",
             np.array(GROUPS)[agreement.argmin(axis=1)],
-            agreement.min(axis=1),
+            least,
             rule="+ for the same mover, - for the other",
         )
         if self.table.turns != "plain" and (clear[2:].any() or not (is_reached or self.is_solver)):
             is_searched = (clear & (RIGHT_SIGNS != DEPTH_SIGNS)).any()
-            text = "searched" if is_searched else "never searched"
             self.judge(
-                "second turns", text, known - is_searched, -1,
+                "second turns", "searched" if is_searched else "never searched",
+                known - is_searched, -1,
                 roots, np.zeros(len(roots)), "a move here can give another turn", rule="searched",
             )  # fmt: skip
         self.remark("own value", f"the root's own evaluation has the weight {median_of(own):+.2f} "
@@ -347,8 +348,7 @@ class _SearchCheck(Checker):
     def check_ends(self) -> None:
         """Response to values planted at finished positions."""
         table = self.table
-        late = table.num_free <= LATE_FREE + 1
-        rows = self.choose(table.moves_differ & late & table.wins, 5)
+        rows = self.choose(table.moves_differ & table.wins & (table.num_free <= LATE_FREE + 1), 5)
         responses = np.abs([self._response(row, table.ended, 600) for row in rows])
         response = mean_of(responses)
         self.judge(

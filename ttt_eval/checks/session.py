@@ -113,7 +113,7 @@ class Checker:
         self.rows: list[CheckRow] = []
         self.chosen: list[int] = []
         self.notes: tuple[Any, ...] = ("",)
-        """of the chosen positions, see :meth:`show`"""
+        """of the chosen positions, see :meth:`judge`"""
         self.rng = np.random.default_rng(self.seed)
 
     def ask(
@@ -216,13 +216,25 @@ class Checker:
         measured: str,
         number: float,
         limit: float,
-        *positions: Any,
+        rows: Sequence[int],
+        badness: Float64Array,
+        note: str,
+        *columns: Any,
         **options: Any,
     ) -> None:
-        """Add a row with a limit, see :func:`ttt_eval.checks.check.judge`; its evidence is what
-        :meth:`show` returns of ``positions``.
+        """Add a row with a limit, and the worst positions as evidence.
+
+        Args:
+            name, measured, number, limit, options: of :func:`ttt_eval.checks.check.judge`.
+            rows: the positions.
+            badness: float64[B], of the positions.
+            note: a format string.
+            columns: what it formats, by position.
         """
-        evidence = self.show(*positions)
+        evidence = [
+            self.table.evidence(rows[b], note.format(*(column[b] for column in columns)))
+            for b in np.argsort(-np.nan_to_num(badness))[:MAX_EVIDENCE].tolist()
+        ]
         self.rows.append(judge(name, measured, number, limit, evidence, **options))
 
     def remark(self, name: str, text: str) -> None:
@@ -244,13 +256,9 @@ class Checker:
         chosen: list[int] = rows[np.sort(first)[:MAX_CLASSES]].tolist()
         return chosen
 
-    def is_odd(self, rows: Sequence[int]) -> BoolArray:
-        """Return whether positions have an odd number of stones, bool[B]."""
-        return np.asarray(np.count_nonzero(self.table.boards[rows], axis=1) % 2 == 1)
-
     def by_parity(self, rows: Sequence[int], numbers: Float64Array) -> tuple[float, float]:
         """Return the means of numbers by position, for even and odd numbers of stones."""
-        odd = self.is_odd(rows)
+        odd = self.table.odd[rows]
         return mean_of(numbers[~odd]), mean_of(numbers[odd])
 
     def judge_chosen(
@@ -258,23 +266,6 @@ class Checker:
     ) -> None:
         """Add a row with the worst of the ``chosen`` positions by ``badness``, float64[B]."""
         self.judge(name, measured, number, limit, self.chosen, badness, *self.notes, **options)
-
-    def show(
-        self, rows: Sequence[int], badness: Float64Array, note: str, *columns: Any
-    ) -> list[Evidence]:
-        """Return the worst positions, each with a note.
-
-        Args:
-            rows: the positions.
-            badness: float64[B].
-            note: a format string.
-            columns: what it formats, by position.
-        """
-        order = np.argsort(-np.nan_to_num(badness))[:MAX_EVIDENCE].tolist()
-        return [
-            self.table.evidence(rows[b], note.format(*(column[b] for column in columns)))
-            for b in order
-        ]
 
     def judge_moves(
         self,
@@ -290,9 +281,11 @@ class Checker:
         moves, losses = self.moves(rows, answers)
         loss = mean_of(losses)
         random_loss = mean_of(self.table.random_losses[rows])
-        text = f"mean loss {loss:.3f} after {simulations} simulations; random {random_loss:.3f}"
-        best_moves = self.table.best_moves(rows)
-        self.judge(name, text, loss, limit, rows, losses, MOVE_NOTE, moves, losses, best_moves)
+        self.judge(
+            name, f"mean loss {loss:.3f} after {simulations} simulations; random {random_loss:.3f}",
+            loss, limit,
+            rows, losses, MOVE_NOTE, moves, losses, self.table.best_moves(rows),
+        )  # fmt: skip
         return answers, moves, losses
 
     def contract_rows(self) -> list[CheckRow]:
@@ -304,8 +297,7 @@ class Checker:
         for name, evidence in self.broken.items():
             first = f": {evidence[0].note}" if evidence else ""
             text = f"{len(evidence)} broken{first}"
-            shown = evidence[:MAX_EVIDENCE]
-            rows.append(judge(name, text, len(evidence), 0, shown, rule="none"))
+            rows.append(judge(name, text, len(evidence), 0, evidence[:MAX_EVIDENCE], rule="none"))
         if output:
             self.remark("output", f"it prints: {output[:100]}")
         return rows

@@ -100,6 +100,7 @@ class GameTable:
         ended: bool[N + 1], finished boards, and the last row.
         num_free: int64[N + 1], number of empty cells.
         max_free: that of the first positions.
+        odd: bool[N + 1], whether the number of stones is odd.
         values: float64[N + 1], optimal values for the player to move; 0 for finished boards.
         action_values: float64[N + 1, A], optimal values of moves, NaN where illegal.
         alternating_losses: float64[2, N + 1, A], ``losses`` in the eyes of two searches that take
@@ -190,6 +191,7 @@ class GameTable:
         self.boards = boards[rows]
         self.num_free = self.game.cells - stones[rows]
         self.max_free = int(self.num_free.max())
+        self.odd = (self.game.cells - self.num_free) % 2 == 1
         self.next = numbers[table[rows]]
         self.over = np.min(table, axis=2)[rows] >= arrays.over
         self.reward = extend_rows(np.maximum(0.0, rewards), size)[rows]
@@ -308,9 +310,8 @@ class GameTable:
         """Return rows as a batch of positions; an odd number of stones is the second player's
         turn.
         """
-        boards = self.boards[rows]
-        odd = np.count_nonzero(boards, axis=1).astype(np.int8) % 2
-        return Boards((1 - 2 * odd[:, None]) * boards % 3, odd)
+        odd = self.odd[rows].astype(np.int8)
+        return Boards((1 - 2 * odd[:, None]) * self.boards[rows] % 3, odd)
 
     def evidence(self, row: int, note: str) -> Evidence:
         """Return a position with a note."""

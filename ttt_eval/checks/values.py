@@ -126,7 +126,7 @@ class _ValueCheck(Checker):
 
     def check_signs(self) -> None:
         """Correlation with the truth, with an even and with an odd number of stones."""
-        odd = self.is_odd(self.chosen)
+        odd = self.table.odd[self.chosen]
         self.correlations = []
         for name, part in {"even": ~odd, "odd": odd}.items():
             correlation = self._correlate(part)
@@ -156,19 +156,25 @@ class _ValueCheck(Checker):
             self.errors * decided, rule="0.50 to 1.50",
         )  # fmt: skip
         self.draw_bias = mean_of(self.values[draws])
-        text = f"mean value {self.draw_bias:+.2f} of draws near the end"
-        self.judge_chosen("draws", text, abs(self.draw_bias), MAX_DRAW_BIAS, self.errors * draws)
+        self.judge_chosen(
+            "draws", f"mean value {self.draw_bias:+.2f} of draws near the end",
+            abs(self.draw_bias), MAX_DRAW_BIAS, self.errors * draws,
+        )  # fmt: skip
 
     def check_errors(self) -> None:
         """Symmetry, and the error by the number of free cells."""
         difference = np.abs(self.values - self.image_values)
         mean = mean_of(difference)
-        text = f"mean difference {mean:.2f} of symmetric positions"
-        self.judge_chosen("symmetry", text, mean, MAX_ASYMMETRY, difference)
+        self.judge_chosen(
+            "symmetry", f"mean difference {mean:.2f} of symmetric positions",
+            mean, MAX_ASYMMETRY, difference,
+        )  # fmt: skip
         error = mean_of(self.errors)
         size = mean_of(np.abs(self.truth))
-        text = f"mean absolute error {error:.2f}; of the value 0 {size:.2f}"
-        self.judge_chosen("error", text, error, size, self.errors)
+        self.judge_chosen(
+            "error", f"mean absolute error {error:.2f}; of the value 0 {size:.2f}",
+            error, size, self.errors,
+        )  # fmt: skip
         finite = np.isfinite(self.errors)
         if finite.any():
             truth = self.truth[finite]
