@@ -92,9 +92,9 @@ class _AgentCheck(Checker):
     def answer(self, rows: Sequence[int], board: Any, *_: Any) -> Any:
         """Return a move or shares of moves."""
         if self.batch:
-            shares = self.search(self.table.to_boards(rows))
+            shares = self.function(self.table.to_boards(rows))
             return sum_by_action(shares, self.table.num_actions)
-        answer = self.search(board)
+        answer = self.function(board)
         if np.ndim(answer) == 0:
             return answer
         # a policy head has probabilities of illegal moves too

@@ -102,7 +102,7 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
             facts.num_errors > 0
         ),
         "finished positions are evaluated as if they were not": "ends" in failed,
-        facts.sign_pattern: bool(facts.sign_pattern),
+        facts.sign_pattern: bool(facts.sign_pattern),  # "" is no cause
         "results of finished games are not backed up": (
             facts.missing_share > 0.2
             and bool(failed & {"rules", "results", "near the end"})

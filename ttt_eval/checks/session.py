@@ -35,7 +35,6 @@ MAX_CLASSES = 1_000
 MAX_EVIDENCE = 3
 """Maximum number of positions of a row."""
 
-
 AnyChecker = TypeVar("AnyChecker", bound="Checker")
 
 
@@ -44,7 +43,7 @@ class StopError(Exception):
 
 
 class SearchAnswers(NamedTuple):
-    """SearchAnswers of a search in B positions."""
+    """Answers of a search in B positions."""
 
     visits: Float64Array
     """float64[B, A]: 0 without a valid answer"""
@@ -66,6 +65,13 @@ def open_check(
 ) -> Iterator[AnyChecker]:
     """Yield a checker of a function, for the arguments of a check.
 
+    Args:
+        kind: the class of the checker.
+        function: of others.
+        turns, board: the game.
+        owned, seed, batch: see :class:`Checker`.
+        limit_s: maximum s of a call; None for no limit.
+
     Raises:
         TypeError: it is no function.
         ValueError: an argument is unknown or out of range.
@@ -84,12 +90,16 @@ def open_check(
 class Checker:
     """Asks a function, keeps what its answers break, and makes the rows of a check."""
 
-    search: Callable[..., Any]
+    function: Callable[..., Any]
+    """of others"""
     table: GameTable
+    """the game, with its own list of illegal steps"""
     owned: bool
+    """whether the function is given the evaluator of the check"""
     caller: GuardedCaller
     seed: int
     batch: bool
+    """whether the function takes many positions at once"""
 
     causes: ClassVar[Mapping[str, str]] = {
         "time": "it does not answer in time: it does not see finished games, or waits",
@@ -168,7 +178,7 @@ class Checker:
 
     def answer(self, rows: Sequence[int], board: Any, *arguments: Any) -> Any:
         """Return what the function answers in some positions: visits, and maybe values."""
-        return self.search(self.table, board, *arguments)
+        return self.function(self.table, board, *arguments)
 
     def _break(self, row: int, problem: str, name: str = "rules") -> None:
         self.broken[name].append(self.table.evidence(row, problem))

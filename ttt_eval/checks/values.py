@@ -106,7 +106,7 @@ class _ValueCheck(Checker):
     def answer(self, rows: Sequence[int], board: Any, *_: Any) -> Any:
         """Return legal moves and values."""
         argument = self.table.to_boards(rows) if self.batch else board
-        return self.table.legal[rows], self.search(argument)
+        return self.table.legal[rows], self.function(argument)
 
     def ask_all(self) -> None:
         """Ask for the values of positions, and of their symmetric images."""
