@@ -82,14 +82,14 @@ def coverage(function, runs):
     number, for an estimator of results in batches of two games.
     """
     model = DecisionModel(parse_game("2x3/3"))
-    tables = {"right": model.advantages, "values": model.values[:, None] + 0 * model.policy}
+    tables = {"values": model.values[:, None] + 0 * model.policy}
     names = "rewards", "mask", "states", "lengths"
-    source = Source(list_batch_rows(model, tables), BatchSize(2, 2), names, model.legal.shape)
+    source = Source(list_batch_rows(model, tables), BatchSize(2, 2), names, model.policy)
     exact = check_advantages(function, batch=2).effect
     counts = np.zeros(2)
     for seed in range(runs):
         effect = measure_effect(
-            partial(call_with, function), source, model.policy, np.random.default_rng([seed, 3]),
+            partial(call_with, function), source, np.random.default_rng([seed, 3]),
             exactly=False, cpu=0.2, max_degrees=0.0,
         )  # fmt: skip
         for place, name in enumerate(("length", "degrees")):

@@ -19,7 +19,7 @@ import numpy as np
 
 from ttt_envs import from_text
 from ttt_eval.checks import Check, GradientCheck, check_advantages, check_learner, check_search
-from ttt_eval.checks.session import Session, StopError, mean_of, open_session
+from ttt_eval.checks.session import Checker, StopError, mean_of, open_check
 from ttt_eval.checks.tables import TIE, GameTable
 
 SIMULATIONS = 1_000
@@ -28,13 +28,13 @@ NUM_SEARCHES = 10
 """Number of searches that are asked again in a position, each with a seed of its own."""
 
 
-def ask_again(session: Session, position: str) -> tuple[float, str, str]:
+def ask_again(checker: Checker, position: str) -> tuple[float, str, str]:
     """Return by how much longer searches err in a position, the position, and what they answer."""
-    table = session.table
+    table = checker.table
     row = table.index(np.array([0, 1, -1])[from_text(position, table.game).cells])
     rows = [row] * NUM_SEARCHES
-    answers = session.ask(rows, session.zeros, SIMULATIONS, 0)
-    moves, losses = session.moves(rows, answers)
+    answers = checker.ask(rows, checker.zeros, SIMULATIONS, 0)
+    moves, losses = checker.moves(rows, answers)
     [(move, count)] = Counter(moves.tolist()).most_common(1)
     best_moves = np.flatnonzero(table.losses[row] < TIE).tolist()
     value = mean_of(answers.values)
@@ -86,9 +86,9 @@ def ask_worst(search: Any, game: Any, check: Check, spec: dict[str, Any]) -> Any
         options = {"owned": spec["owned"], "limit_s": spec["limit_s"]}
         with (
             contextlib.suppress(StopError),  # then the check itself says that it does not end
-            open_session(search, game, "3x3", **options) as session,
+            open_check(Checker, search, game, "3x3", **options) as checker,
         ):
-            answer = max(ask_again(session, position) for position in sorted(positions))
+            answer = max(ask_again(checker, position) for position in sorted(positions))
             return answer if answer[0] > TIE else None
     return None
 

@@ -73,7 +73,8 @@ def print_divergences() -> None:
 
 def print_tokens() -> None:
     """Print the effects of means over tokens."""
-    head("loss", *(f"{size} sequences" for size in TOKEN_SIZES))
+    first, *others = TOKEN_SIZES
+    head("loss", f"{first} sequence", *(f"{size} sequences" for size in others))
     for loss in losses.TOKEN_LOSSES:
         checks = [check_loss(loss, tokens=True, batch=size) for size in TOKEN_SIZES]
         row(loss.__name__, *(short(check.effect) for check in checks))

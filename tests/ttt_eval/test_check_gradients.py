@@ -65,7 +65,7 @@ def paths(model, state, steps=None):
         yield 1.0, (), state
         return
     for action in np.flatnonzero(model.legal[state]):
-        row = model.outcomes[[state * model.game.cells + action]].toarray()[0]
+        row = model.actions.outcomes[[state * model.game.cells + action]].toarray()[0]
         for following in np.flatnonzero(row):
             chance = model.policy[state, action] * row[following]
             over = following >= len(model.signs)
@@ -445,7 +445,7 @@ def test_random_functions_are_sampled():
     ("function", "options", "words"),
     [
         (3, {}, "is no function"),
-        (lambda returns: returns, {}, "asks for returns"),
+        (lambda returns: returns, {}, "argument: 'returns', which is unknown"),
         (rloo, {"batch": 8, "group": 3}, "whole groups"),
         (rloo, {"game": "3x3/3"}, "too many games"),
         (gae, {"seats": (2,)}, "seats"),

@@ -5,7 +5,10 @@ import pytest
 from check_power import FAMILIES, HARMLESS, one_sided_bound, rate_cause
 from numpy.testing import assert_allclose
 from planted_loop import PlantedLoop, check_loop
-from right_calls import KINDS
+from planted_searches import PlantedTreeSearch
+from right_calls import GAMES, KINDS
+
+from ttt_eval.checks import check_search
 
 
 def more(*values):
@@ -43,6 +46,15 @@ def test_planted_errors_are_found_and_named(family):
         failed = [check for check in make_checks(error).values() if check.failed]
         assert failed, error
         assert rate_cause(error, failed[0]) != "wrong", error
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("turns", GAMES)
+@pytest.mark.parametrize("error", ["leaf taken for the other player", "sign never flipped"])
+def test_wrong_signs_of_rollouts_are_found_with_any_seed(error, turns):
+    for seed in range(3):
+        check = check_search(PlantedTreeSearch("uct", error=error), turns, None, seed=seed)
+        assert "rollouts" in check.failed
 
 
 @pytest.mark.more

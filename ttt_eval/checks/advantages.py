@@ -13,7 +13,7 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.core.checks import Refusal, TypeRefusal, check_range
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.game import Game
-from ttt_eval.checks.calls import CallError, GuardedCaller, read_numbers
+from ttt_eval.checks.calls import CallError, GuardedCaller, open_caller, read_numbers
 from ttt_eval.checks.check import Check, CheckRow, Status, judge
 from ttt_eval.checks.decisions import BOTH, DecisionModel, parse_game
 from ttt_eval.checks.directions import EXACT_DEGREES, MAX_DEGREES, RIGHT, Effect, measure_effect
@@ -25,7 +25,7 @@ from ttt_eval.checks.samples import (
     Source,
     list_batch_rows,
     list_rollouts,
-    name_rollouts,
+    transpose,
 )
 from ttt_eval.checks.values import explain
 
@@ -71,8 +71,7 @@ class GradientCheck(Check):
     @property
     def recognised(self) -> str:
         """The name of what the function computes; "" if it is unknown."""
-        names = [row.measured for row in self.rows if row.name == RECOGNISED]
-        return names[0] if names else ""
+        return next((row.measured for row in self.rows if row.name == RECOGNISED), "")
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
@@ -82,9 +81,8 @@ class GradientCheck(Check):
 
 def gradient_row(effect: Effect) -> CheckRow:
     """Return the row about the expected gradient."""
-    status: Status = "holds" if effect.direction in RIGHT else "fails"
-    if effect.direction == "undecided":
-        status = "no evidence"
+    statuses: dict[str, Status] = {"undecided": "no evidence", **dict.fromkeys(RIGHT, "holds")}
+    status = statuses.get(effect.direction, "fails")
     return CheckRow("gradient", str(effect), status, "unbiased, or of another length only")
 
 
@@ -97,16 +95,15 @@ def asked_names(function: Callable[..., Any], known: set[str]) -> list[str]:
     """
     if not callable(function):
         raise TypeRefusal(f"{function!r} is no function: give a function, see the check's page")
-    parameters = inspect.signature(function).parameters.values()
-    kinds = inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
-    for parameter in parameters:
-        is_needed = parameter.default is parameter.empty and parameter.kind not in kinds
-        if is_needed and parameter.name not in known:
-            raise Refusal(
-                f"the function asks for {parameter.name}, which is unknown: choose from "
-                f"{', '.join(sorted(known))}"
-            )
-    return [parameter.name for parameter in parameters if parameter.name in known]
+    signature = inspect.signature(function)
+    names = [name for name in signature.parameters if name in known]
+    try:
+        signature.bind(**dict.fromkeys(names))
+    except TypeError as error:
+        raise Refusal(
+            f"{error}, which is unknown: choose from {', '.join(sorted(known))}"
+        ) from None
+    return names
 
 
 def guard(
@@ -141,7 +138,7 @@ def guard(
 def list_errors(critic: Critic, model: DecisionModel, seed: int) -> Float64Array:
     """Return the errors of the values of a critic, float64[S]."""
     if critic == "exact":
-        return np.zeros(len(model.signs))
+        critic = 0.0
     if isinstance(critic, str):
         raise Refusal(f"critic {critic} is unknown: choose exact, a number, or values")
     if isinstance(critic, (int, float)):
@@ -165,7 +162,7 @@ def run_check(
     """
     effect = None
     rows: list[CheckRow] = []
-    with GuardedCaller(limit_s) as caller:
+    with open_caller(limit_s) as caller:
         try:
             for item in examine(caller):
                 if isinstance(item, Effect):
@@ -177,12 +174,6 @@ def run_check(
     failed = {row.name for row in rows if row.status == "fails"}
     causes = [cause for name, cause in CAUSES.items() if name in failed]
     return GradientCheck(subject, rows, causes[:3], effect)
-
-
-def describe(subject: str, model: DecisionModel, frame: str) -> str:
-    """Return what is checked, in words."""
-    side = "both seats" if model.self_play else f"seat {int(model.signs[0] < 0)}"
-    return f"{subject}, {model.game}, {side}, {frame}"
 
 
 def check_advantages(
@@ -233,9 +224,8 @@ def check_advantages(
     check_range("gamma", gamma, 0, 1)
     names = asked_names(function, ROLLOUT_NAMES | BATCH_NAMES)
     is_batch = batch is not None or bool(set(names) - ROLLOUT_NAMES)
-    size = BatchSize(environments, environments)
-    if is_batch:
-        size = BatchSize(batch or DEFAULT_BATCH, group or batch or DEFAULT_BATCH)
+    games = (batch or DEFAULT_BATCH) if is_batch else environments
+    size = BatchSize(games, group or games)
     if size.games % size.group:
         raise Refusal(f"batch={size.games} has no whole groups of {size.group}: choose a multiple")
     shift = float(not (is_batch or tuple(seats) == BOTH))
@@ -248,24 +238,25 @@ def check_advantages(
     def make_source(values: Float64Array) -> Source:
         if not is_batch:
             rollouts = list_rollouts(model, values)
-            return Source(rollouts, size, rollouts.arrays, model.legal.shape)
-        tables = {"right": model.advantages, "values": values[:, None] + 0 * model.policy}
+            return Source(rollouts, size, rollouts.arrays, model.policy)
+        tables = {"values": values[:, None] + 0 * model.policy}
         read = {*names, "lengths", "mask", "rewards"}
-        return Source(list_batch_rows(model, tables, tokens), size, read, model.legal.shape)
+        return Source(list_batch_rows(model, tables, tokens), size, read, model.policy)
 
     def examine(caller: GuardedCaller) -> Iterator[CheckRow | Effect]:
         estimator = guard(function, names, "rewards", caller)
         source = make_source(model.values)
         if is_batch:
-            rows = probe_batch(estimator, source, probing)
+            probes = probe_batch(estimator, source, probing)
         else:
-            rows = probe_rollouts(estimator, gamma, model.self_play, probing)
+            probes = probe_rollouts(estimator, gamma, model.self_play, probing)
+        rows = [*probes]
         yield from rows
 
         def measure(source: Source) -> Effect:
             return measure_effect(
-                estimator if is_batch else lambda arrays: estimator(name_rollouts(arrays)).T,
-                source, model.policy, rng,
+                estimator if is_batch else lambda arrays: estimator(transpose(arrays)).T,
+                source, rng,
                 exactly=UNREPEATABLE not in rows, cpu=cpu, max_degrees=max_degrees,
                 exact_degrees=max_degrees if is_batch else EXACT_DEGREES,
             )  # fmt: skip
@@ -278,4 +269,4 @@ def check_advantages(
             yield judge("critic", text, share, 0.0, minimum=True, rule=rule)
 
     frame = f"batches of {size.games}, groups of {size.group}" if is_batch else "rollouts"
-    return run_check(describe("advantages", model, frame), examine, limit_s)
+    return run_check(f"advantages, {model.game}, seats {seats}, {frame}", examine, limit_s)

@@ -14,12 +14,11 @@ from ttt_envs.agents.specs import make_policy, make_pure
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.actions import sum_by_action
 from ttt_envs.game.game import Game
-from ttt_eval.checks.check import Check
-from ttt_eval.checks.session import Checker, Session, mean_of, open_session
+from ttt_eval.checks.check import MOVE_NOTE, Check
+from ttt_eval.checks.session import Checker, mean_of, open_check
 from ttt_eval.checks.tables import (
     MAX_WHOLE,
     TIE,
-    GameTable,
     Turns,
     best,
     make_table,
@@ -70,73 +69,60 @@ def check_agent(
         TypeError: the agent is no function and no policy.
         ValueError: an option is unknown, or the policy is unknown or not pure.
     """
-    policy = None
     function: Any = agent
     if isinstance(agent, str) or hasattr(agent, "probabilities"):
-        policy = make_pure(function, make_table(game, board).game)
-        function = policy.probabilities
-
-    def search(table: GameTable, boards: Any, *_: Any) -> Any:
-        if policy is None:
-            answer = function(boards)
-            # a policy head has probabilities of illegal moves too
-            return (
-                answer
-                if np.ndim(answer) == 0
-                else np.where(table.legal[table.find(boards)], np.ravel(answer), 0)
-            )
-        rows = [table.find(cells) for cells in boards]
-        return sum_by_action(policy.probabilities(table.to_boards(rows)), table.num_actions)
-
-    with open_session(
-        search if callable(function) else function,
-        game, board, seed=seed, batch=policy is not None, limit_s=limit_s,
-    ) as session:  # fmt: skip
-        return _AgentCheck(session, policy, own_play).run()
+        function = make_pure(function, make_table(game, board).game).probabilities
+    with open_check(
+        _AgentCheck, function, game, board, seed=seed, batch=function is not agent, limit_s=limit_s
+    ) as check:
+        return check.run(own_play)
 
 
 class _AgentCheck(Checker):
     """The rows of a check of an agent."""
 
-    def __init__(self, session: Session, policy: Policy | None, own_play: bool) -> None:
-        super().__init__(session)
-        self.policy = policy
+    def run(self, own_play: bool) -> Check:
+        """Measure all rows."""
         self.own_play = own_play
         self.lines = np.array([line.cells for line in self.table.game.lines])
-
-    def run(self) -> Check:
-        """Measure all rows."""
         sections = [self.ask_all, self.check_lessons, self.check_players, self.check_directions]
         sections += [self.check_loss, self.check_exploitability, self.check_strength]
         return self.report("an agent", sections)
 
+    def answer(self, rows: Sequence[int], board: Any, *_: Any) -> Any:
+        """Return a move or shares of moves."""
+        if self.batch:
+            shares = self.function(self.table.to_boards(rows))
+            return sum_by_action(shares, self.table.num_actions)
+        answer = self.function(board)
+        if np.ndim(answer) == 0:
+            return answer
+        # a policy head has probabilities of illegal moves too
+        return np.where(self.table.legal[rows[0]], np.ravel(answer), 0)
+
     def shares(self, rows: Sequence[int]) -> Float64Array:
         """Return the distribution over moves, float64[B, A]; equal shares for broken answers."""
         legal = self.table.legal[rows]
-        visits = np.where(legal, self.session.ask(rows, self.session.zeros, 1, 0).visits, 0)
-        if self.policy is not None:
+        visits = np.where(legal, self.ask(rows).visits, 0)
+        if self.batch:  # a policy
             return normalise(visits)
         return best_shares(np.where(legal, visits, np.nan))
 
     def mean_losses(self, shares: Float64Array) -> Float64Array:
         """Return the mean loss of distributions over moves, float64[B]."""
-        return np.asarray((shares * np.nan_to_num(self.table.losses[self.chosen])).sum(axis=1))
-
-    def note(self, b: int) -> str:
-        """Describe what is played in a position."""
-        best_moves = np.flatnonzero(self.table.losses[self.chosen[b]] < TIE).tolist()
-        move = int(self.played[b].argmax())
-        return f"plays {move}, which loses {self.losses[b]:.2f}; best: {best_moves}"
+        return np.asarray((shares * self.move_losses).sum(axis=1))
 
     def ask_all(self) -> None:
         """Ask in positions in which moves differ."""
         self.reached = self._reached() if self.own_play else ~self.table.ended
         self.chosen = self.choose_classes(self.table.moves_differ & self.reached)
+        self.move_losses = np.nan_to_num(self.table.losses[self.chosen])
         self.played = self.shares(self.chosen)
         self.losses = self.mean_losses(self.played)
-        differs = np.nan_to_num(self.table.losses[self.chosen]) > TIE
-        self.wrong = (self.played * differs).sum(axis=1)
+        self.wrong = (self.played * (self.move_losses > TIE)).sum(axis=1)
         self.random_loss = mean_of(self.table.random_losses[self.chosen])
+        moves = self.played.argmax(axis=1)
+        self.notes = MOVE_NOTE, moves, self.losses, self.table.best_moves(self.chosen)
 
     def _reached(self) -> BoolArray:
         """Return the positions in which the agent is to move, and that its own play can reach
@@ -144,8 +130,8 @@ class _AgentCheck(Checker):
         """
         table = self.table
         reached = np.zeros((2, len(table.boards)), np.bool_)  # the agent to move, the other
-        reached[:, table.num_free == table.num_free.max()] = True
-        for free in range(int(table.num_free.max()), 0, -1):
+        reached[:, table.num_free == table.max_free] = True
+        for free in range(table.max_free, 0, -1):
             for player in (0, 1):
                 rows = np.flatnonzero(reached[player] & (table.num_free == free) & ~table.ended)
                 played = self.shares(rows.tolist()) > 0 if player == 0 else table.legal[rows]
@@ -163,8 +149,8 @@ class _AgentCheck(Checker):
     def check_lessons(self) -> None:
         """Wrong moves by lesson."""
         best = self.table.values[self.chosen]
-        losses = self.table.losses[self.chosen]
-        wins = self.table.reward[self.chosen].max(axis=1) > 0
+        losses = self.move_losses
+        wins = self.table.wins[self.chosen]
         smallest = np.where(losses > TIE, losses, np.inf).min(axis=1)
         blocks = ~wins & self._open_lines(-1).any(axis=1) & (best > -0.5)
         lessons = {
@@ -176,27 +162,27 @@ class _AgentCheck(Checker):
         }
         for name, mask in lessons.items():
             share = mean_of(self.wrong[mask])
-            text = f"{share:.0%} wrong in {mask.sum()} positions"
-            evidence = self.worst(self.losses * mask)
-            self.judge(name, text, share, MAX_WRONG[name], evidence)
+            self.judge_chosen(
+                name, f"{share:.0%} wrong in {mask.sum()} positions",
+                share, MAX_WRONG[name], self.losses * mask,
+            )  # fmt: skip
 
     def check_players(self) -> None:
         """Mean loss with an even and with an odd number of stones."""
-        odd = self.is_odd(self.chosen)
+        odd = self.table.odd[self.chosen]
         self.by_player = self.by_parity(self.chosen, self.losses)
         even_loss, odd_loss = self.by_player
-        text = (
-            f"mean loss {even_loss:.3f} with an even number of stones, {odd_loss:.3f} with an odd"
-        )
-        evidence = self.worst(self.losses * (odd == (odd_loss > even_loss)))
-        self.judge("players", text, abs(even_loss - odd_loss), MAX_GAP, evidence)
+        self.judge_chosen(
+            "players",
+            f"mean loss {even_loss:.3f} with an even number of stones, {odd_loss:.3f} with an odd",
+            abs(even_loss - odd_loss), MAX_GAP, self.losses * (odd == (odd_loss > even_loss)),
+        )  # fmt: skip
 
     def check_directions(self) -> None:
         """Missed wins along one direction, against those along all others."""
         lines = self._open_lines(1)
-        wins = self.table.reward[self.chosen].max(axis=1) > 0
-        single = wins & (lines.sum(axis=1) == 1)
-        steps = (self.lines[:, 1] - self.lines[:, 0])[lines.argmax(axis=1)]
+        single = self.table.wins[self.chosen] & (lines.sum(axis=1) == 1)
+        steps = np.diff(self.lines)[lines.argmax(axis=1), 0]
         numbers = Counter(steps[single].tolist())
         shares = {
             step: mean_of(self.wrong[single & (steps == step)])
@@ -206,23 +192,25 @@ class _AgentCheck(Checker):
         worst = max(shares, key=shares.__getitem__, default=0)
         share = shares.get(worst, nan)
         others = mean_of(self.wrong[single])
-        self.judge(
+        self.judge_chosen(
             "directions",
             f"{share:.0%} of wins in steps of {worst} are missed, of all {others:.0%}",
-            share - others, MAX_MISSED_GAP, self.worst(self.losses * (single & (steps == worst))),
+            share - others, MAX_MISSED_GAP, self.losses * (single & (steps == worst)),
         )  # fmt: skip
 
     def check_loss(self) -> None:
         """Mean loss, against that of random moves."""
         loss = mean_of(self.losses)
-        text = f"{loss:.3f} in {len(self.losses)} positions; of random moves {self.random_loss:.3f}"
-        evidence = self.worst(self.losses)
-        self.judge("mean loss", text, loss, MAX_LOSS_SHARE * self.random_loss, evidence)
+        self.judge_chosen(
+            "mean loss",
+            f"{loss:.3f} in {len(self.losses)} positions; of random moves {self.random_loss:.3f}",
+            loss, MAX_LOSS_SHARE * self.random_loss, self.losses,
+        )  # fmt: skip
 
     def check_exploitability(self) -> None:
         """Mean gain of a best responder in both seats, on small boards."""
         table = self.table
-        if table.game.cells > MAX_WHOLE or self.session.broken:
+        if table.game.cells > MAX_WHOLE or self.broken["rules"]:
             return
         rows = np.flatnonzero(self.reached & ~table.ended)
         shares = np.zeros(table.legal.shape)
@@ -238,7 +226,7 @@ class _AgentCheck(Checker):
         boards = self.table.to_boards(self.chosen)
         for simulations in UCT_SIMULATIONS:
             search = make_policy(f"mcts:simulations={simulations},decisive=false", self.table.game)
-            searched = search.probabilities(boards, np.random.default_rng(self.session.seed))
+            searched = search.probabilities(boards, np.random.default_rng(self.seed))
             shares = sum_by_action(searched, self.table.num_actions)
             loss = mean_of(self.mean_losses(shares))
             if loss <= mean_of(self.losses):

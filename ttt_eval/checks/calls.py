@@ -10,7 +10,7 @@ import logging
 import queue
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,45 +32,25 @@ class CallTimeoutError(CallError):
 class GuardedCaller:
     """Calls functions of others in a thread, which a limit of time can end.
 
-    Whatever the function raises becomes a :class:`CallError`, and what it prints is kept. As a
-    context manager it also restores the global generators of ``random``, ``numpy.random`` and
-    torch, which it seeds for each call.
+    Whatever the function raises becomes a :class:`CallError`. The global generators of ``random``,
+    ``numpy.random`` and torch are seeded for each call.
 
     After the limit, SystemExit is raised in the thread, which ends a loop of Python. A loop of
     compiled code that keeps the interpreter's lock cannot be ended, nor measured. Code that waits
     is left to itself.
 
     Args:
-        limit_s: maximum s of a call, compiling included; None for no limit, and calls in the
-            caller's own thread.
+        limit_s: maximum s of a call, compiling included; None for no limit.
     """
 
     def __init__(self, limit_s: float | None) -> None:
         self.limit_s = limit_s
-        self._output = io.StringIO()
-        self._thread: threading.Thread | None = None
+        self.printed = io.StringIO()
         self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[tuple[Any, str]] = queue.SimpleQueue()
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> GuardedCaller:
-        logger = logging.getLogger("ttt_envs")
-        handler = logging.StreamHandler()  # notices of compiling are no output of the function
-        logger.addHandler(handler)
-        self._stack.callback(logger.removeHandler, handler)
-        self._stack.enter_context(kept_generators())
-        self._stack.enter_context(contextlib.redirect_stdout(self._output))
-        self._stack.enter_context(contextlib.redirect_stderr(self._output))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._calls.put(None)
-        self._stack.close()
-
-    @property
-    def output(self) -> str:
-        """What was printed."""
-        return self._output.getvalue().strip()
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(target=context.run, args=(self._work,), daemon=True)
+        self._thread.start()
 
     def call(self, function: Callable[..., Any], *arguments: Any, seed: int) -> Any:
         """Return what a function returns.
@@ -88,32 +68,48 @@ class GuardedCaller:
             seed_generators(seed)
             return function(*arguments)
 
-        if self.limit_s is None:
-            answer, problem = _attempt(run, (KeyboardInterrupt,))
-        else:
-            answer, problem = self._run_in_thread(run, self.limit_s)
+        self._calls.put(run)
+        try:
+            answer, problem = self._results.get(timeout=self.limit_s)
+        except queue.Empty:
+            # other code does not report SystemExit
+            identifier = ctypes.c_ulong(self._thread.ident or 0)
+            exception = ctypes.py_object(SystemExit)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, exception)
+            raise CallTimeoutError(f"no answer within {self.limit_s} s") from None
         if problem:
             raise CallError(problem)
         return answer
 
-    def _run_in_thread(self, run: Callable[[], Any], limit_s: float) -> tuple[Any, str]:
-        if self._thread is None:
-            context = contextvars.copy_context()
-            self._thread = threading.Thread(target=context.run, args=(self._work,), daemon=True)
-            self._thread.start()
-        self._calls.put(run)
-        try:
-            return self._results.get(timeout=limit_s)
-        except queue.Empty:
-            _end_thread(self._thread)
-            raise CallTimeoutError(f"no answer within {limit_s:g} s") from None
+    def close(self) -> None:
+        """End the thread; make no further call."""
+        self._calls.put(None)
 
     def _work(self) -> None:
         while True:
             run = self._calls.get()
             if run is None:
                 return
-            self._results.put(_attempt(run, ()))
+            self._results.put(_attempt(run))
+
+
+@contextlib.contextmanager
+def open_caller(limit_s: float | None) -> Iterator[GuardedCaller]:
+    """Yield a caller, which keeps what is printed; restore the global generators in the end."""
+    caller = GuardedCaller(limit_s)
+    logger = logging.getLogger("ttt_envs")
+    handler = logging.StreamHandler()  # notices of compiling are no output of the function
+    logger.addHandler(handler)
+    with (
+        kept_generators(),
+        contextlib.redirect_stdout(caller.printed),
+        contextlib.redirect_stderr(caller.printed),
+    ):
+        try:
+            yield caller
+        finally:
+            logger.removeHandler(handler)
+            caller.close()
 
 
 def read_numbers(
@@ -139,12 +135,10 @@ def read_numbers(
     return np.where(where, numbers, 0.0)
 
 
-def _attempt(run: Callable[[], Any], passed_on: tuple[type[BaseException], ...]) -> tuple[Any, str]:
+def _attempt(run: Callable[[], Any]) -> tuple[Any, str]:
     """Return an answer and "", or None and what was raised in its place."""
     try:
         return run(), ""
-    except passed_on:
-        raise
     except BaseException as error:  # whatever foreign code raises is the result
         return None, _describe(error)
 
@@ -159,9 +153,3 @@ def _describe(error: BaseException) -> str:
     places = [frame for frame in frames if Path(frame.filename).parent != Path(__file__).parent]
     place = f" ({Path(places[-1].filename).name}:{places[-1].lineno})" if places else ""
     return f"{type(error).__name__}: {message}{place}"
-
-
-def _end_thread(thread: threading.Thread) -> None:
-    """Raise SystemExit in a thread, which other code does not report."""
-    identifier = ctypes.c_ulong(thread.ident or 0)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(SystemExit))

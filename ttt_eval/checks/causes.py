@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import nan
 
-from ttt_eval.checks.check import CheckRow
+import numpy as np
 
-Group = tuple[int, bool]
-"""Positions below a root: their depth, and whether their mover is the root's."""
+from ttt_envs.core.jit import Float64Array, Int64Array
+
+GROUPS = ("1 other", "1 same", "2 other", "2 same", "3 other", "3 same")
+"""Groups of positions below a root, by their depth and whether their mover is the root's."""
+DEPTHS = np.repeat([1, 2, 3], 2)
+"""Depths of the groups."""
+SAME = np.tile([False, True], 3)
+"""Whether the mover of a group is the root's."""
+RIGHT_SIGNS = np.where(SAME, 1, -1)
+"""Signs of the response of the root's value to values planted in a group."""
+DEPTH_SIGNS = np.where(DEPTHS % 2, -1, 1)
+"""Signs that alternate with depth."""
 
 FIXED_VIEW = "values have a fixed player's view: right for one player, wrong for the other"
 OTHER_ROOT = "the root's value has the other player's view"
@@ -19,28 +29,16 @@ OTHER_PLAYER = "leaf values are taken for the other player"
 OTHER_SIZE = (
     "results are backed up with another size: a discount, another scale, other turns or chance"
 )
-MAX_CAUSES = 3
 MAX_ALTERNATING_SHARE = 0.25
 """Maximum loss in a game whose turns alternate that explains moves, as a share of the true one."""
 
 
-def right_sign(depth: int, same: bool) -> int:
-    """Return the sign of the response of the root's value to a value planted in a group."""
-    return 1 if same else -1
-
-
-def _depth_sign(depth: int, same: bool) -> int:
-    return 1 - 2 * (depth % 2)
-
-
-SIGN_PATTERNS: Mapping[str, Callable[[int, bool], int]] = {
-    "": right_sign,
-    "the sign is never flipped": lambda depth, same: 1,
-    "the sign alternates with depth, not with the mover": _depth_sign,
-    OTHER_PLAYER: lambda depth, same: -right_sign(depth, same),
-    "the sign alternates with depth, and is inverted": lambda depth, same: (
-        -_depth_sign(depth, same)
-    ),
+SIGN_PATTERNS: Mapping[str, Int64Array] = {
+    "": RIGHT_SIGNS,
+    "the sign is never flipped": np.ones_like(DEPTHS),
+    "the sign alternates with depth, not with the mover": DEPTH_SIGNS,
+    OTHER_PLAYER: -RIGHT_SIGNS,
+    "the sign alternates with depth, and is inverted": -DEPTH_SIGNS,
 }
 """Signs of responses, by the cause of wrong ones; "" are the right signs."""
 
@@ -53,23 +51,17 @@ class Facts:
     """number of calls that raised"""
     num_illegal_visits: int = 0
     """number of answers with visits of illegal moves"""
-    num_illegal_steps: int = 0
     impossible_turns: bool = False
     """whether a step was refused because of its turn"""
-    timed_out: bool = False
-    errors: Mapping[int, float] = field(default_factory=dict)
-    """mean of value - truth, by the sign of the truth"""
+    errors: Mapping[str, float] = field(default_factory=dict)
+    """mean of value - truth, by the result"""
     draw_error: float = nan
     """mean absolute error of values of draws"""
     error_by_parity: tuple[float, float] = nan, nan
     """mean absolute error of values for even and odd numbers of stones, of wins or of losses: the
     smaller one"""
-    late_loss: float = nan
-    """mean loss of moves near the end"""
     late_share_by_parity: tuple[float, float] = nan, nan
     """mean loss as a share of that of a random move, for even and odd numbers of stones"""
-    late_loss_alone: float = nan
-    """of a search in batches, asked for one position at a time"""
     alternating_share: float = nan
     """loss of moves in a game whose turns alternate, as a share of the true one"""
     told_share: float = 0.0
@@ -86,8 +78,7 @@ class Facts:
     @property
     def largest_error(self) -> float:
         """The largest error of values by result; NaN without values."""
-        errors = [*map(abs, self.errors.values()), self.draw_error]
-        return max((error for error in errors if error == error), default=nan)
+        return float(np.fmax.reduce([*map(abs, self.errors.values()), self.draw_error]))
 
 
 def _one_sided(pair: tuple[float, float], low: float, high: float) -> bool:
@@ -95,47 +86,42 @@ def _one_sided(pair: tuple[float, float], low: float, high: float) -> bool:
     return max(pair) > low and min(pair) < high
 
 
-BEFORE_SIGNS = {"rules", "steps", "ends", "visits"}
-"""Rows with causes that also explain wrong signs."""
-
-
 def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
     """Return whether causes explain the failed rows, from the most specific to the least."""
     return {
-        "the search does not end: it does not see finished games, or waits": facts.timed_out,
+        "the search does not end: it does not see finished games, or waits": "time" in failed,
         "the tree of another position is kept between calls": (
             facts.extra_visits > 0 and ("near the end" not in failed or "rules" in failed)
         ),
         "second turns are ignored, or taken where there are none": facts.impossible_turns,
         "illegal moves are made: occupied cells are not masked, or finished games go on": (
-            facts.num_illegal_steps > 0
+            "steps" in failed
         ),
         "occupied cells are searched: moves are not masked": facts.num_illegal_visits > 0,
         "the search raises an error, such as after a win that it does not see": (
             facts.num_errors > 0
         ),
-        "rows of a batch are mixed: alone, the same positions are right": (
-            facts.late_loss_alone < facts.late_loss / 2
-        ),
+        "finished positions are evaluated as if they were not": "ends" in failed,
+        facts.sign_pattern: bool(facts.sign_pattern),  # "" is no cause
         "results of finished games are not backed up": (
             facts.missing_share > 0.2
             and bool(failed & {"rules", "results", "near the end"})
             and "visits" not in failed
         ),
-        "finished positions are evaluated as if they were not": "ends" in failed,
-        NO_LEAVES: facts.sign_pattern == NO_LEAVES,
         "turns are assumed to alternate: the search is right only where they do": (
             facts.alternating_share < MAX_ALTERNATING_SHARE
         ),
-        "draws count as wins": facts.errors.get(0, nan) > 0.3,
-        "draws count as losses": facts.errors.get(0, nan) < -0.3,
+        "draws count as wins": facts.errors.get("draws", nan) > 0.3,
+        "draws count as losses": facts.errors.get("draws", nan) < -0.3,
         "draws count as wins or losses": facts.draw_error > 0.3,
         "second turns are never searched": "second turns" in failed,
-        FIXED_VIEW: _one_sided(facts.error_by_parity, 0.4, 0.1),
+        FIXED_VIEW: (
+            facts.sign_pattern == FIXED_VIEW or _one_sided(facts.error_by_parity, 0.4, 0.1)
+        ),
         "selection has a fixed player's view: right for one player, wrong for the other": (
             not facts.largest_error > 0.35 and _one_sided(facts.late_share_by_parity, 1.05, 0.5)
         ),
-        "wins and losses count as draws": facts.errors.get(1, nan) < -0.7,
+        "wins and losses count as draws": facts.errors.get("wins", nan) < -0.7,
         "results are backed up with the wrong sign, for the wrong player": (
             facts.largest_error > 0.35
         ),
@@ -149,38 +135,22 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
     }
 
 
-def find_causes(facts: Facts, rows: Sequence[CheckRow]) -> tuple[str, ...]:
-    """Return the causes that explain the failed rows, the likeliest first."""
-    failed = {row.name for row in rows if row.status == "fails"}
-    if not failed:
-        return ()
-    causes = [cause for cause, fits in patterns(facts, failed).items() if fits]
-    if facts.sign_pattern:
-        place = 1 if BEFORE_SIGNS & failed else 0
-        causes.insert(place, facts.sign_pattern)
-    return tuple(dict.fromkeys(causes))[:MAX_CAUSES]
-
-
-def sign_cause(even: Mapping[Group, int], odd: Mapping[Group, int], facts: Facts) -> str:
+def sign_cause(votes: Float64Array, facts: Facts) -> str:
     """Return the cause of wrong signs, "" if they are right.
 
     Args:
-        even, odd: the signs of responses, below roots with these numbers of stones.
+        votes: float64[2, G], the signs of responses below roots with an even and with an odd number
+            of stones; 0 where they are not clear.
         facts: what was measured so far.
     """
-    votes = [*even.items(), *odd.items()]
-    if all(sign == right_sign(*group) for group, sign in votes):
+    if (votes * RIGHT_SIGNS >= 0).all():
         return ""
-    common = even.keys() & odd.keys()
     if facts.own_weight < -0.05:
         return OFF_BY_ONE
-    if len(common) >= 2 and all(even[group] == -odd[group] for group in common):
+    even, odd = votes
+    if np.count_nonzero(even * odd) >= 2 and (even * odd <= 0).all():
         return FIXED_VIEW
-    scores = {
-        name: sum(sign_of(*group) == sign for group, sign in votes)
-        for name, sign_of in SIGN_PATTERNS.items()
-    }
-    cause = max(scores, key=lambda name: scores[name])
+    cause = max(SIGN_PATTERNS, key=lambda name: (votes @ SIGN_PATTERNS[name]).sum())
     if cause == OTHER_PLAYER and facts.largest_error > 0.5:
         return OTHER_ROOT
     return cause or "some values have the wrong sign"

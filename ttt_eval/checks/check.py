@@ -11,6 +11,9 @@ from typing import Any, Literal, NamedTuple
 from ttt_envs.game.boards import draw_text
 
 Status = Literal["holds", "fails", "remark", "no evidence"]
+MOVE_NOTE = "plays {}, which loses {:.2f}; best: {}"
+"""A format of notes about a move, its loss and the best moves."""
+VALUE_NOTE = "the value is {:+.2f}, the truth {:+.2f}"
 NO_PATTERN = "none of the known patterns fits"
 """The cause of a failed check without a known pattern."""
 
@@ -100,18 +103,15 @@ class Check:
     @property
     def cause(self) -> str:
         """The likeliest cause; :data:`NO_PATTERN` if none is known, and empty if no row fails."""
-        if not self.failed:
-            return ""
-        return self.causes[0] if self.causes else NO_PATTERN
+        causes = [*self.causes, NO_PATTERN] if self.failed else [""]
+        return causes[0]
 
     @property
     def verdict(self) -> str:
         """The verdict in one line."""
-        if self.ok:
-            return "no error found"
-        if not self.failed:
-            return "nothing could be measured"
-        return f"wrong: {self.cause}"
+        if self.failed:
+            return f"wrong: {self.cause}"
+        return "no error found" if self.ok else "nothing could be measured"
 
     def row(self, name: str) -> CheckRow:
         """Return the row of a name.
@@ -148,9 +148,9 @@ class Check:
             limit = f" (limit: {row.limit})" if row.limit else ""
             lines.append(f"{row.status:11}  {row.name:{width}}  {row.measured}{limit}")
         for row in self.rows:
-            if row.status == "fails" and row.evidence:
+            if row.evidence:
                 lines += ["", f"{row.name}:", row.evidence[0].draw()]
-        other_causes = [f"  or: {cause}" for cause in self.causes[1:]] if self.failed else []
+        other_causes = [f"  or: {cause}" for cause in self.causes[1:]]
         return "\n".join([*lines, "", f"verdict: {self.verdict}", *other_causes])
 
     def _repr_html_(self) -> str:

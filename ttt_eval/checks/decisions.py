@@ -6,12 +6,12 @@ import re
 
 import numpy as np
 
-from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.policy import Policy, normalise
 from ttt_envs.agents.specs import make_pure
 from ttt_envs.arrays import RESULTS, GameArrays, game_arrays
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import Boards
+from ttt_envs.core.records import concatenate
 from ttt_envs.game.game import Game
 from ttt_eval.exact.decision_values import ActionModel, DecisionValues, model_both
 
@@ -35,7 +35,8 @@ def parse_game(game: str | Game) -> Game:
         numbers = re.fullmatch(r"(\d)x(\d)/(\d)", game)
         if not numbers:
             raise Refusal(f"game {game!r} is unknown: write rows x columns / win length, as 2x3/3")
-        game = Game.of_size((int(numbers[1]), int(numbers[2])), int(numbers[3]), SKIP_CHANCE)
+        rows, columns, win_length = map(int, numbers.groups())
+        game = Game(rows, columns, win_length, SKIP_CHANCE)
     if game.cells > MAX_CELLS or game.gravity:
         raise Refusal(f"{game} is too large for exact gradients: choose 2x3/3 or 3x3/3")
     return game
@@ -60,8 +61,6 @@ class DecisionModel:
         signs: float64[S], 1 where the first player moves, -1 where the second does.
         legal: bool[S, A].
         policy: float64[S, A].
-        outcomes: sparse float64[S * A, S + 3], probability of the learner's next decision, or that
-            the game ends before it, with a win, a draw or a loss of the mover.
         results: float64[3], the shifted results of a win, a draw and a loss.
         start: float64[S], distribution of the first decision.
         values: float64[S].
@@ -78,8 +77,7 @@ class DecisionModel:
         discount: float = 1.0,
         shift: float = 0.0,
     ) -> None:
-        if tuple(seats) not in ((0,), (1,), BOTH):
-            raise Refusal(f"seats {seats} are unknown: choose (0,), (1,) or (0, 1)")
+        check_choice("seats", tuple(seats), ((0,), (1,), BOTH))
         self.game = game
         self.self_play = tuple(seats) == BOTH
         self.discount = discount
@@ -90,13 +88,11 @@ class DecisionModel:
         else:
             self.actions = DecisionValues(arrays, policies[1 - seats[0]], seats[0])
         movers = np.repeat(seats, len(self.actions.rows) // len(seats))
-        both = [arrays.boards(seat) for seat in BOTH]
-        boards = Boards(*map(np.concatenate, zip(*both, strict=True)))
+        boards = concatenate([arrays.boards(seat) for seat in BOTH])
         self.boards = boards.take(self.actions.rows + arrays.over * movers)
         self.signs = 1.0 - 2.0 * movers
         self.legal = self.actions.allowed
         self.policy: Float64Array = np.stack(policies)[movers, self.actions.rows]
-        self.outcomes = self.actions.outcomes
         self.results = RESULTS + shift
         total = self.actions.start.sum()
         self.start = self.actions.start / total
@@ -117,11 +113,9 @@ def list_policies(policy: int | str | Policy, game: Game, arrays: GameArrays) ->
         arrays: of the game.
     """
     if isinstance(policy, int):
-        from scipy.special import softmax
-
         legal = arrays.legal[:-1]
         logits = np.random.default_rng(policy).normal(0, SPREAD, legal.shape)
-        table = softmax(np.where(legal, logits, -np.inf), axis=1)
+        table = normalise(legal * np.exp(logits))
         return [table, table]
     pure = make_pure(policy, game)
     return [arrays.policy_table(pure, seat) for seat in BOTH]

@@ -57,20 +57,18 @@ class Effect(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
-        length = self.length.to_dict()
-        return {**self._asdict(), "length": length, "degrees": self.degrees.to_dict()}
+        intervals = {"length": self.length.to_dict(), "degrees": self.degrees.to_dict()}
+        return {**self._asdict(), **intervals}
 
     def __str__(self) -> str:
         if self.direction == "no effect":
-            return "no effect"
+            return self.direction
         length = f"length x{self.length.mean:.3f}"
         turn = f"turned by {self.degrees.mean:.2f} degrees"
-        if self.exact:
-            return f"{self.direction}: {length}, {turn}"
-        return (
-            f"{self.direction}: {length} ({self.length.low:.3f} to {self.length.high:.3f}), {turn} "
-            f"({self.degrees.low:.2f} to {self.degrees.high:.2f})"
-        )
+        if not self.exact:
+            length += f" ({self.length.low:.3f} to {self.length.high:.3f})"
+            turn += f" ({self.degrees.low:.2f} to {self.degrees.high:.2f})"
+        return f"{self.direction}: {length}, {turn}"
 
 
 def measure_length(blocks: Float64Array, rng: np.random.Generator) -> Interval:
@@ -80,14 +78,13 @@ def measure_length(blocks: Float64Array, rng: np.random.Generator) -> Interval:
         length = float(np.linalg.norm(blocks))
         return Interval(length, length * (length >= ROUNDING), length)
     products = blocks @ blocks.T
-    total = products.sum()
-    between = total - np.trace(products)
     signs = rng.choice(np.array([-1.0, 1.0]), (NUM_FLIPS, count))
     flips = ((signs @ products) * signs).sum(axis=1)
-    probability = (1 + np.count_nonzero(flips >= total * (1 - 1e-9))) / (1 + NUM_FLIPS)
-    without = between - 2 * (products.sum(axis=1) - np.diag(products))
-    error = math.sqrt((count - 1) * np.var(without)) / ((count - 1) * (count - 2))
-    mean = between / (count * (count - 1))
+    extremes = np.count_nonzero(flips >= products.sum() * (1 - 1e-9))
+    probability = (1 + extremes) / (1 + NUM_FLIPS)
+    with_others = products.sum(axis=1) - np.diag(products)
+    mean = with_others.mean() / (count - 1)
+    error = 2 * with_others.std() / (math.sqrt(count - 1) * (count - 2))
     width = STANDARD_ERRORS * error
     squares = np.array([mean, (mean - width) * (probability <= ALPHA), mean + width])
     return Interval(*np.sqrt(np.maximum(squares, 0.0)).tolist())
@@ -132,15 +129,17 @@ def compare(
     turns = (estimate - mean * right) / size
     turn = measure_length(turns - np.outer(turns @ unit, unit), rng)
     corners = [
-        math.degrees(math.atan2(across, along)) for across in turn[1:] for along in length[1:]
+        math.degrees(math.atan2(across, along))
+        for across in (turn.low, turn.high)
+        for along in (length.low, length.high)
     ]
     angle = math.degrees(math.atan2(turn.mean, mean))
     degrees = Interval(angle, min(corners), max(corners))
-    errors = np.abs(np.subtract(length[1:], 1))
+    largest = max(turn.high, abs(length.low - 1), abs(length.high - 1))
     is_one = length.low - ROUNDING <= 1 <= length.high + ROUNDING
     is_equal = is_one and turn.low < TINY
     direction: Direction = "undecided"
-    if is_equal and max(turn.high, *errors) < MAX_BIAS:
+    if is_equal and largest < MAX_BIAS:
         direction = "unbiased"
     elif length.high < -ROUNDING:
         direction = "opposite"
@@ -156,7 +155,6 @@ def compare(
 def measure_effect(
     estimator: Estimator,
     source: Source,
-    policy: Float64Array,
     rng: np.random.Generator,
     *,
     exactly: bool = True,
@@ -170,28 +168,25 @@ def measure_effect(
     Args:
         estimator: the function.
         source: of its inputs.
-        policy: float64[S, A], in whose logits the gradient is.
         rng: of all random numbers.
         exactly: whether equal inputs have equal estimates, which may then be exact.
         cpu: CPU s after which no samples are added.
         max_degrees: largest angle that counts as no turn.
     """
-    target = to_gradients(source.chances @ source.rights[0], policy)
+    target = to_gradients(source.chances @ source.right, source.policy)
     exact = source.exact_sums(estimator, rng) if exactly else None
     if exact is not None:
-        return compare(to_gradients(exact, policy), target, target, rng, exact_degrees)
+        return compare(to_gradients(exact, source.policy), target, target, rng, exact_degrees)
     begin = time.process_time()
     totals: Any = 0.0
     draws = 0
     while True:
         new = max(1, draws)
         sums = [source.sample_sums(estimator, new, rng) for _ in range(NUM_BLOCKS)]
-        totals = totals + new * np.stack(sums, axis=1)
+        totals = totals + np.stack(sums, axis=1)
         draws += new
-        estimate, *rights = (to_gradients(total / draws, policy) for total in totals)
-        length = (estimate @ target.T).mean() / (target**2).sum()
-        spreads = [np.var(estimate - length * right, axis=0).sum() for right in rights]
-        right = rights[int(np.argmin(spreads))]
+        means = totals / (draws * source.size.games)
+        estimate, right = (to_gradients(mean, source.policy) for mean in means)
         effect = compare(estimate, right, target, rng, max_degrees)
         if effect.direction != "undecided" or time.process_time() - begin > cpu / 2:
             return effect

@@ -5,12 +5,13 @@ Nothing is sampled from a game, and no number has a tolerance but that of single
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ttt_envs.core.jit import Float64Array
-from ttt_eval.checks.check import CheckRow
+from ttt_eval.checks.check import CheckRow, judge
 from ttt_eval.checks.samples import EQUAL, Arrays, Estimator, Source, gae
 
 SHAPE = (6, 5)
@@ -62,7 +63,7 @@ PROBES = (
 )  # fmt: skip
 
 
-def differ(numbers: Float64Array, others: Float64Array) -> bool:
+def differ(numbers: Float64Array, others: Float64Array | float) -> bool:
     """Return whether two answers differ."""
     return bool(np.abs(numbers - others).max(initial=0) > EQUAL)
 
@@ -70,13 +71,13 @@ def differ(numbers: Float64Array, others: Float64Array) -> bool:
 def rule_row(name: str, holds: bool, rule: str, measured: str = "") -> CheckRow:
     """Return a row about a rule."""
     text = measured or ("yes" if holds else "no")
-    return CheckRow(name, text, "holds" if holds else "fails", rule)
+    return judge(name, text, holds, True, minimum=True, rule=rule)
 
 
 def probe_rollouts(
     estimator: Estimator, discount: float, self_play: bool, rng: np.random.Generator
-) -> list[CheckRow]:
-    """Return what an estimator of rollouts reads.
+) -> Iterator[CheckRow]:
+    """Yield what an estimator of rollouts reads.
 
     Args:
         estimator: the function.
@@ -90,15 +91,11 @@ def probe_rollouts(
         movers = rng.choice([-1.0, 1.0], movers.shape)
         movers[0] = 1.0
         movers[1] = (-1.0) ** np.arange(environments)
-    inputs = {
-        "rewards": rng.normal(size=SHAPE),
-        "values": rng.normal(size=SHAPE),
-        "dones": np.zeros(SHAPE),
-        "next_value": rng.normal(size=environments),
-        "next_done": np.zeros(environments),
-        "movers": movers,
-    }
-    noise = {name: rng.normal(size=array.shape) for name, array in inputs.items()}
+    shapes: dict[str, Any] = {"rewards": SHAPE, "values": SHAPE, "next_value": environments}
+    inputs, noise = (
+        {name: rng.normal(size=shape) for name, shape in shapes.items()} for _ in range(2)
+    )
+    inputs |= {"dones": np.zeros(SHAPE), "next_done": np.zeros(environments), "movers": movers}
 
     def ask(ones: dict[str, Any], changed: dict[str, Any]) -> Float64Array:
         arrays = {name: array.copy() for name, array in inputs.items()}
@@ -110,46 +107,46 @@ def probe_rollouts(
 
     whole = ask({}, {})
     if differ(whole, ask({}, {})):
-        return [UNREPEATABLE]
+        yield UNREPEATABLE
+        return
     first = ALL, 0
     mixed = ask({}, {"rewards": first, "values": first})
     if differ(whole[:, 1:], mixed[:, 1:]):
-        rule = "estimates move with their own environment"
-        measured = "estimates move with other environments: nothing else was probed"
-        return [rule_row("environments", differ(whole[first], mixed[first]), rule, measured)]
-    rows = []
+        yield rule_row(
+            "environments", differ(whole[first], mixed[first]),
+            "estimates move with their own environment",
+            "estimates move with other environments: nothing else was probed",
+        )  # fmt: skip
+        return
     for probe in PROBES:
         before = ask(probe.ones, {})[probe.read]
         moves = differ(before, ask(probe.ones, probe.changed)[probe.read])
-        rows.append(rule_row(probe.name, moves == probe.moves, probe.rule))
-    rows.append(rule_row("last row", bool(whole[-1].any()), "the last row is not all zero"))
+        yield rule_row(probe.name, moves == probe.moves, probe.rule)
+    yield rule_row("last row", whole[-1].any(), "the last row is not all zero")
     of_reward = ask({"rewards": 1}, {}) - whole
     of_next = (of_reward + ask({"values": 1}, {}) - whole)[0]
     own = of_reward[1].min()
     sizes = np.abs(of_next)
-    rows += [
-        rule_row(
-            "discount", not differ(sizes, np.full(environments, discount)),
-            f"{discount:g}", f"{sizes.mean():.4g}",
-        ),
-        rule_row(
-            "own reward", own >= EQUAL, "above 0", f"an estimate has {own:.4g} times its reward"
-        ),
-    ]  # fmt: skip
+    holds = not differ(sizes, discount)
+    yield rule_row("discount", holds, f"{discount:g}", f"{sizes.mean():.4g}")
+    text = f"an estimate has {own:.4g} times its reward"
+    yield rule_row("own reward", own >= EQUAL, "above 0", text)
     if self_play:
-        follows = bool((of_next * movers[0] * movers[1] >= -EQUAL).all())
-        rule = "the other player's values count negative, and the own ones positive"
-        rows.append(rule_row("movers", follows, rule))
+        yield rule_row(
+            "movers", (of_next * movers[0] * movers[1] >= -EQUAL).all(),
+            "the other player's values count negative, and the own ones positive",
+        )  # fmt: skip
     lam = np.abs(of_reward[0]).mean() / (discount or 1.0)
     cuts = (rng.random(SHAPE) < 0.4).astype(np.float64)
     inputs |= {"dones": cuts, "next_done": cuts[0]}
     if not differ(ask({}, {}), gae(**inputs, discount=discount, lam=lam)):
-        rows.append(CheckRow(RECOGNISED, f"GAE({discount:g}, {lam:.4g})", "remark"))
-    return rows
+        yield CheckRow(RECOGNISED, f"GAE({discount:g}, {lam:.4g})", "remark")
 
 
-def probe_batch(estimator: Estimator, source: Source, rng: np.random.Generator) -> list[CheckRow]:
-    """Return what an estimator of batches, or a loss, reads.
+def probe_batch(
+    estimator: Estimator, source: Source, rng: np.random.Generator
+) -> Iterator[CheckRow]:
+    """Yield what an estimator of batches, or a loss, reads.
 
     Args:
         estimator: the function.
@@ -158,23 +155,27 @@ def probe_batch(estimator: Estimator, source: Source, rng: np.random.Generator) 
     """
     inputs = source.make(rng.integers(len(source.chances), size=source.chunks[0]))
     mask = inputs["mask"]
-    wide = {
+    hidden = {
         name: np.pad(array, ((0, 0), (0, 2))) if array.ndim == 2 else array
         for name, array in inputs.items()
     }
-    noise = rng.normal(-1, 0.3, wide["mask"].shape) * ~wide["mask"]
-    hidden = {name: array + noise if name in HIDDEN else array for name, array in wide.items()}
+    noise = rng.normal(-1, 0.3, hidden["mask"].shape) * ~hidden["mask"]
+    for name in hidden.keys() & HIDDEN:
+        hidden[name] = hidden[name] + noise
 
     def ask(arrays: Arrays) -> Float64Array:
         return np.asarray(estimator(arrays)[:, : mask.shape[1]] * mask)
 
     whole = ask(inputs)
     if differ(whole, ask(inputs)):
-        return [UNREPEATABLE]
-    rule = "estimates do not move with what is behind the mask"
-    rows = [rule_row("mask", not differ(whole, ask(hidden)), rule)]
+        yield UNREPEATABLE
+        return
+    yield rule_row(
+        "mask", not differ(whole, ask(hidden)),
+        "estimates do not move with what is behind the mask",
+    )  # fmt: skip
     if "rewards" not in inputs:
-        return rows
+        return
     last = np.arange(mask.shape[1]) == np.maximum(inputs["lengths"] - 1, 0)[:, None]
     itself = np.eye(len(mask), dtype=bool)
     changes = [
@@ -186,11 +187,12 @@ def probe_batch(estimator: Estimator, source: Source, rng: np.random.Generator) 
     share = 1 - 1 / same[0].sum()
     if np.abs(moved[itself] - share).max() < EQUAL:
         text = f"the result is in its own baseline: length x{share:.3g}"
-        rows.append(CheckRow("own sample", text, "remark"))
+        yield CheckRow("own sample", text, "remark")
     if not same.all():
         outside = moved[~same].mean()
         within = moved[same & ~itself].mean() if share else 0.0
-        rule = "estimates move with their own group more than with others"
-        text = f"{within:.3g} with the group, {outside:.3g} with others"
-        rows.append(rule_row("groups", outside <= within + EQUAL, rule, text))
-    return rows
+        yield rule_row(
+            "groups", outside <= within + EQUAL,
+            "estimates move with their own group more than with others",
+            f"{within:.3g} with the group, {outside:.3g} with others",
+        )  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import comb, inf, isnan, nan
 from typing import Any, NamedTuple
 
@@ -127,6 +128,11 @@ def measure_agent(probe: LearnerProbe, agent: Any) -> LearnerRun:
     return LearnerRun(exact.score(policy), error, entropy, exact.mistake(policy))
 
 
+def join_numbers(numbers: Iterable[float], digits: int = 2) -> str:
+    """Return numbers as text."""
+    return ", ".join(f"{number:.{digits}f}" for number in numbers)
+
+
 def check_learner(
     train: Train,
     probes: str | Sequence[str] = QUICK,
@@ -174,10 +180,10 @@ def check_learner(
     names = [probes] if isinstance(probes, str) else probes
     if probes == QUICK:
         names = list(PROBES)
-    checker = _LearnerCheck(train, family, range(seed, seed + seeds))
-    for name in names:
-        checker.check_probe(find_named("probe", name, PROBES))
-    return checker.report()
+    checker = _LearnerCheck(train, FAMILIES.get(family or "", {}), range(seed, seed + seeds))
+    chosen = [find_named("probe", name, PROBES) for name in names]
+    check = Check("a learner", [row for probe in chosen for row in checker.check_probe(probe)])
+    return replace(check, causes=checker.suspects()) if check.failed else check
 
 
 class ProbeLimits(NamedTuple):
@@ -189,16 +195,16 @@ class ProbeLimits(NamedTuple):
     """the largest that holds"""
 
 
+@dataclass
 class _LearnerCheck:
     """The rows of a check of a learner."""
 
-    def __init__(self, train: Train, family: str | None, seeds: range) -> None:
-        self.train = train
-        self.family = family
-        self.seeds = seeds
-        self.rows: list[CheckRow] = []
-        self.best_runs: dict[str, LearnerRun] = {}
-        """of the probes with runs, the one with the largest score"""
+    train: Train
+    right: Mapping[str, RightRuns]
+    """right runs of the family by probe; none without one"""
+    seeds: range
+    best_runs: dict[str, LearnerRun] = field(default_factory=dict)
+    """of the probes with runs, the one with the largest score"""
 
     def run(self, probe: LearnerProbe, steps: int, seed: int) -> LearnerRun | None:
         """Train and measure; None if the learner is not for the probe."""
@@ -207,18 +213,19 @@ class _LearnerCheck:
             agent = self.train(probe.make_env, steps, seed)
             return None if agent is None else measure_agent(probe, agent)
 
-    def check_probe(self, probe: LearnerProbe) -> None:
-        """Add the rows of a probe."""
+    def check_probe(self, probe: LearnerProbe) -> Iterator[CheckRow]:
+        """Yield the rows of a probe."""
         runs: list[LearnerRun] = []
         limits = self.limits(probe)
         steps = probe.steps
         for seed in self.seeds:
             run = self.run(probe, steps, seed)
             if run is None:
-                text = "train returned None: it is not for this probe"
-                self.rows.append(CheckRow(probe.name, text, "no evidence"))
+                yield CheckRow(
+                    probe.name, "train returned None: it is not for this probe", "no evidence"
+                )
                 return
-            is_slow = self.family is None and run.score < limits.score
+            is_slow = not self.right and run.score < limits.score
             if is_slow and steps == probe.steps:  # slow is not wrong
                 steps = 2 * probe.steps
                 run = self.run(probe, steps, seed) or run
@@ -226,8 +233,8 @@ class _LearnerCheck:
             if run.score >= limits.score and not run.error > limits.error:
                 break
         self.best_runs[probe.name] = max(runs, key=lambda run: run.score)
-        self.add_score(probe, steps, runs, limits.score)
-        self.add_error(probe, runs, limits.error)
+        yield self.judge_score(probe, steps, runs, limits.score)
+        yield from self.judge_error(probe, runs, limits.error)
 
     def limits(self, probe: LearnerProbe) -> ProbeLimits:
         """Return the limits of the family.
@@ -235,94 +242,89 @@ class _LearnerCheck:
         Without one, the score must reach the lowest limit of a family, or half of the way from the
         nearest error that the probe shows to the best policy.
         """
-        if self.family is not None:
-            right = FAMILIES[self.family][probe.name]
+        if self.right:
+            right = self.right[probe.name]
             return ProbeLimits(right.score_limit, right.error_limit)
         scores = [probe.power(error).score for error in ERRORS]
         nearest = max(score for score in scores if score < MAX_SHOWN_SCORE)
         lowest = min(family[probe.name].score_limit for family in FAMILIES.values())
         return ProbeLimits(min(lowest, (1 + nearest) / 2), inf)
 
-    def add_score(
+    def judge_score(
         self, probe: LearnerProbe, steps: int, runs: Sequence[LearnerRun], limit: float
-    ) -> None:
-        """Add the row about scores."""
+    ) -> CheckRow:
+        """Return the row about scores."""
         best = self.best_runs[probe.name]
-        scores = ", ".join(f"{run.score:.2f}" for run in runs)
-        text = f"score {scores} with {steps:,} steps"
-        evidence = [] if best.mistake is None else [best.mistake]
-        rule = f"at least {limit:.2f} with {self.count_seeds(probe)}"
-        row = judge(probe.name, text, best.score, limit, evidence, minimum=True, rule=rule)
-        if self.family is None and row.status == "fails":
-            row = self.judge_curve(probe, row, runs[-1].score)
-        self.rows.append(row)
+        text = f"score {join_numbers(run.score for run in runs)} with {steps:,} steps"
+        row = judge(
+            probe.name, text, best.score, limit, [best.mistake] if best.mistake else [],
+            minimum=True, rule=f"at least {limit:.2f} with {self.count_seeds(probe)}",
+        )  # fmt: skip
+        if row.status == "fails" and not self.right:
+            return self.judge_curve(probe, row, runs[-1].score)
+        return row
 
     def judge_curve(self, probe: LearnerProbe, row: CheckRow, last_score: float) -> CheckRow:
         """Return the row of a learner below its limit, by the curve of the last seed."""
-        parts = (1 / 4, 1 / 2, 1)
-        runs = [self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in parts]
+        runs = [
+            self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in (1 / 4, 1 / 2, 1)
+        ]
         scores = [*(run.score for run in runs if run), last_score]
-        curve = ", ".join(f"{score:.2f}" for score in scores)
-        text = f"score {curve} with 1/4, 1/2, 1, 2 times {probe.steps:,} steps"
+        text = f"score {join_numbers(scores)} with 1/4, 1/2, 1, 2 times {probe.steps:,} steps"
         if last_score - scores[1] > MIN_RISE:
             return CheckRow(probe.name, f"{text}: it still learns, give it more", "no evidence")
         return row._replace(measured=f"{text}: it no longer learns")
 
-    def add_error(self, probe: LearnerProbe, runs: Sequence[LearnerRun], limit: float) -> None:
-        """Add the rows about values or the critic, and about the entropy."""
+    def judge_error(
+        self, probe: LearnerProbe, runs: Sequence[LearnerRun], limit: float
+    ) -> Iterator[CheckRow]:
+        """Yield the rows about values or the critic, and about the entropy."""
         best = self.best_runs[probe.name]
         if isnan(best.error):
             return
         kind = "values" if isnan(best.entropy) else "critic"
         name = f"{probe.name}, {kind}"
-        errors = ", ".join(f"{run.error:.3f}" for run in runs)
-        text = f"error {errors}"
-        if self.family is None:
-            self.rows.append(CheckRow(name, text, "remark"))
-        else:
-            rule = f"at most {limit:.3f} with {self.count_seeds(probe)}"
-            error = min(run.error for run in runs)
-            self.rows.append(judge(name, text, error, limit, rule=rule))
+        errors = [run.error for run in runs]
+        text = f"error {join_numbers(errors, 3)}"
+        row = CheckRow(name, text, "remark")
+        if self.right:
+            row = judge(
+                name, text, min(errors), limit,
+                rule=f"at most {limit:.3f} with {self.count_seeds(probe)}",
+            )  # fmt: skip
+        yield row
         if kind == "critic":
             low, high = FAMILIES["ppo"][probe.name].entropies
             text = f"{best.entropy:.2f} nats; right PPO {low:.2f} to {high:.2f}"
-            self.rows.append(CheckRow(f"{probe.name}, entropy", text, "remark"))
+            yield CheckRow(f"{probe.name}, entropy", text, "remark")
 
     def count_seeds(self, probe: LearnerProbe) -> str:
         """Return the number of seeds in words, with the chance that a right learner fails."""
-        seeds = f"one of {len(self.seeds)} seeds"
-        if self.family is None:
-            return seeds
-        return f"{seeds}; a right learner fails in less than 1 of {self.odds(probe.name):,}"
-
-    def odds(self, name: str) -> int:
-        """Return the number of rows of a probe of which a right learner fails one on average."""
-        num_runs = 0 if self.family is None else FAMILIES[self.family][name].runs
-        return comb(num_runs + len(self.seeds), len(self.seeds))
-
-    def report(self) -> Check:
-        """Return the result."""
-        failed = any(row.status == "fails" for row in self.rows)
-        num_judged = sum(row.status in ("holds", "fails") for row in self.rows)
-        if self.family is not None and num_judged:
-            odds = min(map(self.odds, self.best_runs)) // num_judged
-            text = f"a right learner fails one of these {num_judged} rows in at most 1 of {odds:,}"
-            self.rows.append(CheckRow("false alarms", f"{text} checks", "remark"))
-        return Check("a learner", self.rows, self.suspects() if failed else ())
+        count = len(self.seeds)
+        text = f"one of {count} seeds"
+        if self.right:
+            odds = comb(self.right[probe.name].runs + count, count)
+            text += f"; a right learner fails in less than 1 of {odds:,}"
+        return text
 
     def suspects(self) -> list[str]:
-        """Return the errors whose exact results are nearest to those of the learner."""
-        distances = {error: self.distance(error) for error in ERRORS}
-        limit = min(MAX_DISTANCE, self.distance(""))
-        near = [error for error in ERRORS if distances[error] < limit]
-        return sorted(near, key=distances.__getitem__)[:MAX_SUSPECTS]
+        """Return the errors whose exact results are nearest to those of the learner, at a smaller
+        root mean square difference than those without an error.
+        """
+        results = np.array(
+            [
+                (run.score, run.error if isnan(run.entropy) else nan)
+                for run in self.best_runs.values()
+            ]
+        )
 
-    def distance(self, error: str) -> float:
-        """Return the root mean square difference from the results of an error; "" for none."""
-        squares = []
-        for name, run in self.best_runs.items():
-            power = PROBES[name].power(error) if error else Power(1.0, 0.0)
-            squares.append((run.score - power.score) ** 2)
-            if isnan(run.entropy) and not isnan(run.error):
-                squares.append((run.error - power.value_error) ** 2)
-        return float(np.sqrt(np.mean(squares)))
+        def distance(exact: Any) -> float:
+            return float(np.sqrt(np.nanmean((results - exact) ** 2)))
+
+        distances = {
+            error: distance([PROBES[name].power(error) for name in self.best_runs])
+            for error in ERRORS
+        }
+        limit = min(MAX_DISTANCE, distance(Power(1.0, 0.0)))
+        names = sorted(distances, key=distances.__getitem__)
+        return [error for error in names if distances[error] < limit][:MAX_SUSPECTS]

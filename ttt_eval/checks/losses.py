@@ -11,14 +11,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ttt_envs.agents.policy import Policy
-from ttt_envs.core.checks import Refusal, check_choice, check_range
+from ttt_envs.agents.policy import Policy, normalise
+from ttt_envs.core.checks import Refusal, check_choice, check_range, find_named
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.game import Game
 from ttt_eval.checks.advantages import (
     GradientCheck,
     asked_names,
-    describe,
     guard,
     run_check,
 )
@@ -26,7 +25,7 @@ from ttt_eval.checks.calls import GuardedCaller
 from ttt_eval.checks.check import CheckRow, Status
 from ttt_eval.checks.decisions import DecisionModel, parse_game
 from ttt_eval.checks.directions import EXACT_DEGREES, MAX_DEGREES, RIGHT, Effect, measure_effect
-from ttt_eval.checks.input_probes import RECOGNISED, UNREPEATABLE, probe_batch, rule_row
+from ttt_eval.checks.input_probes import RECOGNISED, UNREPEATABLE, differ, probe_batch, rule_row
 from ttt_eval.checks.samples import (
     EQUAL,
     Arrays,
@@ -48,11 +47,13 @@ TARGETS = (POLICY, "kl", "kl of episodes", "reverse kl", "entropy")
 position, or as a sum over the rest of the episode; KL(reference, policy); the entropy."""
 RATIOS = (0.5, 1.0, 1.5)
 POLICY_LOSSES = {
-    "A log pi": (1, 1, 1, -1, -1, -1),
-    "ratio x A": (0.5, 1, 1.5, -0.5, -1, -1.5),
-    "PPO clip": (0.5, 1, 0, 0, -1, -1.5),
+    "A log pi": (1, 1, 1, 1, 1, 1),
+    "ratio x A": (0.5, 1, 1.5, 0.5, 1, 1.5),
+    "PPO clip": (0.5, 1, 0, 0, 1, 1.5),
 }
-"""Weights of the policy term at the ratios, for the advantages 1 and -1, by name."""
+"""Weights of the policy term at the ratios, for the advantages 1 and -1, by name; times the
+advantage.
+"""
 
 
 LossOf = Callable[[Any, Mapping[str, Any]], Any]
@@ -76,7 +77,7 @@ def differentiate(
         return loss(**{name: values[name] for name in names})
 
     backends = {"torch": _by_torch, "jax": _by_jax, "numpy": _by_differences}
-    gradient = backends[backend](loss_of)
+    gradient = find_named("backend", backend, backends)(loss_of)
 
     def derivatives(**arrays: np.ndarray) -> Float64Array:
         numbers = {name: array.astype(np.float64) for name, array in arrays.items()}
@@ -118,33 +119,28 @@ def _by_differences(loss: LossOf) -> LossOf:
     return gradient
 
 
-def weight_rows(estimator: Estimator) -> list[CheckRow]:
-    """Return rows about the weights of the policy term."""
+def weight_rows(estimator: Estimator) -> Iterator[CheckRow]:
+    """Yield rows about the weights of the policy term."""
     old = np.full((6, 1), -2.0)
     logp = old + np.log([RATIOS + RATIOS]).T
     arrays = {"logp": logp, "old_logp": old, "ref_logp": logp, "entropy": old}
-    arrays |= {"advantages": np.repeat([[1.0], [-1.0]], 3, axis=0), "mask": np.ones((6, 1), bool)}
+    advantages = np.repeat([1.0, -1.0], 3)
+    arrays |= {"advantages": advantages[:, None], "mask": np.ones((6, 1), bool)}
     weights = estimator(arrays)[:, 0]
+    factors = weights * advantages
     text = ", ".join(f"{weight:.3g}" for weight in weights)
-    rows = [
-        rule_row(
-            "weights", weights[1] > EQUAL and abs(weights[1] + weights[4]) < 2 * EQUAL,
-            "at ratio 1: c for A = 1, -c for A = -1, and c > 0",
-            f"{text} at ratios 0.5, 1, 1.5 and A = 1, then A = -1",
-        ),
-        rule_row(
-            "clip", min(abs(weights[0]), abs(weights[5])) >= EQUAL,
-            "not 0 at ratio 0.5 with A = 1, and at 1.5 with A = -1",
-        ),
-    ]  # fmt: skip
-    names = [name for name, same in POLICY_LOSSES.items() if np.allclose(weights, same, atol=EQUAL)]
-    return rows + [CheckRow(RECOGNISED, name, "remark") for name in names]
-
-
-def move(policy: Float64Array, logits: Float64Array) -> Float64Array:
-    """Return a policy after a change of its logits."""
-    weights = policy * np.exp(logits)
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+    yield rule_row(
+        "weights", factors[1] > EQUAL and abs(factors[1] - factors[4]) < 2 * EQUAL,
+        "at ratio 1: c for A = 1, -c for A = -1, and c > 0",
+        f"{text} at ratios 0.5, 1, 1.5 and A = 1, then A = -1",
+    )  # fmt: skip
+    yield rule_row(
+        "clip", np.abs(weights[[0, 5]]).min() >= EQUAL,
+        "not 0 at ratio 0.5 with A = 1, and at 1.5 with A = -1",
+    )  # fmt: skip
+    for name, others in POLICY_LOSSES.items():
+        if not differ(factors, np.array(others)):
+            yield CheckRow(RECOGNISED, name, "remark")
 
 
 def list_tables(
@@ -158,6 +154,8 @@ def list_tables(
         present: float64[S, A], the policy after an update.
         reference: float64[S, A].
     """
+    from scipy.special import entr
+
     policies = present, model.policy, reference
     logp, old_logp, ref_logp = (np.log(np.where(model.legal, p, 1.0)) for p in policies)
     ratio = np.exp(logp - old_logp)
@@ -170,7 +168,7 @@ def list_tables(
         "logp": logp,
         "old_logp": old_logp,
         "ref_logp": ref_logp,
-        "entropy": -(present * logp).sum(axis=1, keepdims=True) + 0 * logp,
+        "entropy": entr(present).sum(axis=1, keepdims=True) + 0 * logp,
         f"right {POLICY}": ratio * model.advantages,
         "right kl": -ratio * terms,
         "right kl of episodes": -ratio * costs,
@@ -223,10 +221,7 @@ def check_loss(
         ValueError: an option is unknown or out of range, or the loss asks for an unknown array, or
             not for ``logp``.
     """
-    from scipy.special import entr
-
     check_choice("meant", meant, TARGETS)
-    check_choice("backend", backend, ("torch", "jax", "numpy"))
     check_range("batch", batch, 1)
     names = asked_names(loss, LOSS_NAMES)
     if "logp" not in names:
@@ -237,14 +232,16 @@ def check_loss(
     size = BatchSize(batch, batch)
 
     def make_source(update: float, target: str) -> Source:
-        present = move(model.policy, update * step)
-        reference = present if meant == POLICY else move(model.policy, difference)
+        present = normalise(model.policy * np.exp(update * step))
+        reference = normalise(model.policy * np.exp(difference))
+        if meant == POLICY:
+            reference = present
         tables = list_tables(model, present, reference)
         tables["advantages"] = model.advantages * (meant == POLICY)
         tables["right"] = tables[f"right {target}"]
         read = {name: tables[name] for name in tables.keys() & {*names, "right"}}
         games = list_batch_rows(model, read, tokens)
-        return Source(games, size, {*names, "lengths", "mask"}, model.legal.shape, entr(present))
+        return Source(games, size, {*names, "lengths", "mask"}, present, of_loss=True)
 
     def examine(caller: GuardedCaller) -> Iterator[CheckRow | Effect]:
         derivatives = guard(differentiate(loss, names, backend), names, "logp", caller, (2,))
@@ -255,13 +252,12 @@ def check_loss(
         if meant == POLICY:
             yield from weight_rows(estimator)
         first, *later = updates
-        rows = probe_batch(estimator, make_source(first, meant), np.random.default_rng(seed))
+        rows = [*probe_batch(estimator, make_source(first, meant), np.random.default_rng(seed))]
         yield from rows
 
         def measure(update: float, target: str) -> Effect:
-            present = move(model.policy, update * step)
             return measure_effect(
-                estimator, make_source(update, target), present, rng,
+                estimator, make_source(update, target), rng,
                 exactly=UNREPEATABLE not in rows, cpu=cpu, max_degrees=max_degrees,
                 exact_degrees=EXACT_DEGREES if batch == 1 else max_degrees,
             )  # fmt: skip
@@ -275,5 +271,5 @@ def check_loss(
             status: Status = "fails" if effect.direction == "opposite" else "remark"
             yield CheckRow(f"after an update of {update:g}", str(effect), status)
 
-    frame = f"meant as {meant}, batches of {batch}"
-    return run_check(describe("a loss", model, frame), examine, limit_s)
+    subject = f"a loss, {model.game}, seats {seats}, meant as {meant}, batches of {batch}"
+    return run_check(subject, examine, limit_s)

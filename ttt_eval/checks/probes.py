@@ -28,9 +28,8 @@ from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.config import SELF, EnvConfig
 from ttt_envs.game.boards import to_text
-from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import refuse_hidden
-from ttt_eval.checks.check import Evidence
+from ttt_eval.checks.check import MOVE_NOTE, Evidence
 from ttt_eval.exact.decision_values import ActionModel, DecisionValues, SelfPlayValues
 
 if TYPE_CHECKING:
@@ -177,6 +176,7 @@ class ExactProbe:
         openings = config.opening_positions
         self._game = refuse_hidden(config.game)
         arrays = game_arrays(self._game, openings=openings)
+        self._boards = arrays.boards(0)
         starts = 1 if openings is None else len(openings.mover)
         self.model: ActionModel
         if config.opponents:
@@ -197,8 +197,9 @@ class ExactProbe:
 
     def softmax(self, scores: Any) -> Float64Array:
         """Return the policy of logits over the allowed actions, float64[S, A]."""
-        logits = np.where(self.model.allowed, scores, -np.inf)
-        return normalise(np.exp(logits - logits.max(axis=1, keepdims=True)))
+        from scipy.special import softmax
+
+        return np.asarray(softmax(np.where(self.model.allowed, scores, -np.inf), axis=1))
 
     def value(self, probabilities: Float64Array) -> float:
         """Return the value of a policy, float64[S, A], from the beginning; in self-play minus its
@@ -241,8 +242,9 @@ class ExactProbe:
 
     def entropy(self, probabilities: Float64Array) -> float:
         """Return the mean entropy of a policy where it comes, in nats."""
-        logarithms = np.log(np.where(probabilities > 0, probabilities, 1.0))
-        return -float(self.weights(probabilities) @ (probabilities * logarithms).sum(axis=1))
+        from scipy.special import entr
+
+        return float(self.weights(probabilities) @ entr(probabilities).sum(axis=1))
 
     def losses(self, probabilities: Float64Array) -> Float64Array:
         """Return what a policy loses by its next action, float64[S]."""
@@ -258,16 +260,12 @@ class ExactProbe:
         if losses[row] <= TIE:
             return None
         best_actions = np.flatnonzero(self.greedy(self.action_values)[row]).tolist()
-        note = (
-            f"plays {int(probabilities[row].argmax())}, which loses {losses[row]:.2f}; best: "
-            f"{best_actions}"
-        )
+        note = MOVE_NOTE.format(probabilities[row].argmax(), losses[row], best_actions)
         return Evidence(self.text(row), note)
 
     def text(self, row: int) -> str:
         """Return a position as text, the player to move as o."""
-        own, other = np.split(self.observations[row].astype(np.int8), 2)
-        return to_text(Position(own + 2 * other, 0), self._game)
+        return to_text(self._boards.position(self.model.rows[row]), self._game)
 
 
 PROBES: Mapping[str, LearnerProbe] = {

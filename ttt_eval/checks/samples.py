@@ -88,7 +88,7 @@ class Rows(NamedTuple):
     """int64[N, R, T], state * A + action of each decision; -1 where there is none"""
     arrays: dict[str, np.ndarray]
     """[N, R, ...], by the names of an estimator's arguments"""
-    rights: list[Float64Array]
+    right: Float64Array
     """float64[N, R, T], estimates whose expected gradient is right"""
 
 
@@ -114,30 +114,29 @@ def unroll(model: DecisionModel, restarts: bool) -> Paths:
     from scipy.sparse import csr_array, vstack
 
     count, num_actions = model.legal.shape
-    first = np.argmax(model.start)
     ends = np.arange(len(RESULTS))
     stays = csr_array((np.ones(len(ends)), (ends * (num_actions + 1), count + ends)))
-    outcomes = vstack([model.outcomes, stays]).tocsr()
+    outcomes = vstack([model.actions.outcomes, stays]).tocsr()
     shares = np.vstack([model.policy, np.eye(len(ends), num_actions)])
+    states = np.arange(len(shares))  # in which each state goes on
     following = np.flatnonzero(model.start)[:, None]
     chances = model.start[following[:, 0]]
     if restarts:
+        states[count:] = np.argmax(model.start)
         following = np.full((1, 1), count)
         chances = np.ones(1)
     places = np.zeros((len(chances), 0), np.int64)
     while places.shape[1] < MAX_STEPS or not restarts:
-        now = following[:, -1]
-        if restarts:
-            now = np.where(now < count, now, first)
+        now = states[following[:, -1]]
         if now.min() >= count:
             break
         rows, actions = np.nonzero(shares[now])
         played = now[rows] * num_actions + actions
         table = outcomes[played].tocoo()
         rows = rows[table.row]
-        if len(rows) > MAX_ROWS and restarts:
-            break
         if len(rows) > MAX_ROWS:
+            if restarts:
+                break
             raise Refusal(f"{model.game} has too many games for batches: choose 2x3/3")
         chances = chances[rows] * shares.ravel()[played][table.row] * table.data
         places = np.column_stack([places[rows], played[table.row]])
@@ -156,31 +155,26 @@ def list_rollouts(model: DecisionModel, critic: Float64Array) -> Rows:
     chances, places, following = unroll(model, restarts=True)
     over = following >= count
     states = np.where(over, np.argmax(model.start), following)
-    arrays = {
-        "rewards": np.append(np.zeros(count), model.results)[following[:, 1:]],
-        "values": critic[states],
-        "dones": over.astype(np.float64),
-        "movers": model.signs[states],
-    }
-    right: dict[str, Any] = name_rollouts({**arrays, "values": model.values[states]})
-    estimates = gae(**right, discount=model.discount).T
-    rights = [model.advantages.ravel()[places], estimates]
-    by_row = {name: array[:, None] for name, array in arrays.items()}
-    return Rows(chances, places[:, None], by_row, [right[:, None] for right in rights])
+
+    def list_arrays(values: Float64Array) -> dict[str, np.ndarray]:
+        return {
+            "rewards": np.append(np.zeros(count), model.results)[following[:, 1:]],
+            "values": values[states[:, :-1]],
+            "next_value": values[states[:, -1]],
+            "dones": over[:, :-1].astype(np.float64),
+            "next_done": over[:, -1].astype(np.float64),
+            "movers": model.signs[states],
+        }
+
+    exact: dict[str, Any] = transpose(list_arrays(model.values))
+    right = gae(**exact, discount=model.discount).T
+    arrays = {name: array[:, None] for name, array in list_arrays(critic).items()}
+    return Rows(chances, places[:, None], arrays, right[:, None])
 
 
-def name_rollouts(rows: Arrays) -> dict[str, np.ndarray]:
-    """Return the arrays of rollouts by the names of an estimator's arguments, from those of rows,
-    which have T rewards, and T + 1 values, ends and movers.
-    """
-    columns = {name: array.T for name, array in rows.items()}
-    return {
-        **columns,
-        "values": columns["values"][:-1],
-        "dones": columns["dones"][:-1],
-        "next_value": columns["values"][-1],
-        "next_done": columns["dones"][-1],
-    }
+def transpose(arrays: Arrays) -> dict[str, np.ndarray]:
+    """Return arrays of rollouts as estimators take them, from one row for each environment."""
+    return {name: array.T for name, array in arrays.items()}
 
 
 def list_batch_rows(
@@ -191,12 +185,12 @@ def list_batch_rows(
     Args:
         model: the decisions.
         tables: float64[S, A], numbers of decisions by the name of their array; ``right`` has
-            estimates whose expected gradient is right.
+            estimates whose expected gradient is right, by default results without their mean.
         tokens: whether decisions are several tokens.
     """
     chances, plays, following = unroll(model, restarts=False)
     num_actions = model.game.cells
-    signs = np.array([1.0, -1.0]) if model.self_play else model.signs[:1]
+    signs = np.unique(model.signs)[::-1]
     movers = model.signs[plays // num_actions] * (plays >= 0)
     places = np.stack([select(plays, movers == sign) for sign in signs], axis=1)
     mask = places >= 0
@@ -207,23 +201,22 @@ def list_batch_rows(
     action = (places * mask % len(order))[..., None]
     decides = order == action
     is_used = (order <= action) & mask[..., None]
+    baselines = np.average(results, axis=0, weights=chances)
     by_decision: dict[str, np.ndarray] = {
-        name: table.ravel()[places] * mask for name, table in tables.items()
+        "right": (results - baselines) * mask,
+        **{name: table.ravel()[places] * mask for name, table in tables.items()},
+        "rewards": results * (np.arange(mask.shape[2]) == last),
+        "mask": mask,
+        "states": places // num_actions * mask,
     }
-    by_decision |= {"rewards": results * (np.arange(mask.shape[2]) == last), "mask": mask}
-    by_decision["states"] = places // num_actions * mask
     shape = *mask.shape[:2], -1
     arrays = {
         name: (array[..., None] * (decides if name in AT_DECISION else is_used)).reshape(shape)
         for name, array in by_decision.items()
     }
     arrays["lengths"] = arrays["mask"].sum(axis=2)
-    rights = [arrays["right"]]
-    if "values" in tables:
-        means = (chances[:, None, None] * results).sum(axis=0)
-        rights += [results - arrays["values"], results - means + 0 * arrays["values"]]
     by_token = np.where(decides, places[..., None], -1).reshape(shape)
-    return Rows(chances, by_token, arrays, rights)
+    return Rows(chances, by_token, arrays, arrays["right"])
 
 
 def select(numbers: Int64Array, keep: BoolArray) -> Int64Array:
@@ -243,11 +236,6 @@ class BatchSize(NamedTuple):
     group: int
     """number of consecutive games that form a group"""
 
-    def number(self, count: int, num_rows: int) -> dict[str, Int64Array]:
-        """Return the groups and roles of ``count`` rows, with ``num_rows`` in a game."""
-        row = np.arange(count)
-        return {"groups": row // num_rows % self.games // self.group, "roles": row % num_rows}
-
 
 class Source:
     """Samples of rows, as classes of games that an estimator cannot tell apart.
@@ -259,14 +247,14 @@ class Source:
         rows: of all games, or rollouts.
         size: of a sample.
         names: of the arrays that the estimator reads.
-        shape: S and A.
-        surprises: float64[S, A], of a loss, which takes samples of any size: a part of its
-            estimates beside the first is of weights of the entropy, the sum of surprises.
+        policy: float64[S, A], in whose logits the gradient is.
+        of_loss: whether estimates are those of a loss: it takes samples of any size, and a second
+            part of its estimates is of weights of the entropy.
 
     Attributes:
         chances: float64[C], of the classes.
         matrix: sparse float64[C * R * T, S * A], the mean decisions of each estimate.
-        rights: sparse float64[C, S * A], sums of estimates whose expected gradient is right.
+        right: sparse float64[C, S * A], sums of estimates whose expected gradient is right.
     """
 
     def __init__(
@@ -274,13 +262,15 @@ class Source:
         rows: Rows,
         size: BatchSize,
         names: Collection[str],
-        shape: tuple[int, int],
-        surprises: Float64Array | None = None,
+        policy: Float64Array,
+        of_loss: bool = False,
     ) -> None:
         from scipy.sparse import csr_array
+        from scipy.special import entr
 
         self.size = size
-        num_actions = shape[1]
+        self.policy = policy
+        num_actions = policy.shape[1]
         count, self.num_rows, width = rows.places.shape
         columns = [
             rows.arrays[name].reshape(count, -1).astype(np.float64)
@@ -293,32 +283,31 @@ class Source:
         places = rows.places[entries]
         game = number[entries[0]]
         weights = (rows.chances / self.chances[number])[entries[0]]
-        self.rights = [
-            csr_array((weights * right[entries], (game, places)), (len(first), np.prod(shape)))
-            for right in rows.rights
-        ]
-        self.chunks = [size.games] if surprises is None else [CHUNK, size.games]
+        self.right = csr_array(
+            (weights * rows.right[entries], (game, places)), (len(first), policy.size)
+        )
+        self.chunks = [CHUNK, size.games] if of_loss else [size.games]
         width *= len(self.chunks)
         self.num_keys = self.num_rows * width
         keys = game * self.num_keys + entries[1] * width + entries[2]
-        if surprises is not None:
+        if of_loss:
             every = places[:, None] // num_actions * num_actions + np.arange(num_actions)
-            of_entropy = weights[:, None] * surprises.ravel()[every]
+            of_entropy = weights[:, None] * entr(policy).ravel()[every]
             keys = np.append(keys, np.repeat(keys + width // 2, num_actions))
             weights = np.append(weights, of_entropy)
             places = np.append(places, every)
         self.matrix = csr_array(
-            (weights, (keys, places)), (len(first) * self.num_keys, np.prod(shape))
+            (weights, (keys, places)), (len(first) * self.num_keys, policy.size)
         )
 
     def make(self, classes: Int64Array) -> dict[str, np.ndarray]:
         """Return the arrays of a sample of games of some classes."""
-        count = len(classes) * self.num_rows
+        game, role = np.divmod(np.arange(len(classes) * self.num_rows), self.num_rows)
         arrays = {
-            name: array[classes].reshape(count, *array.shape[2:])
+            name: array[classes].reshape(len(role), *array.shape[2:])
             for name, array in self.arrays.items()
         }
-        return arrays | self.size.number(count, self.num_rows)
+        return arrays | {"groups": game % self.size.games // self.size.group, "roles": role}
 
     def ask(self, estimator: Estimator, classes: Int64Array) -> Float64Array:
         """Return the estimates for samples of games of some classes, float64[M, B, R * T].
@@ -339,13 +328,13 @@ class Source:
     def sample_sums(
         self, estimator: Estimator, count: int, rng: np.random.Generator
     ) -> Float64Array:
-        """Return the mean sums of estimates for a game by decision, then those of right ones,
-        float64[1 + K, S * A], of some random samples.
+        """Return the sums of estimates by decision, then those of right ones, float64[2, S * A], of
+        some random samples.
         """
         classes = rng.choice(len(self.chances), (count, self.size.games), p=self.chances)
         sums = self.sum_up(classes, self.ask(estimator, classes))
         counts = np.bincount(classes.ravel(), minlength=len(self.chances))
-        return np.stack([sums, *(counts @ right for right in self.rights)]) / classes.size
+        return np.stack([sums, counts @ self.right])
 
     def exact_sums(self, estimator: Estimator, rng: np.random.Generator) -> Float64Array | None:
         """Return the expected sums of estimates for one game, float64[S * A]: from games alone if
@@ -372,17 +361,15 @@ class Source:
         lengths = self.arrays.get("lengths", np.ones((count, 1), np.int64)).sum(axis=1)
         every = np.resize(np.arange(count), (-(-count // chunk), chunk))
         tests = rng.integers(count, size=(2 + NUM_TESTED // self.size.games, self.size.games))
-        parts = [
-            (self.ask(estimator, classes), lengths[classes, None]) for classes in (every, tests)
-        ]
-        for by_tokens in (0, 1):
+        samples = [(classes, self.ask(estimator, classes)) for classes in (every, tests)]
+        for numbers in (np.ones_like(lengths), lengths):
             alone, again = (
-                answers / (length / length.mean(axis=1, keepdims=True)) ** by_tokens
-                for answers, length in parts
+                answers * numbers[classes].mean(axis=1)[:, None, None] / numbers[classes][..., None]
+                for classes, answers in samples
             )
             table = alone.reshape(-1, self.num_keys)[:count]
             if np.abs(again - table[tests]).max() <= EQUAL * np.abs(table).max():
-                return np.asarray(table * self._expect_shares(lengths)[:, None] ** by_tokens)
+                return np.asarray(table * self._expect_shares(numbers)[:, None])
         return None
 
     def _expect_shares(self, lengths: Int64Array) -> Float64Array:

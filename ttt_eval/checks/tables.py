@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ttt_envs.arrays import GameArrays, game_arrays
-from ttt_envs.core.checks import Refusal, check_choice, check_range, name_place
+from ttt_envs.core.checks import Refusal, check_choice, check_range, find_named, name_place
 from ttt_envs.core.hash_index import distinct_rows, extend_rows
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.game.actions import num_actions
@@ -65,7 +65,7 @@ def mean(values: Float64Array, rows: Int64Array) -> Float64Array:
 
 def mean_by(shares: Float64Array) -> Reduction:
     """Return the reduction of a policy with shares of moves, float64[N + 1, A]."""
-    return lambda values, rows: np.asarray((shares[rows] * np.nan_to_num(values)).sum(axis=1))
+    return lambda values, rows: (shares[rows] * np.nan_to_num(values)).sum(axis=1)
 
 
 class GameTable:
@@ -99,11 +99,14 @@ class GameTable:
         legal: bool[N + 1, A].
         ended: bool[N + 1], finished boards, and the last row.
         num_free: int64[N + 1], number of empty cells.
+        max_free: that of the first positions.
+        odd: bool[N + 1], whether the number of stones is odd.
         values: float64[N + 1], optimal values for the player to move; 0 for finished boards.
         action_values: float64[N + 1, A], optimal values of moves, NaN where illegal.
-        alternating: float64[2, N + 1, A], ``action_values`` of two searches that take turns to
-            alternate: in the choice of moves, and in the sign of values.
+        alternating_losses: float64[2, N + 1, A], ``losses`` in the eyes of two searches that take
+            turns to alternate: in the choice of moves, and in the sign of values.
         losses: float64[N + 1, A], loss of value by a move, NaN where illegal.
+        wins: bool[N + 1], positions with a move that wins at once.
         random_losses: float64[N + 1], mean loss of a random move.
         random_values: float64[N + 1], values if both play at random.
         moves_differ: bool[N + 1], positions with moves of different values.
@@ -115,8 +118,7 @@ class GameTable:
     def __init__(self, turns: Turns = "plain", board: str | Game = "3x3") -> None:
         check_choice("game", turns, ("plain", "turns", "skip"))
         if isinstance(board, str):
-            check_choice("board", board, tuple(BOARDS))
-            board = BOARDS[board]
+            board = find_named("board", board, BOARDS)
         check_variants("a check", board, ["gravity"])
         check_range("board", board.cells, 1, MAX_CELLS, problem="cells are too many for a check")
         self.turns = turns
@@ -137,12 +139,14 @@ class GameTable:
         self._index = {tuple(board): row for row, board in enumerate(self.boards[:-1].tolist())}
         tables, self.action_values = self.solve(best, best)
         self.values: Float64Array = tables[0]
-        self.alternating = np.stack(
+        alternating = np.stack(
             [self.solve(best, worst, swap=1)[1], self.solve(best, best, again_sign=-1)[1]]
         )
+        self.alternating_losses = np.fmax.reduce(alternating, axis=2, keepdims=True) - alternating
         self.random_values = self.solve(mean, mean)[0][0]
         bounds = [self.solve(own, other)[0][0] for own in (best, worst) for other in (best, worst)]
         self.forced = ~self.ended & (np.ptp(bounds, axis=0) < TIE)
+        self.wins = self.reward.max(axis=1) > 0
         self.losses = self.values[:, None] - self.action_values
         losses = np.nan_to_num(self.losses)
         self.moves_differ = losses.max(axis=1) > TIE
@@ -186,6 +190,8 @@ class GameTable:
         numbers[reached] = number
         self.boards = boards[rows]
         self.num_free = self.game.cells - stones[rows]
+        self.max_free = int(self.num_free.max())
+        self.odd = (self.game.cells - self.num_free) % 2 == 1
         self.next = numbers[table[rows]]
         self.over = np.min(table, axis=2)[rows] >= arrays.over
         self.reward = extend_rows(np.maximum(0.0, rewards), size)[rows]
@@ -213,7 +219,7 @@ class GameTable:
         """
         tables = np.zeros((2, len(self.boards)))
         action_values = np.full(self.legal.shape, np.nan)
-        for num_free in range(1, int(self.num_free.max()) + 1):
+        for num_free in range(1, self.max_free + 1):
             rows = np.flatnonzero((self.num_free == num_free) & ~self.ended)
             again = self.again[rows]
             for player, choose in ((1, other), (0, own)):
@@ -230,8 +236,9 @@ class GameTable:
         finished; and whether its mover is the root's, bool[N + 1].
         """
         cells = self.boards[root]
-        same = ((cells == 0) | (self.boards == cells)).all(axis=1)
-        other = ((cells == 0) | (self.boards == -cells)).all(axis=1)
+        products = self.boards[:, cells != 0] * cells[cells != 0]
+        same = (products == 1).all(axis=1)
+        other = (products == -1).all(axis=1)
         depth = self.num_free[root] - self.num_free
         return np.where((same | other) & ~self.ended, depth, -1), same
 
@@ -259,6 +266,10 @@ class GameTable:
     def legal_actions(self, board: Any) -> list[int]:
         """Return the legal actions; none on a finished board."""
         return np.flatnonzero(self.legal[self.index(board)]).tolist()
+
+    def best_moves(self, rows: Sequence[int]) -> list[list[int]]:
+        """Return the moves that lose nothing, of some positions."""
+        return [np.flatnonzero(losses < TIE).tolist() for losses in self.losses[rows]]
 
     def step(
         self, board: Any, action: int, again: bool = False
@@ -299,9 +310,8 @@ class GameTable:
         """Return rows as a batch of positions; an odd number of stones is the second player's
         turn.
         """
-        boards = self.boards[rows]
-        odd = np.count_nonzero(boards, axis=1).astype(np.int8) % 2
-        return Boards((1 - 2 * odd[:, None]) * boards % 3, odd)
+        odd = self.odd[rows].astype(np.int8)
+        return Boards((1 - 2 * odd[:, None]) * self.boards[rows] % 3, odd)
 
     def evidence(self, row: int, note: str) -> Evidence:
         """Return a position with a note."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ from ttt_envs.agents.specs import make_pure
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.actions import sum_by_action
 from ttt_envs.game.game import Game
-from ttt_eval.checks.check import Check
-from ttt_eval.checks.session import Checker, Session, mean_of, open_session
+from ttt_eval.checks.check import VALUE_NOTE, Check
+from ttt_eval.checks.session import Checker, mean_of, open_check
 from ttt_eval.checks.tables import TIE, GameTable, Turns, mean_by
+from ttt_eval.exact.critics import explained_variance
 
 OPTIMAL = "optimal"
 MIN_POSITIONS = 5
@@ -58,18 +59,11 @@ def check_values(
     """
     method = getattr(values, "values", None)
     function: Any = method or values
-
-    def search(table: GameTable, boards: Any, *_: Any) -> Any:
-        if method is None:
-            return table.legal[table.find(boards)], function(boards)
-        rows = [table.find(cells) for cells in boards]
-        return table.legal[rows], method(table.to_boards(rows))
-
-    with open_session(
-        search if callable(function) else function,
-        game, board, seed=seed, batch=method is not None, limit_s=limit_s,
-    ) as session:  # fmt: skip
-        return _ValueCheck(session, _exact_values(session.table, policy)).run()
+    with open_check(
+        _ValueCheck, function, game, board,
+        seed=seed, batch=method is not None, limit_s=limit_s,
+    ) as check:  # fmt: skip
+        return check.run(_exact_values(check.table, policy))
 
 
 def _exact_values(table: GameTable, policy: str | Policy) -> Float64Array:
@@ -84,34 +78,35 @@ def _exact_values(table: GameTable, policy: str | Policy) -> Float64Array:
     return values
 
 
-def explain(
-    errors: Float64Array, truth: Float64Array, weights: Float64Array | None = None
-) -> tuple[float, str]:
+def explain(errors: Float64Array, truth: Float64Array, weights: Float64Array) -> tuple[float, str]:
     """Return the share of the variance of exact values that values explain, and in words also their
     bias.
 
     Args:
-        errors, truth: float64[P], of P positions.
-        weights: float64[P] of the positions, by default equal.
+        errors, truth, weights: float64[P], of P positions.
     """
-    bias = np.average(errors, weights=weights)
-    around = truth - np.average(truth, weights=weights)
-    variance = np.average(around**2, weights=weights)
-    share = float(1 - np.average((errors - bias) ** 2, weights=weights) / variance)
-    return share, f"explained variance {share:.3f}, bias {bias:+.3f}"
+    weights = weights / weights.sum()
+    share = explained_variance(errors, truth, weights)
+    return share, f"explained variance {share:.3f}, bias {weights @ errors:+.3f}"
 
 
 class _ValueCheck(Checker):
     """The rows of a check of values."""
 
-    def __init__(self, session: Session, exact: Float64Array) -> None:
-        super().__init__(session)
-        self.exact = exact
+    def run(self, exact: Float64Array) -> Check:
+        """Measure all rows.
 
-    def run(self) -> Check:
-        """Measure all rows."""
+        Args:
+            exact: float64[N + 1], the right values.
+        """
+        self.exact = exact
         sections = [self.ask_all, self.check_signs, self.check_late, self.check_errors]
         return self.report("values", sections)
+
+    def answer(self, rows: Sequence[int], board: Any, *_: Any) -> Any:
+        """Return legal moves and values."""
+        argument = self.table.to_boards(rows) if self.batch else board
+        return self.table.legal[rows], self.function(argument)
 
     def ask_all(self) -> None:
         """Ask for the values of positions, and of their symmetric images."""
@@ -119,28 +114,26 @@ class _ValueCheck(Checker):
         rows = self.choose_classes(~table.ended)
         image = table.symmetries[-1]
         images = [table.find(table.boards[row][image]) for row in rows]
-        self.values = self.session.ask(rows, self.session.zeros, 1, 0).values
-        has_image = np.array(images) >= 0  # other boards than 3 x 3 have random first positions
-        image_rows = np.where(has_image, images, rows).tolist()
-        self.image_values = self.session.ask(image_rows, self.session.zeros, 1, 0).values
+        self.values = self.ask(rows).values
+        # other boards than 3 x 3 have random first positions, maybe without their images
+        image_rows = np.where(np.less(images, 0), rows, images).tolist()
+        self.image_values = self.ask(image_rows).values
         self.chosen = rows
         self.truth = self.exact[rows]
         self.errors = np.abs(self.values - self.truth)
+        self.notes = VALUE_NOTE, self.values, self.truth
         self.late = table.num_free[rows] <= LATE_FREE
-
-    def note(self, b: int) -> str:
-        """Describe the value of a position."""
-        return f"the value is {self.values[b]:+.2f}, the truth {self.truth[b]:+.2f}"
 
     def check_signs(self) -> None:
         """Correlation with the truth, with an even and with an odd number of stones."""
-        odd = self.is_odd(self.chosen)
-        self.correlations = self._correlate(~odd), self._correlate(odd)
-        for parity, correlation in zip(("even", "odd"), self.correlations, strict=True):
+        odd = self.table.odd[self.chosen]
+        self.correlations = []
+        for name, part in {"even": ~odd, "odd": odd}.items():
+            correlation = self._correlate(part)
+            self.correlations.append(correlation)
             text = f"correlation {correlation:.2f} with the truth where the number of stones is "
-            evidence = self.worst(self.errors * (odd == (parity == "odd")))
-            self.judge(
-                f"sign, {parity}", text + parity, correlation, MIN_CORRELATION, evidence,
+            self.judge_chosen(
+                f"sign, {name}", text + name, correlation, MIN_CORRELATION, self.errors * part,
                 minimum=True,
             )  # fmt: skip
 
@@ -158,33 +151,34 @@ class _ValueCheck(Checker):
         decided = self.late & (np.abs(self.truth) > 0.5)
         draws = self.late & (np.abs(self.truth) < TIE)
         slope = mean_of(self.values[decided] / self.truth[decided])
-        self.judge(
+        self.judge_chosen(
             "scale", f"{slope:.2f} times the truth near the end", abs(slope - 1), MAX_SCALE_ERROR,
-            self.worst(self.errors * decided), rule="0.50 to 1.50",
+            self.errors * decided, rule="0.50 to 1.50",
         )  # fmt: skip
         self.draw_bias = mean_of(self.values[draws])
-        self.judge(
+        self.judge_chosen(
             "draws", f"mean value {self.draw_bias:+.2f} of draws near the end",
-            abs(self.draw_bias), MAX_DRAW_BIAS,
-            self.worst(self.errors * draws),
+            abs(self.draw_bias), MAX_DRAW_BIAS, self.errors * draws,
         )  # fmt: skip
 
     def check_errors(self) -> None:
         """Symmetry, and the error by the number of free cells."""
         difference = np.abs(self.values - self.image_values)
-        self.judge(
-            "symmetry", f"mean difference {mean_of(difference):.2f} of symmetric positions",
-            mean_of(difference), MAX_ASYMMETRY, self.worst(difference),
+        mean = mean_of(difference)
+        self.judge_chosen(
+            "symmetry", f"mean difference {mean:.2f} of symmetric positions",
+            mean, MAX_ASYMMETRY, difference,
         )  # fmt: skip
         error = mean_of(self.errors)
         size = mean_of(np.abs(self.truth))
-        self.judge(
+        self.judge_chosen(
             "error", f"mean absolute error {error:.2f}; of the value 0 {size:.2f}",
-            error, size, self.worst(self.errors),
+            error, size, self.errors,
         )  # fmt: skip
         finite = np.isfinite(self.errors)
         if finite.any():
-            _, text = explain((self.values - self.truth)[finite], self.truth[finite])
+            truth = self.truth[finite]
+            _, text = explain(self.values[finite] - truth, truth, np.ones(len(truth)))
             self.remark("critic", text)
         free = self.table.num_free[self.chosen]
         by_free = [f"{number} {mean_of(self.errors[free == number]):.2f}" for number in set(free)]

@@ -54,11 +54,7 @@ class CriticError:
         """1 - variance of the error / variance of the exact values; NaN where these are all
         equal.
         """
-        exact = self.evaluation.values
-        variance = self.weights @ (exact - self.weights @ exact) ** 2
-        if variance <= 0:
-            return float("nan")
-        return float(1 - self.weights @ (self.errors - self.bias) ** 2 / variance)
+        return explained_variance(self.errors, self.evaluation.values, self.weights)
 
     def to_dict(self) -> dict[str, float]:
         """Return the totals by their names in logs."""
@@ -67,6 +63,19 @@ class CriticError:
             "critic_bias": self.bias,
             "critic_explained_variance": self.explained_variance,
         }
+
+
+def explained_variance(errors: Float64Array, exact: Float64Array, weights: Float64Array) -> float:
+    """Return 1 - variance of the error / variance of the exact values; NaN where these are all
+    equal.
+
+    Args:
+        errors, exact, weights: float64[N], of N positions; the sum of weights is 1.
+    """
+    variance = weights @ (exact - weights @ exact) ** 2
+    if variance <= 0:
+        return float("nan")
+    return float(1 - weights @ (errors - weights @ errors) ** 2 / variance)
 
 
 def critic_error(

@@ -69,14 +69,8 @@ class ActionModel:
         """Return the expected result after an action, float64[S, A], 0 if the game goes on, of the
         numbers for a win, a draw and a loss.
         """
-        expected = self.outcomes[:, len(self.rows) :] @ results
-        return np.asarray(expected.reshape(self.allowed.shape))
-
-    def expect(self, values: Float64Array) -> Float64Array:
-        """Return the expected value after an action, float64[S, A]: that of the next position, seen
-        by who acts, 0 after the end.
-        """
-        return np.asarray((self.next @ values).reshape(self.allowed.shape))
+        ends = self.outcomes[:, len(self.rows) :]
+        return np.asarray((ends @ results).reshape(self.allowed.shape))
 
     def push(self, flow: Float64Array) -> Float64Array:
         """Return the probabilities of next positions, float64[S], from those of actions,
@@ -107,7 +101,7 @@ class ActionModel:
             rewards = self.rewards
         values = np.zeros(len(self.rows))
         while True:
-            action_values = rewards + discount * self.expect(values)
+            action_values = rewards + discount * (self.next @ values).reshape(rewards.shape)
             next_values = backup(action_values)
             if np.array_equal(next_values, values, equal_nan=True):
                 return values, action_values
@@ -170,11 +164,12 @@ class DecisionValues(ActionModel):
 
         process = against(arrays, opponent, seat, starts)
         count = len(process.rows)
-        columns = np.r_[:count, -len(RESULTS) : 0]
+        columns = np.r_[:count, -3:0]
         moves = vstack([matrix[:count, columns] for matrix in process.transitions], "csr")
         by_position = np.arange(moves.shape[0]).reshape(-1, count).T.ravel()
-        start = process.start[: len(columns)]
-        super().__init__(arrays, process.rows, moves[by_position], start, masked)
+        super().__init__(
+            arrays, process.rows, moves[by_position], process.start[: len(columns)], masked
+        )
 
 
 class SelfPlayValues(ActionModel):
@@ -194,11 +189,11 @@ class SelfPlayValues(ActionModel):
 
     def value(self, probabilities: Float64Array) -> float:
         """Return minus the exploitability: what best responders in both seats gain on average."""
-        responders = [
-            DecisionValues(self.arrays, probabilities, seat, self.starts) for seat in (0, 1)
-        ]
-        gains = [responder.total(responder.optimum()[0]) for responder in responders]
-        return -float(np.mean(gains))
+        gain = 0.0
+        for seat in (0, 1):
+            responder = DecisionValues(self.arrays, probabilities, seat, self.starts)
+            gain += responder.total(responder.optimum()[0])
+        return -gain / 2
 
 
 def model_both(arrays: GameArrays) -> ActionModel:
@@ -208,8 +203,9 @@ def model_both(arrays: GameArrays) -> ActionModel:
     from scipy.sparse import block_array
 
     turns = list_turns(arrays)
-    same = turns[:, : arrays.over].maximum(0)
-    other = turns[:, : arrays.over].minimum(0)
+    moves = turns[:, : arrays.over]
+    same = moves.maximum(0)
+    other = moves.minimum(0)
     ends = turns[:, arrays.over :]
     outcomes = block_array([[same, other, ends], [other, same, ends]]).tocsr()
     rows = np.tile(np.arange(arrays.over), 2)
