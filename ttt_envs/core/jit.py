@@ -110,7 +110,8 @@ def inlined(function: Function) -> Function:
     """Decorate a kernel inlined into other kernels. A call from Python is interpreted, however
     large.
 
-    It has no wrapper for Python callers, which would take a sixth of the compile time.
+    It has no wrapper for Python callers, which would take a sixth of the compile time, and is
+    compiled to machine code as a part of its callers only.
     """
     return kernel(forceinline=True, no_cpython_wrapper=True)(function)
 
@@ -198,13 +199,15 @@ class Kernel:
         numba: Any = importlib.import_module("numba")
         with _lock:
             if self._dispatcher is None:
+                options = self.targetoptions
                 folder = package_folder(self._package)
+                if not self.has_wrapper:
+                    options = {**options, "pipeline_class": _part_compiler()}
+                    folder = None
                 users_folder = numba.config.CACHE_DIR
                 numba.config.CACHE_DIR = str(folder or "")
                 try:
-                    self._dispatcher = numba.njit(cache=folder is not None, **self.targetoptions)(
-                        self.py_func
-                    )
+                    self._dispatcher = numba.njit(cache=folder is not None, **options)(self.py_func)
                 finally:
                     numba.config.CACHE_DIR = users_folder
                 if "forceinline" in self.targetoptions:
@@ -268,6 +271,32 @@ class Kernel:
         finally:
             if is_collecting:
                 gc.enable()
+
+
+@functools.cache
+def _part_compiler() -> Any:
+    """Return numba's compiler without machine code, which of inlined kernels nobody calls."""
+    libraries: Any = importlib.import_module("numba.core.codegen")
+    compiler: Any = importlib.import_module("numba.core.compiler")
+
+    class Part(libraries.JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+        """Optimised code for callers."""
+
+        codegen = types.SimpleNamespace(set_env=lambda *_: None)
+        """for Python objects, which kernels do not use"""
+
+        def _finalize_final_module(self) -> None:
+            self._finalized = True
+
+        def get_pointer_to_function(self, name: str) -> int:
+            """Return no address."""
+            return 0
+
+    def begin(typing: Any, target: Any, _: None, *settings: object) -> Any:
+        part: Any = Part
+        return compiler.Compiler(typing, target, part(target.codegen(), "inlined"), *settings)
+
+    return begin
 
 
 _dispatchers: list[Any] = []
