@@ -3,9 +3,10 @@
 The source of a kernel is plain Python and gives bit-identical results when interpreted. Compiling a
 kernel takes 0.1 to 7 seconds; many callers, such as a first game, need only a few calls on small
 arrays, which take milliseconds. So calls on small arrays are interpreted until they have taken 0.1
-seconds; then the kernel is compiled. Short workloads thus compile nothing and do not import numba,
-which takes a quarter of a second. A compiled kernel replaces its placeholder in all modules, so
-that Python calls numba directly. ``NUMBA_DISABLE_JIT=1`` runs the same source as plain Python.
+seconds, or 0.3 before the first compilation, which imports numba; then the kernel is compiled.
+Short workloads, such as the exploitability of a policy on 3 x 3, thus compile nothing. A compiled
+kernel replaces its placeholder in all modules, so that Python calls numba directly.
+``NUMBA_DISABLE_JIT=1`` runs the same source as plain Python.
 
 Machine code is cached in a folder named by a hash of the sources of the kernel's package and of
 those that it imports, because numba's cache does not see edits of callees in other files: an edit
@@ -57,6 +58,10 @@ MAX_INTERPRETED_ELEMENTS = 1 << 18
 """Maximum number of array elements, over all arguments, of a call that is interpreted."""
 MAX_INTERPRETED_S = 0.1
 """CPU seconds that calls of a kernel may spend in the interpreter before it is compiled."""
+MAX_INTERPRETED_S_WITHOUT_NUMBA = 0.3
+"""the same while numba is not imported: its import and the first compilation take half a second
+more
+"""
 CAN_INTERPRET = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 """Whether results equal those of machine code; before numpy 2, types of Python and numpy numbers
 combine otherwise.
@@ -173,10 +178,8 @@ class Kernel:
     def _pays_to_interpret(self, args: tuple[object, ...]) -> bool:
         if not self.interpreted or self._is_cached or os.environ.get(INTERPRET, "1") == "0":
             return False
-        return (
-            self._interpreted_s < MAX_INTERPRETED_S
-            and count_elements(args) <= MAX_INTERPRETED_ELEMENTS
-        )
+        max_s = MAX_INTERPRETED_S if "numba" in sys.modules else MAX_INTERPRETED_S_WITHOUT_NUMBA
+        return self._interpreted_s < max_s and count_elements(args) <= MAX_INTERPRETED_ELEMENTS
 
     @functools.cached_property
     def _is_cached(self) -> bool:
