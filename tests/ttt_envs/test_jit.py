@@ -78,6 +78,8 @@ def test_machine_code_is_cached_until_the_source_changes_and_compiling_is_announ
     )  # for kernels of others
     notice = f"compiling for this processor; machine code is cached in {tmp_path / 'cache'}\n"
     assert run(*lines) == ("['caller', 'double'] 11\n", notice)
+    files = (tmp_path / "cache").rglob("*.nbi")
+    assert [file.name.partition("-")[0] for file in files] == ["mine.caller"]  # not `double`
     assert run(*lines) == ("[] 11\n", "")
     (tmp_path / "mine.py").write_text(MODULE.replace("FACTOR * x", "FACTOR + x + 0"))
     assert run(*lines, TTT_ENVS_COMPILE_NOTICE="0") == ("['caller', 'double'] 8\n", "")

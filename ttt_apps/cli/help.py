@@ -8,7 +8,8 @@ import re
 import shutil
 import sys
 import textwrap
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -76,22 +77,26 @@ def field_texts(kind: type) -> dict[str, str]:
     return texts
 
 
+def _field_text(kind: type, name: str) -> str | None:
+    """Return the help text of a field, for which tyro asks in help only: reading takes long."""
+    return field_texts(kind).get(name)
+
+
 @REGISTRY.struct_rule
 def _read_dataclass(info: StructTypeInfo) -> StructConstructorSpec | None:
     """Return the fields of a dataclass with their help texts in joined lines."""
     if not dataclasses.is_dataclass(info.type):
         return None
     kinds = get_type_hints(info.type, include_extras=True)
-    texts = field_texts(info.type)
     fields = []
     for field in dataclasses.fields(info.type):
         default = getattr(info.default, field.name, field.default)
         if default is dataclasses.MISSING:
             default = tyro.constructors.MISSING_NONPROP
         kind = _hide_default(kinds[field.name], default)
-        text = texts.get(field.name)
+        text: Callable[[], str | None] = partial(_field_text, info.type, field.name)
         if dataclasses.is_dataclass(default):
-            text = join_lines(type(default).__doc__ or "")
+            text = partial(join_lines, type(default).__doc__ or "")
         fields.append(StructFieldSpec(field.name, kind, default, text))
     return StructConstructorSpec(info.type, tuple(fields))
 

@@ -3,9 +3,10 @@
 The source of a kernel is plain Python and gives bit-identical results when interpreted. Compiling a
 kernel takes 0.1 to 7 seconds; many callers, such as a first game, need only a few calls on small
 arrays, which take milliseconds. So calls on small arrays are interpreted until they have taken 0.1
-seconds; then the kernel is compiled. Short workloads thus compile nothing and do not import numba,
-which takes a quarter of a second. A compiled kernel replaces its placeholder in all modules, so
-that Python calls numba directly. ``NUMBA_DISABLE_JIT=1`` runs the same source as plain Python.
+seconds, or 0.3 before the first compilation, which imports numba; then the kernel is compiled.
+Short workloads, such as the exploitability of a policy on 3 x 3, thus compile nothing. A compiled
+kernel replaces its placeholder in all modules, so that Python calls numba directly.
+``NUMBA_DISABLE_JIT=1`` runs the same source as plain Python.
 
 Machine code is cached in a folder named by a hash of the sources of the kernel's package and of
 those that it imports, because numba's cache does not see edits of callees in other files: an edit
@@ -57,6 +58,10 @@ MAX_INTERPRETED_ELEMENTS = 1 << 18
 """Maximum number of array elements, over all arguments, of a call that is interpreted."""
 MAX_INTERPRETED_S = 0.1
 """CPU seconds that calls of a kernel may spend in the interpreter before it is compiled."""
+MAX_INTERPRETED_S_WITHOUT_NUMBA = 0.3
+"""the same while numba is not imported: its import and the first compilation take half a second
+more
+"""
 CAN_INTERPRET = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 """Whether results equal those of machine code; before numpy 2, types of Python and numpy numbers
 combine otherwise.
@@ -110,7 +115,8 @@ def inlined(function: Function) -> Function:
     """Decorate a kernel inlined into other kernels. A call from Python is interpreted, however
     large.
 
-    It has no wrapper for Python callers, which would take a sixth of the compile time.
+    It has no wrapper for Python callers, which would take a sixth of the compile time, and is
+    compiled to machine code as a part of its callers only.
     """
     return kernel(forceinline=True, no_cpython_wrapper=True)(function)
 
@@ -172,10 +178,8 @@ class Kernel:
     def _pays_to_interpret(self, args: tuple[object, ...]) -> bool:
         if not self.interpreted or self._is_cached or os.environ.get(INTERPRET, "1") == "0":
             return False
-        return (
-            self._interpreted_s < MAX_INTERPRETED_S
-            and count_elements(args) <= MAX_INTERPRETED_ELEMENTS
-        )
+        max_s = MAX_INTERPRETED_S if "numba" in sys.modules else MAX_INTERPRETED_S_WITHOUT_NUMBA
+        return self._interpreted_s < max_s and count_elements(args) <= MAX_INTERPRETED_ELEMENTS
 
     @functools.cached_property
     def _is_cached(self) -> bool:
@@ -198,13 +202,15 @@ class Kernel:
         numba: Any = importlib.import_module("numba")
         with _lock:
             if self._dispatcher is None:
+                options = self.targetoptions
                 folder = package_folder(self._package)
+                if not self.has_wrapper:
+                    options = {**options, "pipeline_class": _part_compiler()}
+                    folder = None
                 users_folder = numba.config.CACHE_DIR
                 numba.config.CACHE_DIR = str(folder or "")
                 try:
-                    self._dispatcher = numba.njit(cache=folder is not None, **self.targetoptions)(
-                        self.py_func
-                    )
+                    self._dispatcher = numba.njit(cache=folder is not None, **options)(self.py_func)
                 finally:
                     numba.config.CACHE_DIR = users_folder
                 if "forceinline" in self.targetoptions:
@@ -268,6 +274,32 @@ class Kernel:
         finally:
             if is_collecting:
                 gc.enable()
+
+
+@functools.cache
+def _part_compiler() -> Any:
+    """Return numba's compiler without machine code, which of inlined kernels nobody calls."""
+    libraries: Any = importlib.import_module("numba.core.codegen")
+    compiler: Any = importlib.import_module("numba.core.compiler")
+
+    class Part(libraries.JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+        """Optimised code for callers."""
+
+        codegen = types.SimpleNamespace(set_env=lambda *_: None)
+        """for Python objects, which kernels do not use"""
+
+        def _finalize_final_module(self) -> None:
+            self._finalized = True
+
+        def get_pointer_to_function(self, name: str) -> int:
+            """Return no address."""
+            return 0
+
+    def begin(typing: Any, target: Any, _: None, *settings: object) -> Any:
+        part: Any = Part
+        return compiler.Compiler(typing, target, part(target.codegen(), "inlined"), *settings)
+
+    return begin
 
 
 _dispatchers: list[Any] = []

@@ -16,13 +16,8 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from multiprocessing import resource_tracker
 from pickle import PicklingError
 from typing import Any, TypeVar
-
-from joblib import Parallel, delayed
-from joblib.externals.loky.backend import resource_tracker as loky_resource_tracker
-from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.packages import end_with_process, environment_variables, install_command
@@ -109,6 +104,9 @@ def _on_cores(
     """Run blocks with joblib. A dead worker breaks its pool: unfinished blocks are restarted in a
     new one.
     """
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
     under_way: dict[int, Block] = {}
     run = delayed(functools.partial(_run, os.getpid(), jobs, function))
 
@@ -171,6 +169,10 @@ def _start_workers(jobs: int) -> None:
     Otherwise a worker that is interrupted, or loses its parent, before it has its work prints a
     traceback.
     """
+    from multiprocessing import resource_tracker
+
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.backend import resource_tracker as loky_resource_tracker
 
     def start() -> None:
         if hasattr(signal, "pthread_sigmask"):

@@ -41,7 +41,8 @@ from ttt_envs.game.rules import NOT_OVER, STREAM_CONTEXT
 def make_games(config: BoardConfig, count: int, *, observes: bool = True) -> GameBatch:
     """Return ``count`` games, which begin with a reset.
 
-    ``observes`` is whether operations write observations.
+    ``observes`` is whether operations write observations, as they do where episodes have
+    symmetries.
     """
     return KernelGames(config, count, observes=observes)
 
@@ -52,6 +53,7 @@ class KernelGames(HasArrayViews):
     def __init__(self, config: BoardConfig, count: int, *, observes: bool = True) -> None:
         self.config = config
         self._count = count
+        self._observes = observes or len(config.permutations) > 1
         self._opponents: tuple[tuple[Policy, ...], ...] = ()
         self._starts = np.zeros(0, np.int64)
         if isinstance(config, EnvConfig):
@@ -72,13 +74,13 @@ class KernelGames(HasArrayViews):
             count,
             game.cells,
             num_actions(game),
-            observes=observes,
+            observes=self._observes,
             plays_alone=self._plays_alone,
         )
         self._blocks = np.zeros(-(-count // kernels.LANES), kernels.BLOCK)
         for name in kernels.RULES:
             self._blocks["rules"][name] = getattr(game.parameters, name)
-        for name, number in self._settings(observes).items():
+        for name, number in self._settings().items():
             self._blocks["settings"][name] = number
         self._blocks["outcome"] = NOT_OVER
         self._blocks["is_over"] = 1
@@ -96,7 +98,7 @@ class KernelGames(HasArrayViews):
         is_uniform = all(type(policy) is Random for stage in self._opponents for policy in stage)
         return kernels.REPLY_RANDOM if is_uniform and not self._draws else kernels.REPLY_POLICY
 
-    def _settings(self, observes: bool) -> dict[str, int]:
+    def _settings(self) -> dict[str, int]:
         """Return the settings of kernels by name, ``kernels.Settings``."""
         config = self.config
         game = config.game
@@ -120,7 +122,7 @@ class KernelGames(HasArrayViews):
             "illegal_action": illegal_action,
             "replies": self._replies,
             "hidden": 1 + KINDS.index(game.kind) if isinstance(game, PhantomGame) else VISIBLE,
-            "observes": int(observes),
+            "num_symmetries": len(config.permutations),
             **{f"{name}_start": start for name, start in starts.items()},
         }
 
@@ -130,7 +132,8 @@ class KernelGames(HasArrayViews):
         self._lines = visible(self.config.game).parameters.lines
         boards = self._boards if len(self._boards) else None
         permutations = self.config.permutations
-        self._arguments = (self._memory, permutations, self._lines, boards)
+        seen = permutations if self._observes else None
+        self._arguments = (self._memory, seen, self._lines, boards)
         is_seen_as_it_is = len(permutations) == 1 and not isinstance(self.config.game, PhantomGame)
         # whether `step_one` has a shorter way
         self._is_quick_in_cells = is_seen_as_it_is and boards is not None and self._plays_alone

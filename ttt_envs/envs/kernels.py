@@ -19,8 +19,6 @@ from typing import Annotated, Final, NamedTuple, Protocol, cast
 import numpy as np
 
 from ttt_envs.core.jit import (
-    BoolArray,
-    Float64Array,
     Int8Array,
     Int64Array,
     UInt64Array,
@@ -28,6 +26,7 @@ from ttt_envs.core.jit import (
     int8,
     int64,
     kernel,
+    pasted,
 )
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.core.records import Records, record_dtype
@@ -85,8 +84,8 @@ class Settings(NamedTuple):
     """replies of the opponent, as above"""
     hidden: int
     """``VISIBLE``, ``CLASSIC`` or ``ABRUPT`` of ``game.attempts``"""
-    observes: int
-    """1 where steps write observations, else 0"""
+    num_symmetries: int
+    """number of symmetries under which episodes are seen"""
     mask_start: int
     """first of the numbers of the mask in the memory of an output, as the next three; see
     ``game_batch.output_layout``
@@ -182,7 +181,7 @@ def read_settings(blocks: Records[Block], lines: Int64Array | None) -> Settings:
     )  # fmt: skip
     return Settings(
         s.num_games, s.action_cells, s.num_actions, s.seats, s.illegal_action, s.replies, s.hidden,
-        s.observes, s.mask_start, s.info_start, s.rewards_start, s.flags_start, s.views_start,
+        s.num_symmetries, s.mask_start, s.info_start, s.rewards_start, s.flags_start, s.views_start,
         parameters,
     )  # fmt: skip
 
@@ -200,9 +199,11 @@ class Outputs(NamedTuple):
     outcome: UInt64Array
     winner: UInt64Array
     """-1 for none"""
-    rewards: Float64Array
-    terminated: BoolArray
-    truncated: BoolArray
+    rewards: UInt64Array
+    """the bytes of float64[B]"""
+    terminated: Int8Array
+    """the bytes of bool[B], as the next"""
+    truncated: Int8Array
     views: UInt64Array
     """the bytes of int8[B, 2, cells, 2]; empty unless the caller plays alone"""
 
@@ -219,8 +220,8 @@ def split_outputs(memory: UInt64Array, start: int, n: int, s: Settings) -> Outpu
     planes = start * size // 4
     mask = s.mask_start + start * s.num_actions // 8
     info = memory[s.info_start + start :]
-    rewards = memory[s.rewards_start + start :].view(np.float64)
-    flags = memory[s.flags_start :].view(np.bool_)[start:]
+    rewards = memory[s.rewards_start + start :]
+    flags = memory[s.flags_start :].view(np.int8)[start:]
     views = s.views_start + start * size // 2
     return Outputs(
         memory[planes : planes + (2 * n * size + 7) // 8],
@@ -257,7 +258,7 @@ def mark_resets(g: Block, n: int, mode: int) -> None:
 
 
 @inlined
-def begin_episodes(g: Block, n: int, s: Settings, num_symmetries: int) -> None:
+def begin_episodes(g: Block, n: int, s: Settings) -> None:
     """Begin the next episode where ``begins`` is 1: empty the board, set its seat and symmetry."""
     num_begun = int64(0)
     for b in range(n):  # listed first, because they are few
@@ -274,14 +275,14 @@ def begin_episodes(g: Block, n: int, s: Settings, num_symmetries: int) -> None:
             g.seat[b] = int64(uniform(g.episode_key[b], STREAM_SEAT, 0) * 2)
         elif s.seats == ALTERNATE:
             g.seat[b] = g.episode[b] % 2
-        if num_symmetries > 1:
-            g.symmetry[b] = int64(uniform(g.episode_key[b], STREAM_SYMMETRY, 0) * num_symmetries)
+        if s.num_symmetries > 1:
+            g.symmetry[b] = int64(uniform(g.episode_key[b], STREAM_SYMMETRY, 0) * s.num_symmetries)
 
 
 @inlined
-def read_actions(g: Block, n: int, actions: Int64Array, permutations: Int64Array) -> None:
+def read_actions(g: Block, n: int, actions: Int64Array, permutations: Int64Array | None) -> None:
     """Write the actions on the board itself."""
-    if len(permutations) > 1:
+    if permutations is not None and len(permutations) > 1:
         for b in range(n):
             g.cell[b] = permutations[g.symmetry[b], actions[b]]
     else:
@@ -343,11 +344,12 @@ def finish(g: Block, n: int, s: Settings, out: Outputs) -> int:
         g.is_over[b] = has_ended
         num_ended += has_ended
         result = int64(g.winner[b] == g.seat[b]) - int64(g.winner[b] == 1 - g.seat[b])
-        out.rewards[b] = float(int32(has_ended * result - g.illegal[b] * penalty))
+        reward = np.float64(int32(has_ended * result - g.illegal[b] * penalty))
+        out.rewards[b] = reward.view(np.uint64)
     for b in range(n):  # separate loops for bytes: loops of mixed widths are not vectorised
-        out.terminated[b] = g.is_over[b] & int64(g.outcome[b] != TRUNCATED) != 0
+        out.terminated[b] = g.is_over[b] & int64(g.outcome[b] != TRUNCATED)
     for b in range(n):
-        out.truncated[b] = g.is_over[b] & int64(g.outcome[b] == TRUNCATED) != 0
+        out.truncated[b] = g.is_over[b] & int64(g.outcome[b] == TRUNCATED)
     return num_ended
 
 
@@ -468,9 +470,9 @@ def write_bytes(
             # in two shifts, because a shift by 64 is undefined
             word = (bits >> np.uint64(1)) >> np.uint64(size - num_filled - 1)
     words[index] = word
-    octets = words.view(np.uint8)
+    octets = words.view(np.int8)
     for i in range(len(out)):
-        spread = (np.uint64(octets[i]) * _ONES) & _SPREAD
+        spread = (np.uint64(np.uint8(octets[i])) * _ONES) & _SPREAD
         out[i] = ((spread + _SEVENS) >> np.uint64(7)) & _ONES
 
 
@@ -691,13 +693,14 @@ def observe_cells(
 
 
 # --------------------------------------------------------------------------------------------------
-# Steps. Where stones are bits, ``boards`` is None, and numba leaves out the branches of cells.
+# Steps. Where stones are bits, ``boards`` is None, and numba leaves out the branches of cells;
+# ``permutations`` likewise where nobody sees the games.
 
 
 @inlined
 def first_invalid(
     blocks: Records[Block],
-    permutations: Int64Array,
+    permutations: Int64Array | None,
     boards: Int8Array | None,
     actions: Int64Array,
     mode: int,
@@ -719,7 +722,9 @@ def first_invalid(
         g = blocks[b // LANES]
         lane = b % LANES
         is_ignored = g.outcome[lane] != NOT_OVER or (mode == MOVE_OR_RESET and g.is_over[lane] != 0)
-        action = int64(permutations[g.symmetry[lane], actions[b]])
+        action = actions[b]
+        if permutations is not None:
+            action = int64(permutations[g.symmetry[lane], action])
         if boards is None:
             is_legal = bit_of_action(g, lane, action, s) != 0
         else:
@@ -729,7 +734,7 @@ def first_invalid(
     return -1
 
 
-@inlined
+@pasted
 def clear_boards(g: Block, n: int, boards: Int8Array | None, start: int) -> None:
     """Remove all stones where a game begins."""
     if boards is not None:
@@ -738,7 +743,7 @@ def clear_boards(g: Block, n: int, boards: Int8Array | None, start: int) -> None
                 boards[start + b] = 0
 
 
-@inlined
+@pasted
 def make_moves(g: Block, n: int, s: Settings, boards: Int8Array | None, start: int) -> None:
     """Make the caller's moves in the games from ``start`` on."""
     if boards is not None:
@@ -747,7 +752,7 @@ def make_moves(g: Block, n: int, s: Settings, boards: Int8Array | None, start: i
         move_bits(g, n, s)
 
 
-@inlined
+@pasted
 def make_replies(g: Block, n: int, s: Settings, boards: Int8Array | None, start: int) -> None:
     """Make uniformly random replies in the games from ``start`` on."""
     if boards is not None:
@@ -756,7 +761,7 @@ def make_replies(g: Block, n: int, s: Settings, boards: Int8Array | None, start:
         reply_bits(g, n, s)
 
 
-@inlined
+@pasted
 def observe(
     g: Block,
     n: int,
@@ -782,7 +787,7 @@ def observe(
 @kernel
 def step(
     memory: Int64Array,
-    permutations: Int64Array,
+    permutations: Int64Array | None,
     lines: Int64Array | None,
     boards: Int8Array | None,
     actions: Int64Array,
@@ -795,7 +800,8 @@ def step(
     Args:
         memory: of ``BLOCK`` [ceil(B / 64)], as integers, which take a fifth of a microsecond less
             per call.
-        permutations: int64[S, cells]: the symmetries under which episodes are seen.
+        permutations: int64[S, cells]: the symmetries under which episodes are seen; None where
+            nobody sees them, and then nothing is observed.
         lines: ``Parameters.lines``.
         boards: int8[B, 2, cells], or None where stones are bits.
         actions: int64[B]; in the mode ``RESET`` int64[R], the games to reset.
@@ -826,7 +832,7 @@ def step(
         if moves:
             mark_resets(g, n, mode)
         if begins:
-            begin_episodes(g, n, s, len(permutations))
+            begin_episodes(g, n, s)
             clear_boards(g, n, boards, start)
         if moves:
             read_actions(g, n, actions[start:], permutations)
@@ -837,7 +843,7 @@ def step(
             continue
         out = split_outputs(outputs, start, n, s)
         write_info(g, n, out)
-        if s.observes:
+        if permutations is not None:
             observe(g, n, s, permutations, boards, start, out)
         if mode != RESET and mode != OBSERVE:
             num_ended += finish(g, n, s, out)

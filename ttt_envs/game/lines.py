@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64
+from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64, pasted
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS, NOT_NEGATIVE, to_bits
 from ttt_envs.game.parameters import NO_OVERLINES, TORUS, Parameters
 
@@ -84,7 +84,7 @@ def _runs(bits: int, step: int, win_length: int) -> int:
     return bits
 
 
-@inlined
+@pasted
 def has_line(bits: int, parameters: Parameters) -> bool:
     """Return whether the stones of a player contain a line, on a board up to ``MAX_CELLS_IN_BITS``
     cells.
@@ -115,7 +115,7 @@ def _has_line(bits: int, masks: Int64Array | None, parameters: Parameters) -> bo
     return row_lines | column_lines | (falling_lines | rising_lines) != 0
 
 
-@inlined
+@pasted
 def completing_bits(bits: int, parameters: Parameters) -> int:
     """Return the cells, as bits, where one more stone completes a line; ignore the bits of cells
     that are not empty.
