@@ -51,6 +51,11 @@ def load_blocks() -> dict[str, dict[str, Any]]:
     return {name: {**data["defaults"], **block} for name, block in data["blocks"].items()}
 
 
+def package_of(name: str, block: dict[str, Any]) -> str:
+    """Return the package that a block is about; its own name if its code is a checkout."""
+    return next(iter((*block["alone"], *block["packages"])), name).partition("==")[0]
+
+
 def run_block(name: str, block: dict[str, Any], source: Path | None = None) -> dict[str, Any]:
     """Return the result of a block: version, checks, and whether its lines are as they were read;
     or the problem, if it cannot be installed or run.
@@ -62,7 +67,7 @@ def run_block(name: str, block: dict[str, Any], source: Path | None = None) -> d
         base = make_environment("outside", ())
         packages = tuple(block["packages"])
         alone = tuple(block["alone"])
-        package = next(iter((*alone, *packages)), name).partition("==")[0]
+        package = package_of(name, block)
         python = make_environment(f"outside-{package}", packages, alone, base)
         if source:
             version = call(

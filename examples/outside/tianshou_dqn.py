@@ -1,5 +1,7 @@
 """Tianshou's DQN that ``check_learner`` trains, without action masks, in single environments."""
 
+from functools import partial
+
 from tianshou.algorithm import DQN
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
@@ -10,10 +12,10 @@ from tianshou.utils.net.common import MLP
 
 from examples.outside.nets import to_agent
 
-NUM_ENVS = 16
+NUM_ENVS = 32
 SETTINGS = {
-    "max_epochs": 1, "collection_step_num_env_steps": 32, "batch_size": 256,
-    "update_step_num_gradient_steps_per_sample": 0.1, "show_progress": False, "verbose": False,
+    "max_epochs": 1, "collection_step_num_env_steps": 64, "batch_size": 256,
+    "update_step_num_gradient_steps_per_sample": 0.08, "show_progress": False, "verbose": False,
 }  # fmt: skip
 
 
@@ -22,18 +24,21 @@ class Net(MLP):
         return super().forward(obs), state
 
 
+def make_dqn(envs):
+    [space, *_] = envs.action_space
+    num_inputs = envs.observation_space[0].shape[0]
+    net = Net(input_dim=num_inputs, output_dim=space.n, hidden_sizes=[64, 64])
+    policy = DiscreteQLearningPolicy(model=net, action_space=space, eps_training=0.3)
+    optim = AdamOptimizerFactory(lr=2e-3)
+    return net, DQN(policy=policy, optim=optim, gamma=1.0, target_update_freq=100)
+
+
 def train_dqn(make_env, steps, seed):
     if make_env.self_play:
         return None
-    envs = DummyVectorEnv([make_env] * NUM_ENVS)
+    envs = DummyVectorEnv([partial(make_env, disable_env_checker=True)] * NUM_ENVS)
     envs.seed(seed)
-    [space, *_] = envs.action_space
-    net = Net(
-        input_dim=envs.observation_space[0].shape[0], output_dim=space.n, hidden_sizes=[64, 64]
-    )
-    policy = DiscreteQLearningPolicy(model=net, action_space=space, eps_training=0.3)
-    optim = AdamOptimizerFactory(lr=2e-3)
-    dqn = DQN(policy=policy, optim=optim, gamma=1.0, target_update_freq=100)
+    net, dqn = make_dqn(envs)
     buffer = VectorReplayBuffer(20_000, NUM_ENVS)
     collector = Collector(dqn, envs, buffer, exploration_noise=True)
     collector.reset()

@@ -25,12 +25,7 @@ def update(loss, advantage, data, optimizer):
         optimizer.step()
 
 
-def train_ppo(make_env, steps, seed):
-    if make_env.self_play:
-        return None
-    games = make_env(64, autoreset_mode=AutoresetMode.DISABLED)
-    envs = GymWrapper(games, categorical_action_encoding=True)
-    envs.set_seed(seed)
+def make_ppo(games):
     [num_inputs] = games.single_observation_space.shape
     net = make_net(num_inputs, int(games.single_action_space.n))
     module = TensorDictModule(net, ["observation"], ["logits"])
@@ -38,7 +33,16 @@ def train_ppo(make_env, steps, seed):
     actor = ProbabilisticActor(module, in_keys=["logits"], **options)
     critic = ValueOperator(make_net(num_inputs, 1), ["observation"])
     advantage = GAE(gamma=1.0, lmbda=0.95, value_network=critic)
-    loss = ClipPPOLoss(actor, critic, entropy_coeff=0.02)
+    return net, actor, advantage, ClipPPOLoss(actor, critic, entropy_coeff=0.02)
+
+
+def train_ppo(make_env, steps, seed):
+    if make_env.self_play:
+        return None
+    games = make_env(64, autoreset_mode=AutoresetMode.DISABLED)
+    envs = GymWrapper(games, categorical_action_encoding=True)
+    envs.set_seed(seed)
+    net, actor, advantage, loss = make_ppo(games)
     optimizer = torch.optim.Adam(loss.parameters(), lr=3e-3)
     total = -(-steps // FRAMES) * FRAMES
     for data in Collector(envs, actor, frames_per_batch=FRAMES, total_frames=total):
