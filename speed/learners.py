@@ -186,9 +186,12 @@ def ppo_learner(name: str, **settings: Any) -> Play:
 
 def cleanrl_learner() -> Play:
     """Return CleanRL's loop with the same games, net and sizes as ours."""
+    import torch
+
     from speed.cleanrl_ppo import CleanRLTraining
 
     def play(games: int) -> None:
+        torch.manual_seed(0)
         CleanRLTraining(GAMES, STEPS, MINIBATCH).run(games)
 
     return play

@@ -21,6 +21,10 @@ from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple
 
+if hasattr(os, "sched_setaffinity"):
+    # libraries, numpy among them, make as many threads as they find cores when they are imported
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
 import tyro
 from rich.box import MARKDOWN
 from rich.console import Console
@@ -38,11 +42,6 @@ sys.path[:] = [
     *(folder for folder in sys.path if folder != str(Path(__file__).parent)),
     str(FOLDER.parent),
 ]
-
-if hasattr(
-    os, "sched_setaffinity"
-):  # libraries imported later make as many threads as they find cores
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 class SkipRow(Exception):  # noqa: N818  # not an error

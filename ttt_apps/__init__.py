@@ -9,6 +9,9 @@ from contextlib import suppress
 __all__: list[str] = []
 __ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/core/packages.py
 
+# read when numpy is imported; in products of small matrices more threads wait for each other
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 
 def _find_problem() -> str | None:
     """Return a sentence on what keeps the commands from importing all packages; None if there is

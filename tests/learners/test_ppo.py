@@ -211,7 +211,7 @@ def test_where_boards_differ_the_next_value_is_of_the_own_next_turn():
 # Trainings
 
 
-@pytest.mark.parametrize(("settings", "limit"), [({}, 0.2), ({"grouped": False}, 0.05)], ids=str)
+@pytest.mark.parametrize(("settings", "limit"), [({}, 0.2), ({"grouped": False}, 0.1)], ids=str)
 def test_self_play_approaches_perfect_play(settings, limit):
     game = Game(2, 4, 3, 0.25)
     training = train(
