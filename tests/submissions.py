@@ -29,7 +29,7 @@ MUTANTS = {
 """(solution, its text, the wrong text in its place) -> a row that fails."""
 LEARNERS = {
     ("q-learning", "target += next", "target -= next"): "credit",
-    ("q-learning", "target += next", "target += 0.9 * next"): "credit, values",
+    ("q-learning", "target += next", "target += 0.9 * next"): "values",
     ("q-learning", 'info["next_observations"]', "next_observations"): "truncation",
     ("q-learning", '[info["next_action_mask"][game] == 1].max()', ".max()"): "defence",
     (
@@ -87,12 +87,23 @@ CALLS = {
 """What the function does, and the beginning of the remark; empty for a verdict of the check."""
 
 TRAININGS = {
-    "environment.reset()\n    environment.step([9] * 16)": "a call fails: game 0: action 9",
-    "environment.step(None)": "a call fails: ",
-    "environment.reset('first')": "a call fails: ",
+    "environment.reset()\n    environment.step([9] * 16)": (
+        "its call of step fails: game 0: action 9 is no cell"
+    ),
+    "environment.step(None)": "its call of step fails: ",
+    "environment.reset('first')": "its call of reset fails: ",
     "environment.reset({'array': [1, [2]]})": "it sends no message",
+    "info = environment.reset(seed)[1]\n    environment.step(info['action_mask'].argmin(axis=1))": (
+        "its call of step fails: game 0: action 1 is illegal: choose actions for which "
+        'info["action_mask"] is 1'
+    ),
+    "info = environment.reset(seed)[1]\n"
+    "    while True: info = environment.step(info['action_mask'].argmax(axis=1))[4]": (
+        "its call of step fails: it makes more than 1.25 times the 2,000 moves that it is given: "
+        "call environment.step 125 times"
+    ),
     "environment.moves": "AttributeError: ",
-    "return None": "nothing could be measured",
+    "return None": "wrong: train returned 'NoneType'",
     "return 1": "wrong: train returned 'int'",
     "return lambda observations: observations": "wrong: scores of observations",
     "return lambda observations: None": "wrong: scores of observations",

@@ -16,6 +16,7 @@ from ttt_eval.grading import (
     SubmissionProcess,
     grade,
     load_task,
+    submission,
 )
 
 
@@ -118,10 +119,18 @@ def add(scale, number):
     with SubmissionProcess(write(source), "add", SubmissionLimits()) as submission:
         add = submission.call(0, lambda number: 10 * number, 2)
         assert [add(1), add(2)] == [21, 22]
-        with pytest.raises(SubmissionError, match="a call fails"):
+        with pytest.raises(SubmissionError, match="its call of <lambda> fails"):
             submission.call(0, lambda number: {}["missing"], 1)
-        with pytest.raises(SubmissionError, match="a call fails"):
+        with pytest.raises(SubmissionError, match="its call of <lambda> fails"):
             add(1)
+
+
+def test_a_learner_that_asks_for_ever_has_its_limit_of_cpu_time(write, monkeypatch):
+    monkeypatch.setattr(submission, "MAX_WAITS", 1_000)
+    source = "def train(environment, steps, seed):\n    while True: environment.reset(seed)\n"
+    task = load_task("q-learning")
+    result = grade(write(source), replace(task, limits=replace(task.limits, cpu_s=3)))
+    assert (result.score, result.remark) == (0.0, "it took more than 3 s of CPU time")
 
 
 @pytest.mark.parametrize(
