@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import nan
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -25,7 +26,7 @@ from ttt_eval.checks import (
     check_values,
 )
 from ttt_eval.checks.calls import CallError
-from ttt_eval.checks.check import judge
+from ttt_eval.checks.check import Status, judge
 from ttt_eval.checks.learner import LearnerRun, measure_agent
 from ttt_eval.checks.probes import ERRORS, LearnerProbe, MakeEnv
 from ttt_eval.checks.tables import TIE, make_table
@@ -41,14 +42,19 @@ MAX_EVIDENCE = 3
 NUM_ENVS = 16
 """Number of simultaneous games in the environments of submissions."""
 NUM_ATTEMPTS = 2
+MAX_WRONG_SCORE = 0.9
+"""An error whose score is below this one shows in a probe."""
 SURE_PROBES = ("bandit", "credit", "defence", "truncation")
 """Probes in which errors have sure scores, because nothing there is by chance."""
-NEAR_SCORE = 0.1
+NEAR_SCORE = 0.04
 """Scores within this distance are those of an error."""
-NEAR_VALUES = 0.02
-"""Values within this distance are those of an error."""
-MAX_VALUE = 1.05
-"""Largest value of a right learner: results are -1 to 1."""
+DISCOUNTS = ("discount 0.9", "discount 0.5")
+"""Errors that no score shows; in the probe "credit" values have a mean error that is known."""
+NEAR_ERROR = 0.005
+"""Mean errors of values within this distance are those of an error."""
+MAX_BANDIT_ERROR = 1.0
+"""Values of 0 to 1, whose truth is 1, have no larger mean error."""
+NO_END = "next values count after the end of a game (or rewards are rescaled): values grow above 1"
 MAX_STEPS = 1.25
 """Maximum number of moves, as a multiple of the number that a learner is given."""
 GAMES = {
@@ -142,17 +148,6 @@ def judge_value_iteration(submission: SubmissionProcess) -> Check:
     return Check("value iteration", rows, ["values are not those of perfect play"])
 
 
-class Attempt(NamedTuple):
-    """What a learner reached in a probe."""
-
-    steps: int
-    run: LearnerRun
-    largest: float
-    """largest absolute value where its best actions lead; 0 if values are not judged"""
-    wrong_target: str
-    """error of :data:`ttt_eval.checks.probes.ERRORS` whose values it has there; else empty"""
-
-
 def judge_learner(
     submission: SubmissionProcess, limits: Mapping[str, float], values: bool = False
 ) -> Check:
@@ -160,101 +155,85 @@ def judge_learner(
     self-play ``train(game, observations, num_starts, seed)``, which learns from arrays.
 
     A learner that does not reach a limit has a second attempt, with another seed and twice the
-    steps: slow is not wrong. Values fail only if they cannot be those of a right learner that has
-    not converged.
+    steps: slow is not wrong. Values fail only if they show an error clearly.
 
     Args:
         submission: that has the function.
         limits: least scores by name of the probe, see :data:`ttt_eval.checks.PROBES`.
         values: whether scores of actions are their values, which are judged in the row "values".
     """
-    attempts: dict[str, list[Attempt]] = {}
+    rows: list[CheckRow] = []
+    scores: dict[str, float] = {}
+    errors: dict[str, str] = {}
+    causes: list[str] = []
     try:
         for name, limit in limits.items():
             probe = find_named("probe", name, PROBES)
-            attempts[name] = []
+            runs: list[LearnerRun] = []
+            cause = ""
             for seed in range(NUM_ATTEMPTS):
-                attempt = train_in_probe(submission, probe, (seed + 1) * probe.steps, seed, values)
-                attempts[name].append(attempt)
-                is_right = attempt.largest <= MAX_VALUE and not attempt.wrong_target
-                if attempt.run.score >= limit and is_right:
+                runs.append(train_in_probe(submission, probe, seed, values))
+                cause = _wrong_values(name, runs[-1].error)
+                if runs[-1].score >= limit and not cause:
                     break
+            rows.append(_score_row(probe, runs, limit))
+            scores[name] = max(run.score for run in runs)
+            errors[name] = f"{name} {runs[-1].error:.2f}"
+            causes += [cause] * bool(cause)
     except (CallError, SubmissionError, *DATA_PROBLEMS) as error:
         row = CheckRow("answers", str(error), "fails", "a function of observations")
         return Check("a learner", [row], [str(error)])
-    rows = [_score_row(PROBES[name], attempts[name], limit) for name, limit in limits.items()]
-    largest = max(min(attempt.largest for attempt in row) for row in attempts.values())
-    wrong_targets = {row[-1].wrong_target for row in attempts.values()} - {""}
     if values:
-        errors = [f"{name} {row[-1].run.error:.2f}" for name, row in attempts.items()]
-        text = f"mean errors: {', '.join(errors)}; largest value {largest:.2f}"
-        holds = largest <= MAX_VALUE and not wrong_targets
-        rule = f"at most {MAX_VALUE}, and not those of a known error: they need not have converged"
-        rows.append(CheckRow("values", text, "holds" if holds else "fails", rule))
-    scores = {name: max(attempt.run.score for attempt in row) for name, row in attempts.items()}
-    causes = [error for error in ERRORS if _explains(error, scores, wrong_targets)]
-    if largest > MAX_VALUE:
-        text = "next values count after the end of a game, or rewards are rescaled"
-        causes.insert(0, f"values reach {largest:.1f}, where results are -1 to 1: {text}")
-    return Check("a learner", rows, causes)
+        text = f"mean errors: {', '.join(errors.values())}"
+        status: Status = "fails" if causes else "holds"
+        rows.append(CheckRow("values", text, status, "none of a known error; any that converge"))
+    return Check("a learner", rows, [*causes, *filter(partial(_explains, scores), ERRORS)])
 
 
-def train_in_probe(
-    submission: Any, probe: LearnerProbe, steps: int, seed: int, values: bool
-) -> Attempt:
-    """Train a submission in a probe, and return what it reached.
+def train_in_probe(submission: Any, probe: LearnerProbe, seed: int, values: bool) -> LearnerRun:
+    """Train a submission in a probe, and return what it reached; a higher seed has more steps.
 
     Raises:
         CallError, SubmissionError: it raised something, or has ended.
         TypeError, ValueError: it returned no function, or its answers have another shape.
     """
-    agent = submission.call(0, *_task(probe.make_env, steps, seed), seed)
-    answers = agent(probe.exact.observations.copy()) if callable(agent) else agent
-    run = measure_agent(probe, (lambda _: answers) if callable(agent) else agent)
-    if not values:
-        return Attempt(steps, run, 0.0, "")
-    exact = probe.exact
-    policy = exact.greedy(answers)
-    learned = exact.model.best(answers)
-    visited = exact.weights(policy) > 0
-
-    def distance(others: Any) -> float:
-        return float(np.abs(others - learned)[visited].max())
-
-    distances = {
-        name: distance(exact.learned_values(wrong)[0])
-        for name, wrong in ERRORS.items()
-        if not wrong.at_cuts
-    }
-    nearest = min(distances, key=lambda name: distances[name])
-    is_near = distances[nearest] < NEAR_VALUES < distance(exact.values) / 2
-    run = run._replace(error=exact.value_error(policy, learned))
-    return Attempt(steps, run, distance(0.0), nearest if is_near else "")
+    agent = submission.call(0, *_task(probe, seed), seed)
+    if values and callable(agent):
+        agent.values = agent
+    return measure_agent(probe, agent)
 
 
-def _score_row(probe: LearnerProbe, attempts: Sequence[Attempt], limit: float) -> CheckRow:
-    """Return the row about scores."""
-    best = max((attempt.run for attempt in attempts), key=lambda run: run.score)
-    texts = [f"{attempt.run.score:.2f} with {attempt.steps:,} steps" for attempt in attempts]
+def _score_row(probe: LearnerProbe, runs: Sequence[LearnerRun], limit: float) -> CheckRow:
+    best = max(runs, key=lambda run: run.score)
     evidence = [] if best.mistake is None else [best.mistake]
-    rule = f"at least {limit:.2f} in one of {NUM_ATTEMPTS} attempts"
-    text = f"score {', '.join(texts)}"
-    return judge(probe.name, text, best.score, limit, evidence, minimum=True, rule=rule)
+    scores = ", ".join(f"{run.score:.2f}" for run in runs)
+    text = f"score {scores} with {probe.steps:,} steps, then twice as many"
+    return judge(probe.name, text, best.score, limit, evidence, minimum=True)
 
 
-def _explains(error: str, scores: Mapping[str, float], wrong_targets: Collection[str]) -> bool:
-    """Return whether an error has the scores of a learner, where chance does not change them, and
-    is seen in scores or values.
+def _wrong_values(name: str, error: float) -> str:
+    """Return the error of a learner whose values have this mean error in a probe; "" if a right one
+    that has not converged may have it too.
     """
-    errors = {name: PROBES[name].power(error).score for name in SURE_PROBES if name in scores}
-    is_seen = error in wrong_targets or any(score < 1 - NEAR_SCORE for score in errors.values())
-    return is_seen and all(abs(errors[name] - scores[name]) < NEAR_SCORE for name in errors)
+    if name == "bandit" and error > MAX_BANDIT_ERROR:
+        return NO_END
+    predicted = {wrong: PROBES["credit"].power(wrong).value_error for wrong in DISCOUNTS}
+    near = [wrong for wrong in DISCOUNTS if abs(error - predicted[wrong]) < NEAR_ERROR]
+    return near[0] if near and name == "credit" else ""
 
 
-def _task(make_env: MakeEnv, steps: int, seed: int) -> tuple[Any, ...]:
+def _explains(scores: Mapping[str, float], error: str) -> bool:
+    """Return whether an error, and no right learner, has scores like these."""
+    predicted = {name: PROBES[name].power(error).score for name in SURE_PROBES if name in scores}
+    is_near = all(abs(scores[name] - predicted[name]) < NEAR_SCORE for name in predicted)
+    return is_near and any(score < MAX_WRONG_SCORE for score in predicted.values())
+
+
+def _task(probe: LearnerProbe, seed: int) -> tuple[Any, ...]:
     """Return what a learner is given beside its seed."""
-    if not make_env.self_play:
-        return ServedEnvironment(make_env, steps, seed).message(), steps
+    steps = (seed + 1) * probe.steps
+    if not probe.make_env.self_play:
+        return ServedEnvironment(probe.make_env, steps, seed).message(), steps
     model: Any = PROBES["self-play"].exact.model
     return (*_game(model.arrays), model.arrays.observations, model.starts)
 
@@ -274,11 +253,10 @@ class ServedEnvironment:
     """
 
     def __init__(self, make_env: MakeEnv, steps: int, seed: int) -> None:
-        self.envs: Any = make_env(NUM_ENVS, autoreset_mode=AutoresetMode.SAME_STEP)
-        self.envs.reset(seed=seed)
-        space: Any = self.envs.single_action_space
-        self.num_actions = int(space.n)
-        self.has_masks = make_env.masks
+        envs: Any = make_env(NUM_ENVS, autoreset_mode=AutoresetMode.SAME_STEP)
+        envs.reset(seed=seed)
+        self.envs = envs
+        self.num_actions = int(envs.single_action_space.n)
         self.steps = steps
         self.num_moves = 0
         self.mask = np.ones((NUM_ENVS, self.num_actions), np.int8)
@@ -309,7 +287,7 @@ class ServedEnvironment:
         actions = np.asarray(actions)
         observations, rewards, terminated, truncated, info = self.envs.step(actions)
         illegal = np.flatnonzero(self.mask[np.arange(NUM_ENVS), actions] == 0)
-        if self.has_masks and len(illegal):
+        if len(illegal):
             raise Refusal(
                 f"game {illegal[0]}: action {actions[illegal[0]]} is illegal: choose actions for "
                 'which info["action_mask"] is 1'
