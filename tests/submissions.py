@@ -1,5 +1,7 @@
 """Submissions for the grader: solutions, planted errors, and files that break rules."""
 
+from itertools import product
+
 from processes import ROOT
 
 SOLUTIONS = ROOT / "examples" / "grading"
@@ -29,7 +31,7 @@ MUTANTS = {
 """(solution, its text, the wrong text in its place) -> a row that fails."""
 LEARNERS = {
     ("q-learning", "target += next", "target -= next"): "credit",
-    ("q-learning", "target += next", "target += 0.9 * next"): "credit, values",
+    ("q-learning", "target += next", "target += 0.9 * next"): "values",
     ("q-learning", 'info["next_observations"]', "next_observations"): "truncation",
     ("q-learning", '[info["next_action_mask"][game] == 1].max()', ".max()"): "defence",
     (
@@ -87,15 +89,75 @@ CALLS = {
 """What the function does, and the beginning of the remark; empty for a verdict of the check."""
 
 TRAININGS = {
-    "environment.reset()\n    environment.step([9] * 16)": "a call fails: game 0: action 9",
-    "environment.step(None)": "a call fails: ",
-    "environment.reset('first')": "a call fails: ",
+    "environment.reset()\n    environment.step([9] * 16)": (
+        "its call of step fails: game 0: action 9 is no cell"
+    ),
+    "environment.step(None)": "its call of step fails: ",
+    "environment.reset('first')": "its call of reset fails: ",
     "environment.reset({'array': [1, [2]]})": "it sends no message",
+    "info = environment.reset(seed)[1]\n    environment.step(info['action_mask'].argmin(axis=1))": (
+        "its call of step fails: game 0: action 1 is illegal: choose actions for which "
+        'info["action_mask"] is 1'
+    ),
+    "info = environment.reset(seed)[1]\n"
+    "    while True: info = environment.step(info['action_mask'].argmax(axis=1))[4]": (
+        "its call of step fails: it makes more than 1.25 times the 2,000 moves that it is given: "
+        "call environment.step 125 times"
+    ),
     "environment.moves": "AttributeError: ",
-    "return None": "nothing could be measured",
+    "return None": "wrong: train returned 'NoneType'",
     "return 1": "wrong: train returned 'int'",
     "return lambda observations: observations": "wrong: scores of observations",
     "return lambda observations: None": "wrong: scores of observations",
     "return lambda observations: 1 / 0": "ZeroDivisionError",
 }
 """The same of a learner."""
+
+SETTINGS = [
+    *(
+        (
+            "q-learning",
+            {"STEP_SIZE = 0.1": f"STEP_SIZE = {step}", "EPSILON = 0.3": f"EPSILON = {epsilon}"},
+        )
+        for step, epsilon in product((0.05, 0.1, 0.2, 0.5), (0.1, 0.3, 0.6, 1.0))
+    ),
+    *(
+        ("monte-carlo", {"EPSILON = 0.2": f"EPSILON = {epsilon}"})
+        for epsilon in (0.05, 0.1, 0.3, 0.5)
+    ),
+    *(
+        (
+            "ppo",
+            {
+                "LEARNING_RATE = 5e-3": f"LEARNING_RATE = {rate}",
+                "COEFFICIENT = 0.02": f"COEFFICIENT = {entropy}",
+            },
+        )
+        for rate, entropy in product((2e-3, 5e-3, 1e-2), (0.0, 0.01, 0.03))
+    ),
+]
+"""(solution, its texts and those of other sensible settings in their place)"""
+CAUSES = {
+    "sign of the next value": {"target += next": "target -= next"},
+    "discount 0.9": {"target += next": "target += 0.9 * next"},
+    "maximum over illegal actions": {'[info["next_action_mask"][game] == 1].max()': ".max()"},
+    "truncation taken for an end": {
+        "terminated, _, info": "terminated, truncated, info",
+        "if not terminated[game]": "if not (terminated[game] or truncated[game])",
+    },
+    "next values count after the end of a game": {
+        'info["next_observations"]': "next_observations",
+        'info["next_action_mask"]': 'info["action_mask"]',
+        "if not terminated[game]:": "if True:",
+    },
+}
+"""Errors of Q-learning by the name that the grader gives them."""
+
+
+def change(name: str, texts: dict[str, str]) -> str:
+    """Return the source of a solution with other texts in place of its own."""
+    source = (SOLUTIONS / f"{name}.py").read_text()
+    for right, other in texts.items():
+        assert right in source
+        source = source.replace(right, other)
+    return source

@@ -6,7 +6,17 @@ import re
 from dataclasses import replace
 
 import pytest
-from submissions import CALLS, ENDS, LEARNERS, MUTANTS, SOLUTIONS, TRAININGS
+from submissions import (
+    CALLS,
+    CAUSES,
+    ENDS,
+    LEARNERS,
+    MUTANTS,
+    SETTINGS,
+    SOLUTIONS,
+    TRAININGS,
+    change,
+)  # fmt: skip
 
 from ttt_eval.grading import (
     TASK_FOLDER,
@@ -16,6 +26,7 @@ from ttt_eval.grading import (
     SubmissionProcess,
     grade,
     load_task,
+    submission,
 )
 
 
@@ -56,6 +67,29 @@ def test_a_planted_error_costs_points(write, mutant, row):
     assert row in result.check.failed
     assert result.score <= 0.9
     assert result.remark != "no error found"
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in SETTINGS),
+        ("q-learning", {"EPSILON = 0.3": "EPSILON = 1.0"}),
+        ("q-learning", {"STEP_SIZE = 0.1": "STEP_SIZE = 0.5"}),
+    ],
+    ids=str,
+)
+def test_a_right_learner_with_other_settings_has_all_points(write, name, texts):
+    result = grade(write(change(name, texts)), load_task(name))
+    assert (result.score, result.remark) == (1.0, "no error found")
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("step_size", [0.1, 0.5])
+@pytest.mark.parametrize(("cause", "texts"), CAUSES.items(), ids=str)
+def test_an_error_with_a_clear_signature_is_named(write, cause, texts, step_size):
+    setting = {"STEP_SIZE = 0.1": f"STEP_SIZE = {step_size}"}
+    result = grade(write(change("q-learning", texts | setting)), load_task("q-learning"))
+    assert result.remark.startswith(f"wrong: {cause}")
 
 
 def limited(source=""):
@@ -118,10 +152,18 @@ def add(scale, number):
     with SubmissionProcess(write(source), "add", SubmissionLimits()) as submission:
         add = submission.call(0, lambda number: 10 * number, 2)
         assert [add(1), add(2)] == [21, 22]
-        with pytest.raises(SubmissionError, match="a call fails"):
+        with pytest.raises(SubmissionError, match="its call of <lambda> fails"):
             submission.call(0, lambda number: {}["missing"], 1)
-        with pytest.raises(SubmissionError, match="a call fails"):
+        with pytest.raises(SubmissionError, match="its call of <lambda> fails"):
             add(1)
+
+
+def test_a_learner_that_asks_for_ever_has_its_limit_of_cpu_time(write, monkeypatch):
+    monkeypatch.setattr(submission, "MAX_WAITS", 1_000)
+    source = "def train(environment, steps, seed):\n    while True: environment.reset(seed)\n"
+    task = load_task("q-learning")
+    result = grade(write(source), replace(task, limits=replace(task.limits, cpu_s=3)))
+    assert (result.score, result.remark) == (0.0, "it took more than 3 s of CPU time")
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def grade(path: Path, task: GradedTask) -> Grade:
     except SubmissionError as error:
         return Grade(path.name, 0.0, 0.0, 0.0, str(error))
     score = 0.0 if submission.problem else task.score(check)
-    remark = submission.problem or submission.error or check.verdict
+    remark = submission.problem or submission.error or _remark(check, task, score)
     return Grade(
         path.name,
         score,
@@ -68,3 +68,14 @@ def grade(path: Path, task: GradedTask) -> Grade:
         check,
         submission.is_filtered,
     )
+
+
+def _remark(check: Check, task: GradedTask, score: float) -> str:
+    """Return the likeliest error, if one explains the rows; else the rows without their points."""
+    if score == 1.0:
+        return "no error found"
+    if check.failed and check.causes:
+        return f"wrong: {check.causes[0]}"
+    holding = {row.name for row in check.rows if row.status == "holds"}
+    lacking = [name for name in (*task.needs, *task.weights) if name not in holding]
+    return f"not right yet: {', '.join(lacking)}"

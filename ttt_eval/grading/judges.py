@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import nan
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from ttt_envs.arrays import GameArrays, game_arrays
-from ttt_envs.core.checks import DATA_PROBLEMS
+from ttt_envs.core.checks import DATA_PROBLEMS, Refusal, find_named
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
 from ttt_eval.checks import (
@@ -21,13 +22,13 @@ from ttt_eval.checks import (
     Evidence,
     check_advantages,
     check_agent,
-    check_learner,
     check_search,
     check_values,
 )
 from ttt_eval.checks.calls import CallError
-from ttt_eval.checks.check import judge
-from ttt_eval.checks.probes import MakeEnv
+from ttt_eval.checks.check import Status, judge
+from ttt_eval.checks.learner import LearnerRun, measure_agent
+from ttt_eval.checks.probes import ERRORS, LearnerProbe, MakeEnv
 from ttt_eval.checks.tables import TIE, make_table
 from ttt_eval.exact.decision_values import SelfPlayValues
 from ttt_eval.grading.submission import SubmissionError, SubmissionProcess
@@ -40,6 +41,22 @@ MAX_VALUE_ERROR = 1e-3
 MAX_EVIDENCE = 3
 NUM_ENVS = 16
 """Number of simultaneous games in the environments of submissions."""
+NUM_ATTEMPTS = 2
+MAX_WRONG_SCORE = 0.9
+"""An error whose score is below this one shows in a probe."""
+SURE_PROBES = ("bandit", "credit", "defence", "truncation")
+"""Probes in which errors have sure scores, because nothing there is by chance."""
+NEAR_SCORE = 0.04
+"""Scores within this distance are those of an error."""
+DISCOUNTS = ("discount 0.9", "discount 0.5")
+"""Errors that no score shows; in the probe "credit" values have a mean error that is known."""
+NEAR_ERROR = 0.005
+"""Mean errors of values within this distance are those of an error."""
+MAX_BANDIT_ERROR = 1.0
+"""Values of 0 to 1, whose truth is 1, have no larger mean error."""
+NO_END = "next values count after the end of a game (or rewards are rescaled): values grow above 1"
+MAX_STEPS = 1.25
+"""Maximum number of moves, as a multiple of the number that a learner is given."""
 GAMES = {
     "one move": (Game(2, 3, 3), 0.0),
     "skips": (Game(2, 3, 3, skip_chance=0.25), 1.0),
@@ -132,37 +149,91 @@ def judge_value_iteration(submission: SubmissionProcess) -> Check:
 
 
 def judge_learner(
-    submission: SubmissionProcess,
-    probes: Sequence[str],
-    family: str | None = None,
-    values: bool = False,
+    submission: SubmissionProcess, limits: Mapping[str, float], values: bool = False
 ) -> Check:
     """Check ``train(environment, steps, seed)``, which returns a function of observations; in
     self-play ``train(game, observations, num_starts, seed)``, which learns from arrays.
 
+    A learner that does not reach a limit has a second attempt, with another seed and twice the
+    steps: slow is not wrong. Values fail only if they show an error clearly.
+
     Args:
         submission: that has the function.
-        probes, family: as of :func:`ttt_eval.checks.check_learner`.
-        values: whether scores of actions are their values.
+        limits: least scores by name of the probe, see :data:`ttt_eval.checks.PROBES`.
+        values: whether scores of actions are their values, which are judged in the row "values".
     """
-
-    def train(make_env: MakeEnv, steps: int, seed: int) -> Any:
-        agent = submission.call(0, *_task(make_env, steps), seed)
-        if values and callable(agent):
-            agent.values = agent
-        return agent
-
+    rows: list[CheckRow] = []
+    scores: dict[str, float] = {}
+    errors: dict[str, str] = {}
+    causes: list[str] = []
     try:
-        return check_learner(train, probes, family)
+        for name, limit in limits.items():
+            probe = find_named("probe", name, PROBES)
+            runs: list[LearnerRun] = []
+            cause = ""
+            for seed in range(NUM_ATTEMPTS):
+                runs.append(train_in_probe(submission, probe, seed, values))
+                cause = _wrong_values(name, runs[-1].error)
+                if runs[-1].score >= limit and not cause:
+                    break
+            rows.append(_score_row(probe, runs, limit))
+            scores[name] = max(run.score for run in runs)
+            errors[name] = f"{name} {runs[-1].error:.2f}"
+            causes += [cause] * bool(cause)
     except (CallError, SubmissionError, *DATA_PROBLEMS) as error:
         row = CheckRow("answers", str(error), "fails", "a function of observations")
         return Check("a learner", [row], [str(error)])
+    if values:
+        text = f"mean errors: {', '.join(errors.values())}"
+        status: Status = "fails" if causes else "holds"
+        rows.append(CheckRow("values", text, status, "none of a known error; any that converge"))
+    return Check("a learner", rows, [*causes, *filter(partial(_explains, scores), ERRORS)])
 
 
-def _task(make_env: MakeEnv, steps: int) -> tuple[Any, ...]:
+def train_in_probe(submission: Any, probe: LearnerProbe, seed: int, values: bool) -> LearnerRun:
+    """Train a submission in a probe, and return what it reached; a higher seed has more steps.
+
+    Raises:
+        CallError, SubmissionError: it raised something, or has ended.
+        TypeError, ValueError: it returned no function, or its answers have another shape.
+    """
+    agent = submission.call(0, *_task(probe, seed), seed)
+    if values and callable(agent):
+        agent.values = agent
+    return measure_agent(probe, agent)
+
+
+def _score_row(probe: LearnerProbe, runs: Sequence[LearnerRun], limit: float) -> CheckRow:
+    best = max(runs, key=lambda run: run.score)
+    evidence = [] if best.mistake is None else [best.mistake]
+    scores = ", ".join(f"{run.score:.2f}" for run in runs)
+    text = f"score {scores} with {probe.steps:,} steps, then twice as many"
+    return judge(probe.name, text, best.score, limit, evidence, minimum=True)
+
+
+def _wrong_values(name: str, error: float) -> str:
+    """Return the error of a learner whose values have this mean error in a probe; "" if a right one
+    that has not converged may have it too.
+    """
+    if name == "bandit" and error > MAX_BANDIT_ERROR:
+        return NO_END
+    predicted = {wrong: PROBES["credit"].power(wrong).value_error for wrong in DISCOUNTS}
+    near = [wrong for wrong in DISCOUNTS if abs(error - predicted[wrong]) < NEAR_ERROR]
+    return near[0] if near and name == "credit" else ""
+
+
+def _explains(scores: Mapping[str, float], error: str) -> bool:
+    """Return whether an error, and no right learner, has scores like these."""
+    predicted = {name: PROBES[name].power(error).score for name in SURE_PROBES if name in scores}
+    is_near = all(abs(scores[name] - predicted[name]) < NEAR_SCORE for name in predicted)
+    return is_near and any(score < MAX_WRONG_SCORE for score in predicted.values())
+
+
+def _task(probe: LearnerProbe, seed: int) -> tuple[Any, ...]:
     """Return what a learner is given beside its seed."""
-    if not make_env.self_play:
-        return _serve(make_env), steps
+    steps = (seed + 1) * probe.steps
+    if not probe.make_env.self_play:
+        return ServedEnvironment(probe.make_env, steps, seed).message(), steps
     model: Any = PROBES["self-play"].exact.model
     return (*_game(model.arrays), model.arrays.observations, model.starts)
 
@@ -171,30 +242,68 @@ def _game(arrays: GameArrays) -> tuple[Any, ...]:
     return arrays.legal, arrays.next, arrays.rewards, arrays.skip_chance
 
 
-def _serve(make_env: MakeEnv) -> dict[str, Any]:
-    """Return what a submission's environment is made of, see ``task.md``."""
-    envs: Any = make_env(NUM_ENVS, autoreset_mode=AutoresetMode.SAME_STEP)
+class ServedEnvironment:
+    """The environment of a submission, see ``task.md``.
 
-    def reset(seed: int | None = None) -> list[Any]:
-        observations, info = envs.reset(seed=seed)
-        return [observations, {"action_mask": info["action_mask"]}]
+    Args:
+        make_env: makes the games.
+        steps: number of moves in all games that a submission is given; :data:`MAX_STEPS` times as
+            many are allowed, to end a rollout.
+        seed: of games that the submission begins without one.
+    """
 
-    def step(actions: Any) -> list[Any]:
-        observations, rewards, terminated, truncated, info = envs.step(np.asarray(actions))
+    def __init__(self, make_env: MakeEnv, steps: int, seed: int) -> None:
+        envs: Any = make_env(NUM_ENVS, autoreset_mode=AutoresetMode.SAME_STEP)
+        envs.reset(seed=seed)
+        self.envs = envs
+        self.num_actions = int(envs.single_action_space.n)
+        self.steps = steps
+        self.num_moves = 0
+        self.mask = np.ones((NUM_ENVS, self.num_actions), np.int8)
+
+    def message(self) -> dict[str, Any]:
+        """Return what the submission's environment is made of."""
+        numbers = {"num_envs": NUM_ENVS, "num_actions": self.num_actions}
+        return {"reset": self.reset, "step": self.step, **numbers}
+
+    def reset(self, seed: int | None = None) -> list[Any]:
+        """Begin all games."""
+        observations, info = self.envs.reset(seed=seed)
+        self.mask = info["action_mask"].copy()
+        return [observations, {"action_mask": self.mask}]
+
+    def step(self, actions: Any) -> list[Any]:
+        """Make a move in each game.
+
+        Raises:
+            ValueError: an action is illegal, or there were too many moves.
+        """
+        self.num_moves += NUM_ENVS
+        if self.num_moves > MAX_STEPS * self.steps:
+            raise Refusal(
+                f"it makes more than {MAX_STEPS} times the {self.steps:,} moves that it is given: "
+                f"call environment.step {self.steps // NUM_ENVS:,} times"
+            )
+        actions = np.asarray(actions)
+        observations, rewards, terminated, truncated, info = self.envs.step(actions)
+        illegal = np.flatnonzero(self.mask[np.arange(NUM_ENVS), actions] == 0)
+        if len(illegal):
+            raise Refusal(
+                f"game {illegal[0]}: action {actions[illegal[0]]} is illegal: choose actions for "
+                'which info["action_mask"] is 1'
+            )
+        self.mask = info["action_mask"].copy()
         next_observations = observations.copy()
-        next_mask = info["action_mask"].copy()
+        next_mask = self.mask.copy()
         for game in np.flatnonzero(terminated | truncated):
             next_observations[game] = info["final_obs"][game]
             next_mask[game] = info["final_info"]["action_mask"][game]
         infos = {
-            "action_mask": info["action_mask"],
+            "action_mask": self.mask,
             "next_observations": next_observations,
             "next_action_mask": next_mask,
         }
         return [observations, rewards, terminated, truncated, infos]
-
-    num_actions = int(envs.single_action_space.n)
-    return {"reset": reset, "step": step, "num_envs": NUM_ENVS, "num_actions": num_actions}
 
 
 JUDGES: Mapping[str, Judge] = {

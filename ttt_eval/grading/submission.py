@@ -35,6 +35,7 @@ MAX_FILE = 1 << 20
 POLL_S = 0.1
 MAX_WAITS = 10
 """Maximum s that a submission is waited for, as a multiple of its CPU s."""
+CPU_PROBLEM = "it took more than {} s of CPU time"
 PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG")
 """Environment variables that a submission sees, with those of :data:`SETTINGS`."""
 SETTINGS = {
@@ -185,7 +186,7 @@ class SubmissionProcess:
                 question = self._channel.functions[message["question"]]
                 answer = question(*message["arguments"], **message["keywords"])
             except Exception as error:  # whatever it asks
-                raise self._end(f"a call fails: {error}") from None
+                raise self._end(f"its call of {question.__name__} fails: {error}") from None
             message = self._exchange({"answer": answer})
         if "error" in message:
             text = truncate(message["error"], MAX_PROBLEM)
@@ -230,20 +231,22 @@ class SubmissionProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
         if self._process.returncode == -signal.SIGKILL:
-            return f"it took more than {self.limits.cpu_s} s of CPU time"
+            return CPU_PROBLEM.format(self.limits.cpu_s)
         return f"its process ended with code {self._process.returncode}"
 
     def _watch(self) -> None:
-        """End a process that sleeps for too long while it is asked."""
+        """End a process that takes too much CPU time, or sleeps for too long while it is asked."""
         process = psutil.Process(self._process.pid)
         while self._process.poll() is None:
             time.sleep(POLL_S)
-            with contextlib.suppress(psutil.Error):  # a busy one has a limit of its own
+            with contextlib.suppress(psutil.Error):  # it has ended
                 if process.status() == psutil.STATUS_SLEEPING:
                     self._idle_s += POLL_S
+                times = process.cpu_times()
+                if times.user + times.system > self.limits.cpu_s:
+                    self._end(CPU_PROBLEM.format(self.limits.cpu_s))
             if self._idle_s > self.limits.cpu_s:
-                self.problem = f"it waited for more than {self.limits.cpu_s} s"
-                self._kill()
+                self._end(f"it waited for more than {self.limits.cpu_s} s")
 
     def _kill(self) -> None:
         if self._process.poll() is not None:
