@@ -344,18 +344,18 @@ def _misfit(owner: str, name: str, expected: str, actual: str) -> Refusal:
     return Refusal(f"{needs}: these are another game's or learner's, or damaged")
 
 
-def discounts(over: ArrayLike, seat: ArrayLike, mover: ArrayLike) -> Float32Array:
+def discounts(is_over: ArrayLike, seat: ArrayLike, mover: ArrayLike) -> Float32Array:
     """Return :attr:`Transition.discount` float32[B] of moves by the players ``seat`` after which
     ``mover`` is next.
     """
-    return np.where(over, 0, np.where(np.equal(seat, mover), 1, -1)).astype(np.float32)
+    return np.where(is_over, 0, np.where(np.equal(seat, mover), 1, -1)).astype(np.float32)
 
 
-def ring_slots(added: int, count: int, capacity: int) -> Int64Array:
+def ring_slots(num_added: int, count: int, capacity: int) -> Int64Array:
     """Return the slots int64[count] of the last ``count`` of the rows ``added`` to a ring buffer,
     in order: row n is in slot n modulo the capacity.
     """
-    return np.arange(added - count, added) % capacity
+    return np.arange(num_added - count, num_added) % capacity
 
 
 def with_prefix(prefix: str, arrays: Arrays) -> dict[str, AnyArray]:

@@ -213,11 +213,11 @@ def load_learner(name: str) -> type[LearnerConfig]:
     if ":" not in name:
         return cast("type[LearnerConfig]", load_object(find_named("learner", name, LEARNERS)))
     if isinstance(name, FromFile) and name not in callers_classes and not trusted():
-        why = (
+        reason = (
             f"the learner {name!r} was read from a file, and is not of this package, so it can run "
             "any code"
         )
-        raise Refusal(f"{why}: if you trust its author, {TRUSTING}")
+        raise Refusal(f"{reason}: if you trust its author, {TRUSTING}")
     callers_classes.add(name)
     kind = load_object(str(name))
     if not (isinstance(kind, type) and issubclass(kind, LearnerConfig)):

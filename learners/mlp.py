@@ -339,11 +339,13 @@ class TFNet(Stored):
     def legal_moves(self, game: AnyGame, obs: Tensor) -> Tensor:
         """Return :func:`rules.legal`: bool[..., cells] of boards int8[..., cells] in progress."""
         tf = self.tf
-        empty = obs == 0
+        is_empty = obs == 0
         if not game.gravity:
-            return empty
-        below = obs[..., game.columns :] != 0
-        return empty & tf.concat([below, tf.ones_like(obs[..., : game.columns], tf.bool)], axis=-1)
+            return is_empty
+        is_supported = obs[..., game.columns :] != 0
+        return is_empty & tf.concat(
+            [is_supported, tf.ones_like(obs[..., : game.columns], tf.bool)], axis=-1
+        )
 
     def next_rates(self, count: int = 1) -> Float32Array:
         """Count the next ``count`` steps, and return their learning rates float32[count].

@@ -103,14 +103,16 @@ def measure_ladder(
     ]
     units += [{"game": game, "graded": spec} for spec in plan.graded]
     all_results = collect_results(_measure, units, folder, provenance, jobs=jobs, other_files=own)
-    costed: list[Unit] = [{"game": game, "costed": spec} for spec in rungs]
-    costs = collect_results(_measure, costed, folder / "costs", provenance)
+    cost_units: list[Unit] = [{"game": game, "costed": spec} for spec in rungs]
+    costs = collect_results(_measure, cost_units, folder / "costs", provenance)
     results = all_results[: len(pairings)]
-    graded = dict(zip(plan.graded, all_results[len(pairings) :], strict=True))
-    typed = {
+    grades = dict(zip(plan.graded, all_results[len(pairings) :], strict=True))
+    pairing_results = {
         pairing: convert(result, Pairing) for pairing, result in zip(pairings, results, strict=True)
     }
-    ratings = rate_rungs(typed, len(rungs), exact=plan.games == 0, anchor=rungs.index(ANCHOR))
+    ratings = rate_rungs(
+        pairing_results, len(rungs), exact=plan.games == 0, anchor=rungs.index(ANCHOR)
+    )
     order = sorted(range(len(rungs)), key=lambda i: ratings[i].mean)
     data: dict[str, Any] = {
         "name": name,
@@ -126,7 +128,7 @@ def measure_ladder(
                 "spec": rungs[i],
                 **dict(zip(("rating", "low", "high"), ratings[i], strict=True)),
                 **dict.fromkeys(LOSSES),
-                **graded.get(rungs[i], {}),
+                **grades.get(rungs[i], {}),
                 "cost": costs[i],
             }
             for i in order
@@ -159,8 +161,8 @@ def to_markdown(ladder: Ladder) -> str:
     fronts = pareto_front(ladder.ratings, seconds)
     rows = []
     for rung, front in zip(ladder.rungs, fronts, strict=True):
-        quoted = replace(rung, spec=f"`{rung.spec}`")
-        rows.append({**rung_row(quoted), "Pareto front": "yes" if front else ""})
+        rung_text = replace(rung, spec=f"`{rung.spec}`")
+        rows.append({**rung_row(rung_text), "Pareto front": "yes" if front else ""})
     return "\n".join(
         markdown_rows([list(rows[0]), *([cell or "" for cell in row.values()] for row in rows)])
     )

@@ -118,14 +118,14 @@ class Puzzle:
         Raises:
             ValueError, TypeError, KeyError: not such data.
         """
-        stored = convert(data, _StoredPuzzle)
-        game = Game.from_dict(stored.game)
-        if not len(stored.values) == len(stored.replies) == game.cells:
+        record = convert(data, _StoredPuzzle)
+        game = Game.from_dict(record.game)
+        if not len(record.values) == len(record.replies) == game.cells:
             raise Refusal(f"a puzzle of {game} has no value or no replies for some of its cells")
-        values: dict[str, Any] = asdict(stored) | {
+        values: dict[str, Any] = asdict(record) | {
             "game": game,
-            "position": from_text(stored.position, game),
-            "values": np.array(stored.values, np.float64),  # None is NaN
+            "position": from_text(record.position, game),
+            "values": np.array(record.values, np.float64),  # None is NaN
         }
         return cls(**values)
 
@@ -241,15 +241,15 @@ def from_games(
         yield from make_puzzles(solution, candidates)
 
 
-def write_puzzles(path: Path, puzzles: Sequence[Puzzle], about: Mapping[str, object]) -> None:
+def write_puzzles(path: Path, puzzles: Sequence[Puzzle], facts: Mapping[str, object]) -> None:
     """Write puzzles atomically to a JSON file, one per line.
 
     Args:
         path: the file.
         puzzles: the puzzles.
-        about: JSON-ready: the command and the seed that made them.
+        facts: JSON-ready: the command and the seed that made them.
     """
-    data = with_hash("puzzles", {**about, "puzzles": [puzzle.to_dict() for puzzle in puzzles]})
+    data = with_hash("puzzles", {**facts, "puzzles": [puzzle.to_dict() for puzzle in puzzles]})
     lines = ",\n".join(json.dumps(puzzle, separators=(",", ":")) for puzzle in data.pop("puzzles"))
     text = json.dumps(data, indent=1).removesuffix("\n}") + f',\n "puzzles": [\n{lines}\n]}}\n'
     write_bytes(path, text.encode())
@@ -275,7 +275,7 @@ class Candidate(NamedTuple):
     position: Position
     tempting: list[int]
     """cells of the obvious moves, which lose"""
-    why: str
+    reason: str
     """``wins``, ``blocks`` or ``extends``, or who made these moves"""
     loss: float
     """value lost by the best obvious move"""
@@ -295,7 +295,7 @@ def make_puzzles(solution: Solution, candidates: Sequence[Candidate]) -> list[Pu
             row,
             _replies(solution, candidate.position),
             tuple(candidate.tempting),
-            candidate.why,
+            candidate.reason,
             candidate.loss,
         )
         for candidate, row in zip(candidates, values, strict=True)

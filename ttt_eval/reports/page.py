@@ -155,9 +155,9 @@ def words(key: str, **names: object) -> str:
     return text.format(**names)
 
 
-def left_out(why: str, *commands: str) -> Text:
+def left_out(reason: str, *commands: str) -> Text:
     """Return a sentence in place of a part of a page, and the commands that compute it."""
-    return Text(why, commands, quiet=True)
+    return Text(reason, commands, quiet=True)
 
 
 def figure(draw: plots.Draw, label: str, caption: str) -> PlotFigure:

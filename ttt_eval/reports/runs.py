@@ -588,8 +588,8 @@ def _best_of_runs(ranking: Sequence[RunResult]) -> str:
         return page.words("unmeasured")
     best_loss, *other_losses = losses.values()
     values = [f"exploitability {formats.number(loss)}" for loss in losses.values()]
-    undecided = sum(loss <= best_loss + VALUE_TOLERANCE for loss in other_losses)
-    return formats.describe_best(list(losses), values, undecided, f"these {len(losses)} runs")
+    num_undecided = sum(loss <= best_loss + VALUE_TOLERANCE for loss in other_losses)
+    return formats.describe_best(list(losses), values, num_undecided, f"these {len(losses)} runs")
 
 
 def _side_by_side(result: RunsResult, ranking: Sequence[RunResult]) -> dict[str, Parts]:
