@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,8 @@ the environment. ``negamax``, in self-play only: to the next ply, whose value co
 it is the opponent's turn."""
 AnyArray = NDArray[Any]
 """An array of any dtype."""
+Tensor: TypeAlias = Any
+"""A tensor or a variable of TensorFlow or torch, which need not be installed."""
 Arrays = Mapping[str, AnyArray]
 """Arrays by name, as they are stored."""
 Bound = ArrayLike | None
@@ -73,7 +75,7 @@ class Transition(NamedTuple):
 class ArraySpec(NamedTuple):
     """What a stored array must be."""
 
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     shape: tuple[int | str, ...]
     """A name in place of the first length: any length, the same in all arrays of the object with
     that name.
@@ -184,7 +186,7 @@ def _to_arrays(name: str, value: Any) -> dict[str, AnyArray]:
     return {f"{name}.{part}": np.array(array) for part, array in parts.items()}
 
 
-def _from_arrays(name: str, value: Any, arrays: Arrays) -> Any:
+def _from_arrays(name: str, value: object, arrays: Arrays) -> object:
     """Return the new value of a stored attribute, given the old one."""
     if value is None:
         return None

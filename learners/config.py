@@ -89,7 +89,7 @@ class LearnerConfig:
     """Rules of ``game.VARIANTS`` that are supported, and ``game.HIDING`` if phantom games are."""
     needs: ClassVar[tuple[str, ...]] = ()
     """Names of the optional packages that a training imports."""
-    test_settings: ClassVar[Mapping[str, Any]] = {}
+    test_settings: ClassVar[Mapping[str, object]] = {}
     """Settings of a training that takes a fraction of a second on 2 x 3, for the conformance suite;
     ``games`` among them.
     """
@@ -99,7 +99,7 @@ class LearnerConfig:
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, self._check(field.name, hints[field.name]))
 
-    def _check(self, name: str, kind: Any) -> Any:
+    def _check(self, name: str, kind: object) -> object:
         """Return the value of a field, in its type: lists as tuples, because JSON has none, and
         integers as floats.
         """

@@ -41,9 +41,9 @@ seed speed need feed bed test request nest guest digest manifest forest interest
 
 
 @cache
-def trees():
-    """{path in the checkout: syntax tree} of the library."""
-    files = [file for top in LIBRARY for file in sorted((ROOT / top).rglob("*.py"))]
+def trees(folders=LIBRARY):
+    """{path in the checkout: syntax tree} of the library, or of other folders."""
+    files = [file for top in folders for file in sorted((ROOT / top).rglob("*.py"))]
     return {file.relative_to(ROOT): ast.parse(file.read_text()) for file in files}
 
 
@@ -84,9 +84,10 @@ def test_few_names_of_a_folder_are_no_nouns(folder):
     assert share <= EXCEPTIONS.get(folder, MAX_SHARE_OF_FOLDER), names
 
 
-def test_no_two_classes_have_one_name():
+@pytest.mark.parametrize("folders", [LIBRARY, ("tests",)], ids=["library", "tests"])
+def test_no_two_classes_have_one_name(folders):
     places = defaultdict(list)
-    for path, tree in trees().items():
+    for path, tree in trees(folders).items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{path}:{node.lineno}")

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, convert
@@ -31,7 +31,7 @@ from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.exact.dynamic_programming import played_losses
 from ttt_eval.exact.strength import worst_positions
 from ttt_eval.matches.games import PlayedGame
-from ttt_eval.store.result_store import json_numbers, read_hashed_json, with_hash
+from ttt_eval.store.result_store import Data, json_numbers, read_hashed_json, with_hash
 
 FILE = Path(__file__).parent / "data" / "puzzles" / "puzzles.json"
 """The built-in set."""
@@ -112,7 +112,7 @@ class Puzzle:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Puzzle:
+    def from_dict(cls, data: object) -> Puzzle:
         """Return the puzzle that :meth:`to_dict` stored.
 
         Raises:
@@ -122,7 +122,7 @@ class Puzzle:
         game = Game.from_dict(record.game)
         if not len(record.values) == len(record.replies) == game.cells:
             raise Refusal(f"a puzzle of {game} has no value or no replies for some of its cells")
-        values: dict[str, Any] = asdict(record) | {
+        values: Data = asdict(record) | {
             "game": game,
             "position": from_text(record.position, game),
             "values": np.array(record.values, np.float64),  # None is NaN
@@ -265,7 +265,7 @@ def read_puzzles(path: Path = FILE) -> list[Puzzle]:
     return read_hashed_json(path, "puzzles", MAX_FILE_BYTES, _parse, what="puzzles")
 
 
-def _parse(data: dict[str, Any]) -> list[Puzzle]:
+def _parse(data: Data) -> list[Puzzle]:
     return [Puzzle.from_dict(puzzle) for puzzle in data["puzzles"]]
 
 

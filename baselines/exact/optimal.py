@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -86,7 +86,7 @@ def is_stored(game: Game) -> bool:
     return is_finished(game, cache_path(*_cache_entry(game)))
 
 
-def _cache_entry(game: Game) -> tuple[str, dict[str, Any]]:
+def _cache_entry(game: Game) -> tuple[str, dict[str, object]]:
     return f"layers-{game.slug}", {"format": FORMAT, "game": game.to_dict()}
 
 
@@ -172,7 +172,7 @@ class Optimal(Named):
         """
         return self.solution.action_values(boards)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[Optimal], tuple[Game, float, str | None]]:
         """Return the settings, without the table: each process loads it itself."""
         return Optimal, (self.game, self.epsilon, self.database)
 

@@ -4,7 +4,7 @@ intervals.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
@@ -261,7 +261,7 @@ class Score:
         )
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Score:
+    def from_record(cls, record: Data) -> Score:
         """Return the score stored by :meth:`to_record`, or in a result, where :meth:`to_dict` names
         the forfeits.
         """

@@ -24,6 +24,7 @@ from ttt_envs.game.boards import STONES
 from ttt_envs.game.phantom import AnyGame
 from ttt_eval.reports import plots
 from ttt_eval.reports.formats import format_probability
+from ttt_eval.store.result_store import Data
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -144,7 +145,7 @@ class Report(NamedTuple):
 
 
 @cache
-def fixed_words() -> dict[str, Any]:
+def fixed_words() -> Data:
     """Return the content of ``templates/words.toml``."""
     return tomllib.loads((TEMPLATES / "words.toml").read_text("utf-8"))
 
