@@ -23,7 +23,7 @@ from ttt_envs.game.game import Game, Position
 from ttt_envs.game.lines import completing_bits
 from ttt_envs.game.parameters import Parameters
 
-__all__ = ["Bounds", "Solver", "check_solvable", "is_solvable"]
+__all__ = ["Bounds", "Solver", "is_solvable"]
 
 # --------------------------------------------------------------------------------------------------
 # Bitboards: columns of ``rows + 1`` bits each, lowest cell first; the top bit of a column stays
@@ -216,6 +216,28 @@ def _next_target(low: int, high: int) -> int:
     return 1 + max(middle, high // 2)
 
 
+@inlined
+def _insert(
+    move: int,
+    replies: int,
+    rank: int,
+    count: int,
+    moves: Int64Array,
+    all_replies: Int64Array,
+    ranks: Int64Array,
+) -> None:
+    """Insert a move into the first ``count`` ones, after those whose rank is as high."""
+    slot = count
+    while slot > 0 and ranks[slot - 1] < rank:
+        moves[slot] = moves[slot - 1]
+        all_replies[slot] = all_replies[slot - 1]
+        ranks[slot] = ranks[slot - 1]
+        slot -= 1
+    moves[slot] = move
+    all_replies[slot] = replies
+    ranks[slot] = rank
+
+
 @kernel(interpreted=False)
 def _search(
     own: int,
@@ -262,16 +284,7 @@ def _search(
         if replies == 0:
             # the other player cannot stop a win at the next turn, which is the earliest possible
             return high
-        rank = count_bits(threats)
-        slot = count
-        while slot > 0 and ranks[slot - 1] < rank:
-            moves[slot] = moves[slot - 1]
-            all_replies[slot] = all_replies[slot - 1]
-            ranks[slot] = ranks[slot - 1]
-            slot -= 1
-        moves[slot] = move
-        all_replies[slot] = replies
-        ranks[slot] = rank
+        _insert(move, replies, count_bits(threats), count, moves, all_replies, ranks)
         count += 1
     best = low
     i = 0
@@ -359,7 +372,12 @@ class Solver:
                 that may be replaced. If it raises an exception, the search ends with that, and the
                 table keeps its results.
         """
-        check_solvable(game)
+        if not is_solvable(game):
+            raise Refusal(
+                f"{game} is not solved by the search for Connect Four: choose gravity=True, no "
+                "other variant of the rules, skip_chance=0, and a board of columns * (rows + 1) <= "
+                f"{MAX_BITS}"
+            )
         self.game = game
         self.nodes = 0
         self.progress = progress
@@ -502,13 +520,3 @@ def is_solvable(game: Game) -> bool:
         and game.skip_chance == 0
         and game.columns * (game.rows + 1) <= MAX_BITS
     )
-
-
-def check_solvable(game: Game) -> None:
-    """Raise ValueError for a game that :func:`is_solvable` does not accept."""
-    if not is_solvable(game):
-        raise Refusal(
-            f"{game} is not solved by the search for Connect Four: choose gravity=True, no other "
-            "variant of the rules, "
-            f"skip_chance=0, and a board of columns * (rows + 1) <= {MAX_BITS}"
-        )

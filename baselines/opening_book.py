@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import IO, Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +91,7 @@ class Moves(NamedTuple):
         return move_scores(self.results)
 
 
-def move_scores(results: NDArray[Any]) -> Float64Array:
+def move_scores(results: NDArray[np.integer | np.floating]) -> Float64Array:
     """Return float64[M] from results [M, 3]: (wins + draws / 2) / games."""
     return np.asarray((results[:, 0] + results[:, 1] / 2) / results.sum(axis=1), np.float64)
 
@@ -115,12 +115,12 @@ class Book:
     """int64[M, 3]: games that the mover won, drew and lost"""
 
     @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
+    def arrays(self) -> tuple[NDArray[np.generic], ...]:
         """Its arrays, in the order of the file."""
         return self.positions, self.starts, self.cells, self.results
 
     @property
-    def header(self) -> dict[str, Any]:
+    def header(self) -> dict[str, object]:
         """The first line of the file, JSON-ready: the description, and a hash of the arrays."""
         digest = hashlib.sha256()
         for array in self.arrays:
@@ -213,7 +213,7 @@ class Book:
             OSError: the file cannot be written.
         """
 
-        def write(file: Any) -> None:
+        def write(file: IO[bytes]) -> None:
             file.write(json.dumps(self.header).encode().ljust(_HEAD - 1) + b"\n")
             for array in self.arrays:
                 file.write(b"\0" * (-file.tell() % _ALIGNED))
@@ -338,7 +338,7 @@ def check_plies(plies: int) -> None:
 def choice_shares(
     choose: Choose,
     starts: Int64Array,
-    results: NDArray[Any],
+    results: NDArray[np.integer | np.floating],
     *,
     c: float = 1.4,
     temperature: float = 0.05,

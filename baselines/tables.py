@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -368,7 +368,7 @@ class EvaluationPolicy(Named, Softmax):
         check_source(self.game, self.source, self.terminal)
         check_weight(self.w)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Return the settings."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]  # subclasses are dataclasses
         return {field.name: getattr(self, field.name) for field in fields}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,8 @@ the environment. ``negamax``, in self-play only: to the next ply, whose value co
 it is the opponent's turn."""
 AnyArray = NDArray[Any]
 """An array of any dtype."""
+Tensor: TypeAlias = Any
+"""A tensor or a variable of TensorFlow or torch, which need not be installed."""
 Arrays = Mapping[str, AnyArray]
 """Arrays by name, as they are stored."""
 Bound = ArrayLike | None
@@ -73,7 +75,7 @@ class Transition(NamedTuple):
 class ArraySpec(NamedTuple):
     """What a stored array must be."""
 
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     shape: tuple[int | str, ...]
     """A name in place of the first length: any length, the same in all arrays of the object with
     that name.
@@ -184,7 +186,7 @@ def _to_arrays(name: str, value: Any) -> dict[str, AnyArray]:
     return {f"{name}.{part}": np.array(array) for part, array in parts.items()}
 
 
-def _from_arrays(name: str, value: Any, arrays: Arrays) -> Any:
+def _from_arrays(name: str, value: object, arrays: Arrays) -> object:
     """Return the new value of a stored attribute, given the old one."""
     if value is None:
         return None
@@ -344,18 +346,18 @@ def _misfit(owner: str, name: str, expected: str, actual: str) -> Refusal:
     return Refusal(f"{needs}: these are another game's or learner's, or damaged")
 
 
-def discounts(over: ArrayLike, seat: ArrayLike, mover: ArrayLike) -> Float32Array:
+def discounts(is_over: ArrayLike, seat: ArrayLike, mover: ArrayLike) -> Float32Array:
     """Return :attr:`Transition.discount` float32[B] of moves by the players ``seat`` after which
     ``mover`` is next.
     """
-    return np.where(over, 0, np.where(np.equal(seat, mover), 1, -1)).astype(np.float32)
+    return np.where(is_over, 0, np.where(np.equal(seat, mover), 1, -1)).astype(np.float32)
 
 
-def ring_slots(added: int, count: int, capacity: int) -> Int64Array:
+def ring_slots(num_added: int, count: int, capacity: int) -> Int64Array:
     """Return the slots int64[count] of the last ``count`` of the rows ``added`` to a ring buffer,
     in order: row n is in slot n modulo the capacity.
     """
-    return np.arange(added - count, added) % capacity
+    return np.arange(num_added - count, num_added) % capacity
 
 
 def with_prefix(prefix: str, arrays: Arrays) -> dict[str, AnyArray]:

@@ -156,7 +156,9 @@ def build_config(learner: str, settings: Mapping[str, object]) -> LearnerConfig:
     return config(**settings)
 
 
-def new_config(game: AnyGame, settings: Mapping[str, object], **training: object) -> dict[str, Any]:
+def new_config(
+    game: AnyGame, settings: Mapping[str, object], **training: object
+) -> dict[str, object]:
     """Return the contents of :data:`CONFIG`: game, settings, and the training's fields, ``learner``
     among them.
     """

@@ -89,7 +89,7 @@ class LearnerConfig:
     """Rules of ``game.VARIANTS`` that are supported, and ``game.HIDING`` if phantom games are."""
     needs: ClassVar[tuple[str, ...]] = ()
     """Names of the optional packages that a training imports."""
-    test_settings: ClassVar[Mapping[str, Any]] = {}
+    test_settings: ClassVar[Mapping[str, object]] = {}
     """Settings of a training that takes a fraction of a second on 2 x 3, for the conformance suite;
     ``games`` among them.
     """
@@ -99,7 +99,7 @@ class LearnerConfig:
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, self._check(field.name, hints[field.name]))
 
-    def _check(self, name: str, kind: Any) -> Any:
+    def _check(self, name: str, kind: object) -> object:
         """Return the value of a field, in its type: lists as tuples, because JSON has none, and
         integers as floats.
         """
@@ -213,11 +213,11 @@ def load_learner(name: str) -> type[LearnerConfig]:
     if ":" not in name:
         return cast("type[LearnerConfig]", load_object(find_named("learner", name, LEARNERS)))
     if isinstance(name, FromFile) and name not in callers_classes and not trusted():
-        why = (
+        reason = (
             f"the learner {name!r} was read from a file, and is not of this package, so it can run "
             "any code"
         )
-        raise Refusal(f"{why}: if you trust its author, {TRUSTING}")
+        raise Refusal(f"{reason}: if you trust its author, {TRUSTING}")
     callers_classes.add(name)
     kind = load_object(str(name))
     if not (isinstance(kind, type) and issubclass(kind, LearnerConfig)):

@@ -193,12 +193,13 @@ class ExactTraining(TrainingLoop):
         if opponent != SELF:
             policy = make_policy(opponent, game)
             if not policy.pure:
-                why = (
+                reason = (
                     f"{opponent} is no function of the position, or of the view of the player who "
                     "moves, alone"
                 )
                 raise Refusal(
-                    f"{learner} evaluates its opponent exactly, but {why}: choose another opponent"
+                    f"{learner} evaluates its opponent exactly, but {reason}: choose another "
+                    "opponent"
                 )
             self._opponent = np.concatenate(
                 [query_policy(policy, part) for part in boards.chunks(QUERY_SIZE)]

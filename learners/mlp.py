@@ -12,12 +12,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from learners.base import MAX_COUNT, MAX_NUMBER, AnyArray, Arrays, ArraySpec, Stored
+from learners.base import MAX_COUNT, MAX_NUMBER, AnyArray, Arrays, ArraySpec, Stored, Tensor
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import (
     Float32Array,
@@ -31,8 +31,6 @@ from ttt_envs.core.jit import (
 from ttt_envs.core.packages import avoid_triton_crash, hide_native_log, install_command
 from ttt_envs.game.phantom import AnyGame
 
-Tensor: TypeAlias = Any
-"""A tensor or a variable of TensorFlow, which has no types of its own."""
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
 """Activation after a layer; ``linear`` is the identity."""
 Floats = NDArray[np.floating[Any]]
@@ -339,11 +337,13 @@ class TFNet(Stored):
     def legal_moves(self, game: AnyGame, obs: Tensor) -> Tensor:
         """Return :func:`rules.legal`: bool[..., cells] of boards int8[..., cells] in progress."""
         tf = self.tf
-        empty = obs == 0
+        is_empty = obs == 0
         if not game.gravity:
-            return empty
-        below = obs[..., game.columns :] != 0
-        return empty & tf.concat([below, tf.ones_like(obs[..., : game.columns], tf.bool)], axis=-1)
+            return is_empty
+        is_supported = obs[..., game.columns :] != 0
+        return is_empty & tf.concat(
+            [is_supported, tf.ones_like(obs[..., : game.columns], tf.bool)], axis=-1
+        )
 
     def next_rates(self, count: int = 1) -> Float32Array:
         """Count the next ``count`` steps, and return their learning rates float32[count].

@@ -95,10 +95,15 @@ class QLearning(TabularLearner):
     def update(self, transition: Transition) -> dict[str, float]:
         """Learn from the transitions, in order."""
         self.table.reserve(len(transition.action))
-        batch = transition.own_first(self.config.rewards)
         config = self.config
-        rates = self._rates, config.step_size_power
-        error = q_update(batch, config.gamma, *rates, self._parameters, self.table.memory)
+        error = q_update(
+            transition.own_first(config.rewards),
+            config.gamma,
+            self._rates,
+            config.step_size_power,
+            self._parameters,
+            self.table.memory,
+        )
         return {
             "td_error": error,
             "epsilon": float(self.epsilon[0]),

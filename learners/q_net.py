@@ -18,6 +18,7 @@ from learners.base import (
     EpsilonGreedyLearner,
     Limits,
     Stored,
+    Tensor,
     Transition,
     ring_slots,
 )
@@ -31,7 +32,6 @@ from learners.config import (
 )
 from learners.mlp import (
     Activation,
-    Tensor,
     TFNet,
     dense_layers,
     forward,

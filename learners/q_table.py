@@ -85,7 +85,7 @@ def key_format(game: AnyGame) -> KeyFormat:
 
 
 def key_weights(
-    game: AnyGame, which: Symmetries, afterstates: bool
+    game: AnyGame, kind: Symmetries, afterstates: bool
 ) -> tuple[UInt64Array, UInt64Array]:
     """Return the weights of stones and of moves, both uint64[symmetries, words, cells].
 
@@ -94,7 +94,7 @@ def key_weights(
     a move is s(action) + 1, or for ``afterstates`` that of the stone that it puts, plus 1.
     """
     format_ = key_format(game)
-    images = inverse(symmetries(game, which))
+    images = inverse(symmetries(game, kind))
     powers = np.uint64(3) ** (images % format_.cells).astype(np.uint64)
     num_words = -(-game.cells // format_.cells)
     stones = np.zeros((len(images), num_words, game.cells), np.uint64)
@@ -156,14 +156,19 @@ class QTable(Stored):
     """
 
     def __init__(
-        self, game: AnyGame, which: Symmetries, afterstates: bool, initial: float, max_bytes: int
+        self,
+        game: AnyGame,
+        kind: Symmetries,
+        afterstates: bool,
+        initial: float,
+        max_bytes: int,
     ) -> None:
         self.game = game
         self.initial = initial
         self.max_bytes = max_bytes
         share_slot = game.cells <= MAX_CELLS_PER_SLOT and not afterstates
         self._columns = 1 + game.cells if share_slot else 1
-        stone_weights, move_weights = key_weights(game, which, afterstates)
+        stone_weights, move_weights = key_weights(game, kind, afterstates)
         num_words = stone_weights.shape[1]
         no_keys = np.zeros((0, num_words), np.uint64)
         no_values = np.zeros(0)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from msgspec import Meta
@@ -24,6 +24,7 @@ from learners.base import (
     Arrays,
     ArraySpec,
     Checkpointable,
+    Tensor,
     discounts,
 )
 from learners.config import (
@@ -57,9 +58,6 @@ from ttt_envs.game.actions import num_actions
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import HIDING, AnyGame
-
-Tensor: TypeAlias = Any
-"""A tensor of torch, whose types are not needed where it is not installed."""
 
 # --------------------------------------------------------------------------------------------------
 # Packages, and their global state

@@ -620,11 +620,11 @@ class Trainer(GamesTraining):
         cells = np.zeros(0, np.int64)
         if len(rows):
             cells = self.decisions.act(rows, self._games.views(rows))
-        ended = self.move(rows, cells)
-        if len(ended):
-            seats = self._games.column("seat", ended).astype(np.int8)
-            self.decisions.end(ended, seats, self._output["rewards"][ended])
-            self.end(ended)
+        ended_rows = self.move(rows, cells)
+        if len(ended_rows):
+            seats = self._games.column("seat", ended_rows).astype(np.int8)
+            self.decisions.end(ended_rows, seats, self._output["rewards"][ended_rows])
+            self.end(ended_rows)
         self.logged = {name: float(value) for name, value in self.decisions.logged.items()}
 
 
@@ -646,12 +646,12 @@ def check_counts(games: int, batch: int) -> None:
 
 def check_memory(size: int, cause: str) -> None:
     """Raise ValueError if a setting, the ``cause``, takes more bytes than are free."""
-    free = int(psutil.virtual_memory().available)
-    if size > free:
-        needs = (
-            f"{cause} takes {size / 2**30:,.3g} GiB of memory, and {free / 2**30:,.3g} GiB are free"
+    free_bytes = int(psutil.virtual_memory().available)
+    if size > free_bytes:
+        raise Refusal(
+            f"{cause} takes {size / 2**30:,.3g} GiB of memory, and {free_bytes / 2**30:,.3g} GiB "
+            "are free: choose a lower number"
         )
-        raise Refusal(f"{needs}: choose a lower number")
 
 
 def check_backup(learner: Learner, self_play: bool) -> None:
@@ -670,8 +670,8 @@ def check_opposite_values(game: AnyGame, remedy: str) -> None:
     other's.
     """
     if isinstance(game, PhantomGame):
-        why = (
+        reason = (
             f"learning from every ply needs opposite values, and the players of {game} see "
             "different boards"
         )
-        raise Refusal(f"{why}: {remedy}")
+        raise Refusal(f"{reason}: {remedy}")

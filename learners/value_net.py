@@ -10,7 +10,7 @@ immediate win scores D + 1. All values are fractions of that score.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -19,10 +19,9 @@ import numpy as np
 from msgspec import Meta
 
 from learners import config as types
-from learners.base import MAX_COUNT, MAX_NUMBER, Checkpointable, Limits
+from learners.base import MAX_COUNT, MAX_NUMBER, Checkpointable, Limits, Tensor
 from learners.mlp import (
     Activation,
-    Tensor,
     TFNet,
     dense_layers,
     forward,
@@ -218,7 +217,7 @@ def play_training_games(
             outcome = place(cells, int(mover[0]), move, stones, game.parameters)
             mover[0] = next_mover(int(mover[0]), rng.random(), game.skip_chance)
         results.append(0.0 if outcome == DRAW else 1.0 - 2.0 * outcome)
-    columns: list[list[Any]] = [obs, values, game_numbers, results]
+    columns: list[Sequence[object]] = [obs, values, game_numbers, results]
     return LabelledPositions._make(map(np.array, columns))
 
 

@@ -40,7 +40,7 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import exploitability
-from ttt_eval.store.result_store import Unit
+from ttt_eval.store.result_store import Data, Unit
 from ttt_eval.store.statistics import Interval
 
 NAME = "alpha-zero"
@@ -125,7 +125,7 @@ class TrainingCurve(NamedTuple):
     """exploitability with the search at the end, if it was measured"""
 
     @classmethod
-    def from_result(cls, result: Mapping[str, Any]) -> TrainingCurve:
+    def from_result(cls, result: Data) -> TrainingCurve:
         """Build the curve from the result of a unit."""
         return cls(
             games=np.array(result["games"], np.float64),
@@ -210,7 +210,7 @@ class TrainingStudy(Study):
         """
         game = Game.from_dict(unit["game"])
         training = make_training(unit)
-        curve: dict[str, Any] = {"games": [], "cpu_s": [], "exploitability": []}
+        curve: Data = {"games": [], "cpu_s": [], "exploitability": []}
         cpu_s = 0.0
         marks = [round(share * unit["games"]) for share in unit["marks"]]
         while training.running:

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -46,10 +45,10 @@ from ttt_eval.exact import (
     perfect_value,
 )
 from ttt_eval.exact.best_response_values import BestResponseValues
-from ttt_eval.store.result_store import Unit
+from ttt_eval.store.result_store import Data, Unit
 
 GAME = Game()
-DATA: dict[str, dict[str, Any]] = read_data("claims")
+DATA: dict[str, Data] = read_data("claims")
 GROUP = 8
 """Number of answers in a group."""
 MIDDLE = range(38, 0, -7)

@@ -20,7 +20,7 @@ from ttt_envs.core.files import read_table, write_bytes
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.reports.page import markdown_rows
 from ttt_eval.reports.plots import SERIES, error_bars, save_picture
-from ttt_eval.store.result_store import RESULT, TABLE, Unit, collect_results, write_csv
+from ttt_eval.store.result_store import RESULT, TABLE, Data, Unit, collect_results, write_csv
 from ttt_eval.store.statistics import Interval
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class StudyReport:
         return [["claim of the source", "verdict", "evidence"], *lines]
 
 
-def read_data(source: str) -> dict[str, Any]:
+def read_data(source: str) -> Data:
     """Return the published numbers, claims and settings of a source, ``studies/SOURCE.toml``."""
     return read_table(str(Path(__file__).with_name(source)))
 

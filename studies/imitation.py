@@ -40,7 +40,7 @@ from studies.trees import (
 from studies.verdicts import holds_for_all, is_above, is_sample, is_within
 from ttt_envs.game.game import Game
 from ttt_eval.exact.measurement import Measurement
-from ttt_eval.store.result_store import Unit
+from ttt_eval.store.result_store import Data, Unit
 from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 TEACHER_GAMES = 25
@@ -100,7 +100,7 @@ class NetResult:
         rates: float64[2, seeds, 3]: wins, draws and losses by seat.
     """
 
-    def __init__(self, entry: PublishedNet, runs: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, entry: PublishedNet, runs: Sequence[Data]) -> None:
         self.entry = entry
         self.runs = runs
         tables = np.stack([total_score([run]).table for run in runs], axis=1)

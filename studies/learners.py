@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
 from ttt_eval.reports.plots import RESULTS
 from ttt_eval.store.cost import COST_KEYS, cpu_seconds
-from ttt_eval.store.result_store import Unit
+from ttt_eval.store.result_store import Data, Unit
 from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 MARKS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000, 50_000)
@@ -109,7 +108,7 @@ class DuelStudy(Study):
     """that the figure answers"""
     marks: Sequence[int] = MARKS
 
-    def pairs(self) -> dict[str, dict[str, Any]]:
+    def pairs(self) -> dict[str, Data]:
         """Return pairs by name: learners with settings, ``challenger`` and ``benchmark``; and the
         number of seeds.
         """
@@ -189,7 +188,7 @@ class LearningCurve:
         exact: float64[seeds, marks, 3], the challenger's wins, draws and losses.
     """
 
-    def __init__(self, name: str, runs: Sequence[Sequence[Mapping[str, Any]]]) -> None:
+    def __init__(self, name: str, runs: Sequence[Sequence[Data]]) -> None:
         self.name = name
         self.marks = [point["games"] for point in runs[0]]
         self.exact = np.array([[point["exact"] for point in run] for run in runs])

@@ -18,7 +18,7 @@ from ttt_envs.core.jit import Float64Array
 from ttt_eval.benchmark import score_policies
 from ttt_eval.benchmark.submission import open_submission
 from ttt_eval.exact.measurement import Measurement
-from ttt_eval.store.result_store import Unit
+from ttt_eval.store.result_store import Data, Unit
 from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 SUBMISSIONS = Path(__file__).parents[1] / "benchmarks" / "submissions"
@@ -140,9 +140,7 @@ def mean_over_tasks(shares: Mapping[str, Sequence[float]]) -> Interval:
     return interval_from_seeds([fmean(of_task) for of_task in shares.values()], bounds=(0, 1))
 
 
-def win_rates(
-    rows: Sequence[Mapping[str, Any]], rng: np.random.Generator
-) -> dict[str, Float64Array]:
+def win_rates(rows: Sequence[Data], rng: np.random.Generator) -> dict[str, Float64Array]:
     """Return the win rates of the policies of one task and seed by measure, float64[replicates,
     policies].
 
@@ -159,7 +157,7 @@ def win_rates(
     return values
 
 
-def error_share(values: Float64Array, rows: Sequence[Mapping[str, Any]]) -> float | None:
+def error_share(values: Float64Array, rows: Sequence[Data]) -> float | None:
     """Return how often values pick the worse of two agents after the same number of steps; ties
     count half.
 

@@ -20,11 +20,11 @@ from studies.frame import (
     read_data,
 )
 from ttt_eval.matches.elo import pair_probabilities, probability_within
-from ttt_eval.store.result_store import Unit
+from ttt_eval.store.result_store import Data, Unit
 
 MASTER_RATES = (0.3918, 0.3161)
 """Rates of wins and draws of the first player in 63,548 games of Chinese chess, slide 54."""
-ROWS: dict[int, dict[str, Any]] = {row["pairs"]: row for row in read_data("slides")["rows"]}
+ROWS: dict[int, Data] = {row["pairs"]: row for row in read_data("slides")["rows"]}
 """Rows of the tables, by pairs of games: standard deviations, and probabilities in thousandths."""
 SCORES = range(21)
 SLIDES = {55: SCORES[:7], 56: SCORES[7:14], 57: SCORES[14:]}

@@ -30,7 +30,7 @@ from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities
 from ttt_eval.exact.measurement import Measurement
 from ttt_eval.reports.plots import RESULTS
-from ttt_eval.store.result_store import Unit
+from ttt_eval.store.result_store import Data, Unit
 
 DATA = read_data("svd")
 TERMINALS: tuple[Terminal, ...] = ("equation", "as_published")
@@ -73,15 +73,13 @@ def match(a: Evaluation, b: Evaluation) -> Sequence[OutcomeProbabilities]:
     return Measurement(Game(), Softmax(a, WEIGHT)).outcomes(Softmax(b, WEIGHT))
 
 
-def mean(result: Mapping[str, Any]) -> OutcomeProbabilities:
+def mean(result: Data) -> OutcomeProbabilities:
     """Return the exact result, the mean of both seats."""
     first, second = (OutcomeProbabilities(*seat) for seat in result["exact"])
     return first.mean(second)
 
 
-def rate_series(
-    ratios: Sequence[float], results: Sequence[Mapping[str, Any]], name: str
-) -> list[Series]:
+def rate_series(ratios: Sequence[float], results: Sequence[Data], name: str) -> list[Series]:
     """Return wins of a table and of the SVD, and draws, by compression ratio."""
     means = [mean(result) for result in results]
     wins, draws, losses = RESULTS  # colours

@@ -35,7 +35,7 @@ from ttt_eval.exact.measurement import Measurement
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.score import Score
 from ttt_eval.reports.plots import RESULTS
-from ttt_eval.store.result_store import Unit
+from ttt_eval.store.result_store import Data, Unit
 from ttt_eval.store.statistics import Interval, difference, interval_from_pairs, median, wilson
 
 DATA = read_data("trees")
@@ -135,7 +135,7 @@ def play_match(
     return {"pairs": score.pairs.tolist(), "lengths": score.lengths.tolist(), "cpu_s": cpu_s}
 
 
-def total_score(results: Iterable[Mapping[str, Any]]) -> Score:
+def total_score(results: Iterable[Data]) -> Score:
     """Add up the matches of one pair of players."""
     scores = (Score(np.array(result["pairs"]), np.array(result["lengths"])) for result in results)
     return sum(scores, Score.empty())

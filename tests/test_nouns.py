@@ -5,11 +5,14 @@ import re
 from collections import Counter, defaultdict
 from functools import cache
 
+import pytest
 from documents import ROOT
 
 LIBRARY = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps", "studies", "tools")
-MAX_SHARE = 30 / 1000
+MAX_SHARE = 26 / 1000
 """Maximum share of bindings whose name is no noun."""
+MAX_SHARE_OF_FOLDER = 40 / 1000
+EXCEPTIONS = {"ttt_eval/checks": 80 / 1000}  # still to be renamed
 PARTICIPLES = """
 made kept read put sent held given found drawn begun shown told seen known taken left chosen written
 met built done gone lost spent paid said
@@ -38,9 +41,9 @@ seed speed need feed bed test request nest guest digest manifest forest interest
 
 
 @cache
-def trees():
-    """{path in the checkout: syntax tree} of the library."""
-    files = [file for top in LIBRARY for file in sorted((ROOT / top).rglob("*.py"))]
+def trees(folders=LIBRARY):
+    """{path in the checkout: syntax tree} of the library, or of other folders."""
+    files = [file for top in folders for file in sorted((ROOT / top).rglob("*.py"))]
     return {file.relative_to(ROOT): ast.parse(file.read_text()) for file in files}
 
 
@@ -58,16 +61,33 @@ def bindings(tree):
             yield node.arg
 
 
+def share_of(trees):
+    """Return the share of bindings that are no nouns, and the most frequent ones."""
+    counts = Counter(name for tree in trees for name in bindings(tree))
+    wrong_names = Counter({name: count for name, count in counts.items() if not is_noun(name)})
+    return wrong_names.total() / max(1, counts.total()), wrong_names.most_common(40)
+
+
 def test_few_names_are_no_nouns():
-    counts = Counter(name for tree in trees().values() for name in bindings(tree))
-    wrong = Counter({name: count for name, count in counts.items() if not is_noun(name)})
-    share = wrong.total() / counts.total()
-    assert share <= MAX_SHARE, wrong.most_common(40)
+    share, names = share_of(trees().values())
+    assert share <= MAX_SHARE, names
 
 
-def test_no_two_classes_have_one_name():
+def folder_of(path):
+    """Return the folder of a file, at most two deep."""
+    return "/".join(path.parent.parts[:2])
+
+
+@pytest.mark.parametrize("folder", sorted(set(map(folder_of, trees()))))
+def test_few_names_of_a_folder_are_no_nouns(folder):
+    share, names = share_of(tree for path, tree in trees().items() if folder_of(path) == folder)
+    assert share <= EXCEPTIONS.get(folder, MAX_SHARE_OF_FOLDER), names
+
+
+@pytest.mark.parametrize("folders", [LIBRARY, ("tests",)], ids=["library", "tests"])
+def test_no_two_classes_have_one_name(folders):
     places = defaultdict(list)
-    for path, tree in trees().items():
+    for path, tree in trees(folders).items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{path}:{node.lineno}")

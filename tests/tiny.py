@@ -52,7 +52,7 @@ def cases_of_rules(rule):
     Stable-Baselines3.
     """
     return [
-        case(name, slow="sb3" in name)
+        case(name, slow="stable_baselines3" in load_learner(name).needs)
         for name in sorted(LEARNERS)
         if rule in load_learner(name).variants
     ]

@@ -88,8 +88,8 @@ def print_errors(errors: Sequence[str], make_checks: Callable[[str], Mapping[str
                 f"\n| planted error | {' | '.join(checks)} | cause |\n|{'---|' * (len(checks) + 2)}"
             )
         # a user reads the first verdict; alternating turns hide errors of second turns
-        failed = [check for call, check in checks.items() if check.failed and call != "plain"]
-        rating = rate_cause(error, failed[0]) if failed else "-"
+        failures = [check for call, check in checks.items() if check.failed and call != "plain"]
+        rating = rate_cause(error, failures[0]) if failures else "-"
         ratings += [rating] if error not in HARMLESS else []
         cells = [", ".join(check.failed) or "-" for check in checks.values()]
         print(f"| {error} | {' | '.join(cells)} | {rating} |", flush=True)
@@ -113,21 +113,21 @@ def read_log(path: Path) -> dict[str, dict[str, Any]]:
 
 def log_alarms(path: Path, kinds: Sequence[str], seeds: range) -> None:
     """Append the calls that the log does not have yet, print those that fail, and the sums."""
-    logged = read_log(path)
+    rows = read_log(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     for seed, kind in product(seeds, kinds):
         for name, call in KINDS[kind](seed):
             key = f"{kind}: {name}, seed {seed}"
-            if key not in logged:
+            if key not in rows:
                 check = call()
-                logged[key] = {"call": key, "kind": kind, **check.to_dict()}
+                rows[key] = {"call": key, "kind": kind, **check.to_dict()}
                 with path.open("a", encoding="utf-8") as file:
-                    file.write(f"{json.dumps(logged[key])}\n")
+                    file.write(f"{json.dumps(rows[key])}\n")
                 if not check.ok:
                     print(f"{key}:\n{check}", flush=True)
     print("| right | calls | false alarms | at most, 95% |\n|---|---|---|---|")
     for group in [*([kind] for kind in kinds), kinds]:
-        checks = [call["ok"] for call in logged.values() if call["kind"] in group]
+        checks = [call["ok"] for call in rows.values() if call["kind"] in group]
         alarms = checks.count(False)
         bound = one_sided_bound(alarms, len(checks))
         print(f"| {', '.join(group)} | {len(checks)} | {alarms} | {bound:.2%} |")

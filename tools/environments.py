@@ -44,7 +44,7 @@ def call(
         "GIT_TERMINAL_PROMPT": "0",
         "PYTHONUNBUFFERED": "1",
     }
-    done = subprocess.run(
+    result = subprocess.run(
         list(map(str, command)),
         cwd=cwd,
         env={**ours, **quiet, **variables},
@@ -54,15 +54,15 @@ def call(
         text=True,
     )
     (CACHE / "logs").mkdir(parents=True, exist_ok=True)
-    (CACHE / "logs" / f"{log}.txt").write_text(done.stdout)
-    if done.returncode:
+    (CACHE / "logs" / f"{log}.txt").write_text(result.stdout)
+    if result.returncode:
         lines = [
             line
-            for line in done.stdout.splitlines()
+            for line in result.stdout.splitlines()
             if line.strip() and not line.startswith("WARNING")
         ]
-        raise CommandError(lines[-1] if lines else f"exit code {done.returncode}")
-    return done.stdout
+        raise CommandError(lines[-1] if lines else f"exit code {result.returncode}")
+    return result.stdout
 
 
 @functools.cache
@@ -132,9 +132,11 @@ def torch_pin() -> str:
 
 def versions_in(python: Path) -> dict[str, str]:
     """Return the versions of all packages that are installed in an environment."""
-    installed = json.loads(
+    packages_json = json.loads(
         call(
             sys.executable, "-m", "pip", "--python", python, "list", "--format=json", log="versions"
         )
     )
-    return {package["name"].lower().replace("_", "-"): package["version"] for package in installed}
+    return {
+        package["name"].lower().replace("_", "-"): package["version"] for package in packages_json
+    }

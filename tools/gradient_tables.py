@@ -83,17 +83,17 @@ def print_tokens() -> None:
 def print_errors() -> None:
     """Print which planted errors are found, and by which rows."""
     head("error", "gradient", "rows", "CPU s")
-    found = 0
-    for error, wrong in WRONG.items():
+    num_found = 0
+    for error, call in WRONG.items():
         begin = time.process_time()
-        check = wrong.run()
+        check = call.run()
         names = {line.name for line in check.rows if line.name == "own sample"} | set(check.failed)
-        found += bool(names)
+        num_found += bool(names)
         row(
             error, short(check.effect), ", ".join(sorted(names)) or "-",
             f"{time.process_time() - begin:.1f}",
         )  # fmt: skip
-    print(f"\n{found} of {len(WRONG)} found")
+    print(f"\n{num_found} of {len(WRONG)} found")
 
 
 TABLES: dict[str, Callable[[], None]] = {

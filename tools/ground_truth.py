@@ -91,15 +91,15 @@ def main(
     environment.filters |= {
         "digits": _digits,
         "count": _count,
-        "value": lambda solved: _value(*solved),
+        "value": lambda solution: _value(*solution),
     }
     page = environment.from_string(Path(__file__).with_suffix(".md.jinja").read_text("utf-8"))
     print(page.render(results, skips=len(SKIPS)).rstrip())
     write_csv(data, [COLUMNS, *(_row(game, solution) for game, solution in results["solve"])])
 
 
-def _tell(done: int, total: int) -> None:
-    print(f"{done} of {total} games", file=sys.stderr)
+def _tell(count: int, total: int) -> None:
+    print(f"{count} of {total} games", file=sys.stderr)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -59,12 +59,12 @@ class Runs:
         """Return the largest score in a probe, with ``*`` if all runs fail by their score, and
         ``v`` if they do by values or critic.
         """
-        right = FAMILIES[family][name]
+        family_learner = FAMILIES[family][name]
         runs: list[LearnerRun] = []
         for seed in range(first_seed, first_seed + NUM_SEEDS):
             runs.append(self.run(family, error, name, seed))
-            by_score = all(run.score < right.score_limit for run in runs)
-            by_value = all(run.error > right.error_limit for run in runs)
+            by_score = all(run.score < family_learner.score_limit for run in runs)
+            by_value = all(run.error > family_learner.error_limit for run in runs)
             if not (by_score or by_value):
                 break
         return f"{max(run.score for run in runs):.2f}{'*' * by_score}{'v' * by_value}"
@@ -89,9 +89,9 @@ def limit_lines(runs: Runs) -> Iterator[str]:
     yield "# Made by tools/learner_runs.py"
     for family, name in product(NUM_RUNS, PROBES):
         seeds = range(LIMIT_SEED, LIMIT_SEED + NUM_RUNS[family])
-        right = summarize([runs.run(family, "", name, seed) for seed in seeds])
+        reference = summarize([runs.run(family, "", name, seed) for seed in seeds])
         yield f"\n[{family}.{name}]"
-        for key, number in right._asdict().items():
+        for key, number in reference._asdict().items():
             yield f"{key} = {np.round(number, 3).tolist()}"
 
 

@@ -100,14 +100,16 @@ def measure_ladder(
     ]
     units += [{"game": game, "graded": spec} for spec in plan.graded]
     all_results = collect_results(_measure, units, folder, provenance, jobs=jobs, other_files=own)
-    costed: list[Unit] = [{"game": game, "costed": spec} for spec in rungs]
-    costs = collect_results(_measure, costed, folder / "costs", provenance)
+    cost_units: list[Unit] = [{"game": game, "costed": spec} for spec in rungs]
+    costs = collect_results(_measure, cost_units, folder / "costs", provenance)
     results = all_results[: len(pairings)]
-    graded = dict(zip(plan.graded, all_results[len(pairings) :], strict=True))
-    typed = {
+    grades = dict(zip(plan.graded, all_results[len(pairings) :], strict=True))
+    pairing_results = {
         pairing: convert(result, Pairing) for pairing, result in zip(pairings, results, strict=True)
     }
-    ratings = rate_rungs(typed, len(rungs), exact=plan.games == 0, anchor=rungs.index(ANCHOR))
+    ratings = rate_rungs(
+        pairing_results, len(rungs), exact=plan.games == 0, anchor=rungs.index(ANCHOR)
+    )
     order = sorted(range(len(rungs)), key=lambda i: ratings[i].mean)
     data: dict[str, Any] = {
         "name": name,
@@ -123,7 +125,7 @@ def measure_ladder(
                 "spec": rungs[i],
                 **dict(zip(("rating", "low", "high"), ratings[i], strict=True)),
                 **dict.fromkeys(LOSSES),
-                **graded.get(rungs[i], {}),
+                **grades.get(rungs[i], {}),
                 "cost": costs[i],
             }
             for i in order

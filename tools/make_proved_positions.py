@@ -106,7 +106,7 @@ def make_proved(
         check_provable(plan.game)
     limits = {"w": plan.wins, "d": plan.count - plan.wins, QUICK: plan.quick}
     accepted: dict[bytes, ProvedPosition] = {}
-    drawn = 0
+    num_drawn = 0
     counts = Counter[str]()
     with closing(
         map_blocks(_candidates, ((plan, first) for first in count(0, BLOCK)), jobs)
@@ -114,7 +114,7 @@ def make_proved(
         for candidate in chain.from_iterable(results_in_order(work)):
             if len(accepted) == plan.count:
                 break
-            drawn += 1
+            num_drawn += 1
             if candidate is not None:
                 cells = from_text(candidate.text, plan.game).cells[None]
                 # the same of all symmetric positions
@@ -135,7 +135,7 @@ def make_proved(
         "players": list(plan.players),
         "command": f"tools/make_proved_positions.py {name}",
         "provenance": dict(provenance),
-        "drawn": drawn,
+        "drawn": num_drawn,
         "positions": [
             str(row) for row in sorted(accepted.values(), key=lambda row: (row.stones, row.text))
         ],
@@ -241,14 +241,17 @@ def prove_again(positions: Positions, sample: int | None = None, *, jobs: Jobs =
     number = total if sample is None else min(sample, total)
     if number < 1:
         raise ValueError(f"sample={sample} proves nothing: choose 1 or more positions")
-    chosen = [positions.proven[total * i // number] for i in range(number)]
+    sample_positions = [positions.proven[total * i // number] for i in range(number)]
     with closing(
-        map_blocks(_prove_again, ((positions.game, stored.text) for stored in chosen), jobs)
+        map_blocks(
+            _prove_again, ((positions.game, position.text) for position in sample_positions), jobs
+        )
     ) as work:
-        for stored, moves in zip(chosen, results_in_order(work), strict=True):
-            if moves != stored.moves:
+        for position, moves in zip(sample_positions, results_in_order(work), strict=True):
+            if moves != position.moves:
                 raise ValueError(
-                    f"the results of moves differ from those stored in {stored}: reinstall ttt_envs"
+                    f"the results of moves differ from those stored in {position}: "
+                    "reinstall ttt_envs"
                 )
     return number
 

@@ -54,7 +54,7 @@ def make_set(seed: int) -> Iterator[Puzzle]:
     keys: set[tuple[object, ...]] = set()
     for number, (game, count) in enumerate(PUZZLES_PER_GAME.items()):
         puzzles = list(obvious_puzzles(game, [seed, number]))
-        chosen: list[Puzzle] = []
+        selection: list[Puzzle] = []
         groups: dict[tuple[int, str], list[Puzzle]] = {}
         for place in np.random.default_rng([seed, number]).permutation(len(puzzles)):
             groups.setdefault((puzzles[place].level, puzzles[place].why), []).append(puzzles[place])
@@ -62,10 +62,10 @@ def make_set(seed: int) -> Iterator[Puzzle]:
         for puzzle in filter(None, chain.from_iterable(turns)):
             [shape] = class_keys(game, Boards.from_positions([puzzle.position]))
             key = (game.rows, game.columns, game.win_length, shape)
-            if len(chosen) < count and key not in keys:
+            if len(selection) < count and key not in keys:
                 keys.add(key)
-                chosen.append(puzzle)
-        yield from sorted(chosen, key=lambda puzzle: (puzzle.level, -puzzle.loss))
+                selection.append(puzzle)
+        yield from sorted(selection, key=lambda puzzle: (puzzle.level, -puzzle.loss))
 
 
 def obvious_puzzles(game: Game, seed: Sequence[int]) -> Iterator[Puzzle]:
@@ -75,14 +75,15 @@ def obvious_puzzles(game: Game, seed: Sequence[int]) -> Iterator[Puzzle]:
     solution = solve(game)
     obvious, reasons = obvious_moves(game, boards)
     values = solution.action_values(boards)
-    top = np.nanmax(values, axis=1)
-    loss = top - np.where(obvious, values, -np.inf).max(axis=1)
-    bad = values < top[:, None] - VALUE_TOLERANCE
+    best = np.nanmax(values, axis=1)
+    loss = best - np.where(obvious, values, -np.inf).max(axis=1)
+    is_error = values < best[:, None] - VALUE_TOLERANCE
     rows = np.flatnonzero(
-        (loss >= MIN_LOSS) & (bad.sum(axis=1) >= boards.legal(game).sum(axis=1) / 2)
+        (loss >= MIN_LOSS) & (is_error.sum(axis=1) >= boards.legal(game).sum(axis=1) / 2)
     )
-    wrong = {
-        name: (make_policy(name, game).probabilities(boards) * bad).sum(axis=1) for name in PANEL
+    losses = {
+        name: (make_policy(name, game).probabilities(boards) * is_error).sum(axis=1)
+        for name in PANEL
     }
     candidates = [
         Candidate(
@@ -92,7 +93,7 @@ def obvious_puzzles(game: Game, seed: Sequence[int]) -> Iterator[Puzzle]:
     ]
     for row, puzzle in zip(rows, make_puzzles(solution, candidates), strict=True):
         yield replace(
-            puzzle, wrong={name: round(float(shares[row]), 6) for name, shares in wrong.items()}
+            puzzle, wrong={name: round(float(shares[row]), 6) for name, shares in losses.items()}
         )
 
 

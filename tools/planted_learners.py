@@ -26,10 +26,10 @@ def plant(family: str, error: str | None = None) -> Callable[..., Any]:
     """
     path = ROOT / "examples" / "checks" / FILES[family]
     source = path.read_text("utf-8")
-    for old, new in [] if error is None else LEARNER_ERRORS[family][error]:
-        if source.count(old) != 1:
-            raise ValueError(f"{old!r} occurs {source.count(old)} times in {path}")
-        source = source.replace(old, new)
+    for text, replacement in [] if error is None else LEARNER_ERRORS[family][error]:
+        if source.count(text) != 1:
+            raise ValueError(f"{text!r} occurs {source.count(text)} times in {path}")
+        source = source.replace(text, replacement)
     module = ModuleType(path.stem)
     exec(compile(source, str(path), "exec"), vars(module))
     train: Callable[..., Any] = module.train

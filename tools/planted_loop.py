@@ -128,9 +128,9 @@ class PlantedLoop:
             moves.append((row, policy, player))
             if table.over[row, action]:
                 result = table.reward[row, action] * player
-            again = int(table.again[row, action])
-            row = int(table.next[row, action, again])
-            player *= 2 * again - 1
+            moves_again = int(table.again[row, action])
+            row = int(table.next[row, action, moves_again])
+            player *= 2 * moves_again - 1
         for row, policy, player in moves:
             self.examples.append((self.see(row, player), policy, self.target(result, player)))
 

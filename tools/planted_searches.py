@@ -144,12 +144,12 @@ class PlantedTreeSearch:
         the root's value.
         """
         best = max(root.proved, key=lambda action: root.proved[action])
-        lost = [action for action, proved in root.proved.items() if proved == -1]
+        losing_moves = [action for action, value in root.proved.items() if value == -1]
         if root.proved[best] == 1 or len(root.proved) == len(root.visits):
             visits[:] = np.eye(len(visits))[best] * visits.sum()
             return root.proved[best]
-        if len(lost) < len(root.visits):
-            visits[lost] = 0
+        if len(losing_moves) < len(root.visits):
+            visits[losing_moves] = 0
         return value
 
 
@@ -170,17 +170,17 @@ class _Run:
         return list(self.game.legal_actions(board))
 
     def step(
-        self, board: tuple[int, ...], action: int, again: bool
+        self, board: tuple[int, ...], action: int, moves_again: bool
     ) -> tuple[tuple[int, ...], float, bool]:
         if self.error == "illegal moves searched" and board[action] != 0:
             return tuple(-cell for cell in board), 0.0, False
-        next_board, reward, over = self.game.step(board, action, again)
+        next_board, reward, is_over = self.game.step(board, action, moves_again)
         if self.error == "one diagonal missing" and reward > 0:
-            own = next_board if again else tuple(-cell for cell in next_board)
+            own = next_board if moves_again else tuple(-cell for cell in next_board)
             lines = [line.cells for line in self.game.game.lines if line.cells != (2, 4, 6)]
             if not any(all(own[cell] == 1 for cell in line) for line in lines):
                 return next_board, 0.0, 0 not in own
-        return next_board, reward, over
+        return next_board, reward, is_over
 
     def draw_turn(self, board: tuple[int, ...], action: int) -> bool:
         """Return whether the mover has another turn."""
@@ -198,11 +198,11 @@ class _Run:
         sign = 1
         while True:
             action = self.rng.choice(self.actions(board))
-            again = self.draw_turn(board, action)
-            board, reward, over = self.step(board, action, again)
-            if over:
+            moves_again = self.draw_turn(board, action)
+            board, reward, is_over = self.step(board, action, moves_again)
+            if is_over:
                 return sign * reward
-            if not again:
+            if not moves_again:
                 sign = -sign
 
     def expand(self, node: PlantedNode, parent: PlantedNode | None) -> float:
@@ -263,26 +263,26 @@ class _Run:
         while True:
             action = first if first is not None and not path else self.select(node)
             path.append((node, action))
-            again = self.draw_turn(node.board, action)
-            next_board, reward, over = self.step(node.board, action, again)
-            next_same = node.same if again else not node.same
-            if over:
+            moves_again = self.draw_turn(node.board, action)
+            next_board, reward, is_over = self.step(node.board, action, moves_again)
+            next_same = node.same if moves_again else not node.same
+            if is_over:
                 value, owner = self.end_value(node, next_board, reward, next_same)
                 break
-            child = node.children.get((action, again))
+            child = node.children.get((action, moves_again))
             if child is None:
-                child = node.children[action, again] = PlantedNode(next_board, next_same)
+                child = node.children[action, moves_again] = PlantedNode(next_board, next_same)
                 value = self.expand(child, node)
                 owner = child.same
                 if self.error == "leaf taken for the other player":
                     owner = not owner
                 break
             node = child
-        if over and self.error == "ends not backed up":
+        if is_over and self.error == "ends not backed up":
             return
-        self.back_up(path, value, owner, over)
+        self.back_up(path, value, owner, is_over)
         if self.settings.solver:
-            self.prove(path, over, reward)
+            self.prove(path, is_over, reward)
 
     def end_value(
         self, node: PlantedNode, next_board: tuple[int, ...], reward: float, next_same: bool
@@ -299,14 +299,14 @@ class _Run:
         return reward, node.same
 
     def back_up(
-        self, path: list[tuple[PlantedNode, int]], value: float, owner: bool, over: bool
+        self, path: list[tuple[PlantedNode, int]], value: float, owner: bool, is_over: bool
     ) -> None:
         for depth, (node, action) in enumerate(reversed(path)):
             backed_up = value if node.same == owner else -value
             if self.error == "sign never flipped":
                 backed_up = value
             if self.error == "sign alternates with depth":
-                backed_up = value * (-1) ** (depth + (0 if over else 1))
+                backed_up = value * (-1) ** (depth + (0 if is_over else 1))
             if self.error == "fixed player's view":
                 backed_up = value if owner == (self.first_player == 1) else -value
             if self.error == "discount 0.9 per ply":
@@ -316,18 +316,18 @@ class _Run:
             if self.error == "only the parent updated":
                 break
 
-    def prove(self, path: list[tuple[PlantedNode, int]], over: bool, reward: float) -> None:
+    def prove(self, path: list[tuple[PlantedNode, int]], is_over: bool, reward: float) -> None:
         """Keep the values of moves that are proved, from the leaf to the root."""
         for depth, (node, action) in enumerate(reversed(path)):
             if depth == 0:
-                if not over:
+                if not is_over:
                     return
                 node.proved[action] = reward
                 continue
-            again = float(self.game.again[self.game.index(node.board), action])
-            if 0 < again < 1:
+            moves_again = float(self.game.again[self.game.index(node.board), action])
+            if 0 < moves_again < 1:
                 return
-            child = node.children[action, again == 1]
+            child = node.children[action, moves_again == 1]
             values = child.proved.values()
             if not values or (max(values) < 1 and len(values) < len(child.visits)):
                 return
@@ -338,23 +338,23 @@ class _Run:
         scores = {action: math.log(max(prior, 1e-9)) for action, prior in root.priors.items()}
         candidates = sorted(scores, key=lambda action: -scores[action])
         num_rounds = max(1, math.ceil(math.log2(max(2, len(candidates)))))
-        spent = 0
+        num_simulations = 0
         while True:
             share = max(1, simulations // (num_rounds * len(candidates)))
             for _ in range(share):
                 for action in candidates:
-                    if spent < simulations:
+                    if num_simulations < simulations:
                         self.simulate(root, action)
-                        spent += 1
+                        num_simulations += 1
             scale = 0.1 * (50 + max(root.visits.values()))
             candidates.sort(key=lambda action: -(scores[action] + scale * root.mean(action)))
-            if len(candidates) == 1 or spent >= simulations:
+            if len(candidates) == 1 or num_simulations >= simulations:
                 break
             candidates = candidates[: max(1, (len(candidates) + 1) // 2)]
         best = candidates[0]
-        while spent < simulations:
+        while num_simulations < simulations:
             self.simulate(root, best)
-            spent += 1
+            num_simulations += 1
         visits = np.zeros(self.game.num_actions)
         visits[best] = 1
         return visits, root.mean(best)

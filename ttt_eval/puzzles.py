@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, convert
@@ -31,7 +31,7 @@ from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.exact.dynamic_programming import played_losses
 from ttt_eval.exact.strength import worst_positions
 from ttt_eval.matches.games import PlayedGame
-from ttt_eval.store.result_store import json_numbers, read_hashed_json, with_hash
+from ttt_eval.store.result_store import Data, json_numbers, read_hashed_json, with_hash
 
 FILE = Path(__file__).parent / "data" / "puzzles" / "puzzles.json"
 """The built-in set."""
@@ -112,20 +112,20 @@ class Puzzle:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Puzzle:
+    def from_dict(cls, data: object) -> Puzzle:
         """Return the puzzle that :meth:`to_dict` stored.
 
         Raises:
             ValueError, TypeError, KeyError: not such data.
         """
-        stored = convert(data, _StoredPuzzle)
-        game = Game.from_dict(stored.game)
-        if not len(stored.values) == len(stored.replies) == game.cells:
+        record = convert(data, _StoredPuzzle)
+        game = Game.from_dict(record.game)
+        if not len(record.values) == len(record.replies) == game.cells:
             raise Refusal(f"a puzzle of {game} has no value or no replies for some of its cells")
-        values: dict[str, Any] = asdict(stored) | {
+        values: Data = asdict(record) | {
             "game": game,
-            "position": from_text(stored.position, game),
-            "values": np.array(stored.values, np.float64),  # None is NaN
+            "position": from_text(record.position, game),
+            "values": np.array(record.values, np.float64),  # None is NaN
         }
         return cls(**values)
 
@@ -241,15 +241,15 @@ def from_games(
         yield from make_puzzles(solution, candidates)
 
 
-def write_puzzles(path: Path, puzzles: Sequence[Puzzle], about: Mapping[str, object]) -> None:
+def write_puzzles(path: Path, puzzles: Sequence[Puzzle], facts: Mapping[str, object]) -> None:
     """Write puzzles atomically to a JSON file, one per line.
 
     Args:
         path: the file.
         puzzles: the puzzles.
-        about: JSON-ready: the command and the seed that made them.
+        facts: JSON-ready: the command and the seed that made them.
     """
-    data = with_hash("puzzles", {**about, "puzzles": [puzzle.to_dict() for puzzle in puzzles]})
+    data = with_hash("puzzles", {**facts, "puzzles": [puzzle.to_dict() for puzzle in puzzles]})
     lines = ",\n".join(json.dumps(puzzle, separators=(",", ":")) for puzzle in data.pop("puzzles"))
     text = json.dumps(data, indent=1).removesuffix("\n}") + f',\n "puzzles": [\n{lines}\n]}}\n'
     write_bytes(path, text.encode())
@@ -265,7 +265,7 @@ def read_puzzles(path: Path = FILE) -> list[Puzzle]:
     return read_hashed_json(path, "puzzles", MAX_FILE_BYTES, _parse, what="puzzles")
 
 
-def _parse(data: dict[str, Any]) -> list[Puzzle]:
+def _parse(data: Data) -> list[Puzzle]:
     return [Puzzle.from_dict(puzzle) for puzzle in data["puzzles"]]
 
 
@@ -275,7 +275,7 @@ class Candidate(NamedTuple):
     position: Position
     tempting: list[int]
     """cells of the obvious moves, which lose"""
-    why: str
+    reason: str
     """``wins``, ``blocks`` or ``extends``, or who made these moves"""
     loss: float
     """value lost by the best obvious move"""
@@ -295,7 +295,7 @@ def make_puzzles(solution: Solution, candidates: Sequence[Candidate]) -> list[Pu
             row,
             _replies(solution, candidate.position),
             tuple(candidate.tempting),
-            candidate.why,
+            candidate.reason,
             candidate.loss,
         )
         for candidate, row in zip(candidates, values, strict=True)

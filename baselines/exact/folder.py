@@ -9,11 +9,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from msgspec import Struct, convert
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.files import (
@@ -26,7 +25,7 @@ from ttt_envs.core.files import (
     write_json,
 )
 from ttt_envs.game.game import Game
-from ttt_envs.graph.numbering import MAX_UNPAIRED_CELLS, Values
+from ttt_envs.graph.numbering import MAX_UNPAIRED_CELLS, Numbering, Values
 
 FORMAT = 3
 """version of the folder format, and of the numbering of its entries"""
@@ -35,7 +34,7 @@ HEADER_BYTES = 128
 """Size of the header that numpy writes before the values of a layer."""
 
 
-def dtype_of(game: Game, *, stored: bool) -> np.dtype[Any]:
+def dtype_of(game: Game, *, stored: bool) -> np.dtype[np.generic]:
     """Return the type of the values of a game, stored in a folder or in memory."""
     if game.skip_chance == 0:
         return np.dtype(np.int8)
@@ -63,24 +62,23 @@ class Folder:
         self._read_manifest()
 
     def _read_manifest(self) -> None:
-        header = {
-            "format": FORMAT,
-            "game": self.game.to_dict(),
-            "byteorder": sys.byteorder,
-            "dtype": self.dtype.name,
-        }
-        manifest = _load_manifest(self.path)
-        if manifest is None:
-            manifest = {**header, "stones": self.stones, "layers": {}}
-        self._manifest = manifest
-        is_other = any(self._manifest.get(name) != value for name, value in header.items())
-        if is_other or not 0 <= self._manifest["stones"] <= self.game.cells:
+        new = _Manifest(
+            format=FORMAT,
+            game=self.game.to_dict(),
+            byteorder=sys.byteorder,
+            dtype=self.dtype.name,
+            stones=self.stones,
+            layers={},
+        )
+        manifest = _load_manifest(self.path) or new
+        is_same = replace(manifest, stones=new.stones, layers=new.layers) == new
+        if not is_same or not 0 <= manifest.stones <= self.game.cells:
             raise Refusal(
                 f"{self.path} holds a table of another game than {self.game}, or in another "
                 "format: choose another folder, or remove this one"
             )
-        self._manifest["stones"] = min(self.stones, self._manifest["stones"])
-        self._hashes: dict[str, str] = self._manifest["layers"]
+        manifest.stones = min(self.stones, manifest.stones)
+        self._manifest = manifest
 
     @classmethod
     def open(cls, path: Path) -> Folder:
@@ -94,7 +92,7 @@ class Folder:
             raise Refusal(
                 f"{path} has no database or table of layers: make one by evaluate.py database build"
             )
-        return cls(path, Game.from_dict(manifest["game"]), manifest["stones"])
+        return cls(path, Game.from_dict(manifest.game), manifest.stones)
 
     @property
     def layers(self) -> range:
@@ -103,18 +101,18 @@ class Folder:
 
     def missing(self) -> list[int]:
         """Return the layers that the manifest lacks, the last one first."""
-        return [n for n in self.layers if self.file(n).name not in self._hashes]
+        return [n for n in self.layers if self.file(n).name not in self._manifest.layers]
 
     def file(self, stones: int) -> Path:
         """Return the path of a layer's file."""
         return self.path / f"{stones:02d}-layer.npy"
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return the contents by the manifest, JSON-ready; ``sha256`` is over the game and the
         hashes of the layers.
         """
         files = [self.file(n) for n in self.layers]
-        hashes = [self._hashes.get(file.name) for file in files]
+        hashes = [self._manifest.layers.get(file.name) for file in files]
         size = sum(max(0, file.stat().st_size - HEADER_BYTES) for file in files if file.exists())
         return {
             "game": self.game.to_dict(),
@@ -138,7 +136,7 @@ class Folder:
             self._read_manifest()  # another process may have written to it meanwhile
             layers = [self.file(n).name for n in range(self.game.cells + 1)]
             delete_temporary_files(self.path, [MANIFEST, *layers])
-            write_json(self.path / MANIFEST, self._manifest)
+            write_json(self.path / MANIFEST, asdict(self._manifest))
             yield
 
     def read(self, stones: int, size: int) -> Values | None:
@@ -148,12 +146,21 @@ class Folder:
         file = self.file(stones)
         try:
             with open_to_read(file, HEADER_BYTES + size * self.dtype.itemsize) as stream:
-                if hashlib.file_digest(stream, "sha256").hexdigest() != self._hashes[file.name]:
+                if (
+                    hashlib.file_digest(stream, "sha256").hexdigest()
+                    != self._manifest.layers[file.name]
+                ):
                     return None
             values = self.mapped(stones)
         except Exception:  # a malformed header can raise many exceptions
             return None
         return values if values.shape == (size,) and values.dtype == self.dtype else None
+
+    def read_all(self, numbering: Numbering) -> dict[int, Values]:
+        """Return the layers that are present and intact."""
+        missing = self.missing()
+        layers = {n: self.read(n, numbering.size(n)) for n in self.layers if n not in missing}
+        return {n: values for n, values in layers.items() if values is not None}
 
     def mapped(self, stones: int) -> Values:
         """Return a layer that was just written or checked, memory-mapped."""
@@ -166,20 +173,31 @@ class Folder:
             file, lambda stream: np.lib.format.write_array(stream, values, allow_pickle=False)
         )
         with file.open("rb") as stream:
-            self._hashes[file.name] = hashlib.file_digest(stream, "sha256").hexdigest()
-        write_json(self.path / MANIFEST, self._manifest)
+            self._manifest.layers[file.name] = hashlib.file_digest(stream, "sha256").hexdigest()
+        write_json(self.path / MANIFEST, asdict(self._manifest))
 
 
-class _Manifest(Struct):
-    """What is read of a manifest."""
+def is_finished(game: Game, folder: Path) -> bool:
+    """Return whether a folder has all layers of a game, by its manifest."""
+    try:
+        return not Folder(folder, game, 0).missing()
+    except ValueError:
+        return False
+
+
+class _Manifest(Struct, kw_only=True):
+    """The manifest of a folder."""
 
     format: int
     game: dict[str, object]
+    byteorder: str = ""
+    dtype: str = ""
     stones: int
     layers: dict[str, object]
+    """the SHA-256 of each layer, by the name of its file"""
 
 
-def _load_manifest(path: Path) -> dict[str, Any] | None:
+def _load_manifest(path: Path) -> _Manifest | None:
     """Return the data of a folder's manifest; None if there is none.
 
     Raises:
@@ -194,4 +212,4 @@ def _load_manifest(path: Path) -> dict[str, Any] | None:
     with name_place(
         f"{path / MANIFEST} is no manifest of a table in layers, choose another folder"
     ):
-        return {**data, **asdict(convert(data, _Manifest))}
+        return convert(data, _Manifest)

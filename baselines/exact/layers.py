@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -83,56 +83,115 @@ def check_size(game: Game, stones: int = 0) -> None:
         )
 
 
+class Plan:
+    """The layers of a game to build, what that takes, and their computation.
+
+    Args:
+        game: up to 21 cells, with any skip chance; up to 25 with ``stones`` above 0. With gravity
+            up to 6 x 5 or 5 x 6.
+        stones: number of stones of the first layer; 0 for the whole game.
+        dtype: of the values; None for that of layers in memory.
+
+    Raises:
+        ValueError: the board is larger, or the number of stones is invalid.
+    """
+
+    def __init__(self, game: Game, stones: int = 0, dtype: np.dtype | None = None) -> None:
+        check_size(game, stones)
+        self.game = game
+        self.stones = stones
+        self.dtype = dtype_of(game, stored=False) if dtype is None else dtype
+        self.numbering = Numbering(game)
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """Number of values per layer and the bytes needed, computed on first access."""
+        by_stones = []
+        index_sizes = []
+        for number in range(self.game.cells + 1):
+            count, index_size = self.numbering.estimate(number) if number >= self.stones else (0, 0)
+            by_stones.append(count)
+            index_sizes.append(index_size)
+        size = self.dtype.itemsize
+        disk = size * sum(by_stones)
+        sizes = [
+            size * count + index_size
+            for count, index_size in zip(by_stones, index_sizes, strict=True)
+        ]
+        indexes = max(a + b for a, b in pairwise(index_sizes)) + max(index_sizes)
+        return Estimate(
+            by_stones=tuple(by_stones),
+            disk=disk,
+            memory=max(a + b for a, b in pairwise(sizes)),
+            memory_alone=indexes + disk,
+            seconds=sum(by_stones) * NS_PER_VALUE / 1e9,
+        )
+
+    def check_memory(self, memory: int | None, *, folder: bool = True) -> None:
+        """Raise MemoryError if the layers need more than ``memory`` bytes, or than is free.
+
+        Args:
+            memory: the limit; None for the free memory.
+            folder: whether the layers go to a folder.
+        """
+        size = self.estimate.memory if folder else self.estimate.memory_alone
+        limit = int(psutil.virtual_memory().available) if memory is None else memory
+        if size > limit:
+            raise MemoryError(
+                f"solving {self.game} by layers takes {size:,} bytes of memory, and {limit:,} may "
+                f"be used: allow more with memory={'' if folder else ', or give it a folder'}"
+            )
+
+    def build(self, folder: Path | None, work: Work) -> LayeredSolution:
+        """Compute the layers: see :func:`build`."""
+        store = None if folder is None else Folder(folder, self.game, self.stones)
+        layers: dict[int, Values] = {}
+        if store is not None and not store.missing():
+            layers = store.read_all(self.numbering)
+        with ExitStack() as stack:
+            if len(layers) < self.game.cells + 1 - self.stones:
+                self.check_memory(work.memory, folder=store is not None)
+                if store is not None:
+                    stack.enter_context(store.writing())
+                    layers = store.read_all(self.numbering)
+            for number, values in self.sweep(layers, work):
+                if store is not None and number not in layers:
+                    store.write_layer(number, values)
+                layers[number] = values if store is None else store.mapped(number)
+        return LayeredSolution(self.numbering, self.stones, self.dtype, layers.__getitem__)
+
+    def sweep(self, layers: Mapping[int, Values], work: Work) -> Iterator[tuple[int, Values]]:
+        """Yield the layers from the last one to the first: those of ``layers``, others from the one
+        before.
+        """
+        next_values = None
+        num_values = 0
+        total = max(1, sum(self.estimate.by_stones))
+        threads = count_threads(work.threads)
+        for number in range(self.game.cells, self.stones - 1, -1):
+            values = layers.get(number)
+            if values is None:
+                values = np.empty(self.numbering.size(number), self.dtype)
+                self.numbering.compute(number, next_values, values, threads=threads)
+                values.flags.writeable = False
+            num_values += self.estimate.by_stones[number]
+            if work.progress is not None:
+                work.progress(num_values / total)
+            yield number, values
+            next_values = values
+
+
 def estimate(game: Game, *, stones: int = 0, folder: bool = True) -> Estimate:
     """Return the number of values per layer and the bytes needed to solve a game.
 
     Args:
-        game: as for :func:`build`.
-        stones: as for :func:`build`.
+        game, stones: as for :class:`Plan`.
         folder: whether the layers go to a folder.
 
     Raises:
         ValueError: the board is larger, or the number of stones is invalid.
     """
-    check_size(game, stones)
-    return _estimate(Numbering(game), stones, dtype_of(game, stored=folder))
-
-
-def _estimate(numbering: Numbering, stones: int, dtype: np.dtype) -> Estimate:
-    by_stones = []
-    index_sizes = []
-    for number in range(numbering.game.cells + 1):
-        count, index_size = numbering.estimate(number) if number >= stones else (0, 0)
-        by_stones.append(count)
-        index_sizes.append(index_size)
-    disk = dtype.itemsize * sum(by_stones)
-    sizes = [
-        dtype.itemsize * count + index_size
-        for count, index_size in zip(by_stones, index_sizes, strict=True)
-    ]
-    indexes = max(a + b for a, b in pairwise(index_sizes)) + max(index_sizes)
-    return Estimate(
-        by_stones=tuple(by_stones),
-        disk=disk,
-        memory=max(a + b for a, b in pairwise(sizes)),
-        memory_alone=indexes + disk,
-        seconds=sum(by_stones) * NS_PER_VALUE / 1e9,
-    )
-
-
-def check_memory(
-    estimated: Estimate, game: Game, *, folder: bool = True, memory: int | None = None
-) -> None:
-    """Raise MemoryError if :func:`build` needs more memory than ``memory`` bytes, or than is
-    free.
-    """
-    size = estimated.memory if folder else estimated.memory_alone
-    limit = int(psutil.virtual_memory().available) if memory is None else memory
-    if size > limit:
-        raise MemoryError(
-            f"solving {game} by layers takes {size:,} bytes of memory, and {limit:,} may be used: "
-            f"allow more with memory={'' if folder else ', or give it a folder'}"
-        )
+    return Plan(game, stones, dtype_of(game, stored=folder)).estimate
 
 
 def build(
@@ -146,10 +205,8 @@ def build(
     more stones is extended to fewer.
 
     Args:
-        game: up to 21 cells, with any skip chance; up to 25 with ``stones`` above 0. With gravity
-            up to 6 x 5 or 5 x 6.
+        game, stones: as for :class:`Plan`.
         folder: for the layers, created if missing. Without one they are kept in memory.
-        stones: number of stones of the first layer, which is computed last; 0 for the whole game.
         work: threads, memory, progress.
 
     Raises:
@@ -158,60 +215,7 @@ def build(
         ValueError: the board is larger, or the folder holds something else.
         OSError: the disk is full; no finished layer is lost.
     """
-    check_size(game, stones)
-    numbering = Numbering(game)
-    dtype = dtype_of(game, stored=folder is not None)
-    store = None if folder is None else Folder(folder, game, stones)
-    layers: dict[int, Values] = {}
-    if store is not None and not store.missing():
-        layers = _read_all(store, numbering)
-    estimated = _estimate(numbering, stones, dtype)
-    with ExitStack() as stack:
-        if len(layers) < game.cells + 1 - stones:
-            check_memory(estimated, game, folder=store is not None, memory=work.memory)
-            if store is not None:
-                stack.enter_context(store.writing())
-                layers = _read_all(store, numbering)
-        for number, values in _sweep(numbering, estimated, stones, layers, dtype, work):
-            if store is not None and number not in layers:
-                store.write_layer(number, values)
-            layers[number] = values if store is None else store.mapped(number)
-    return LayeredSolution(numbering, stones, dtype, layers.__getitem__)
-
-
-def _read_all(store: Folder, numbering: Numbering) -> dict[int, Values]:
-    """Return the layers of a folder that are present and intact."""
-    missing = store.missing()
-    layers = {n: store.read(n, numbering.size(n)) for n in store.layers if n not in missing}
-    return {n: values for n, values in layers.items() if values is not None}
-
-
-def _sweep(
-    numbering: Numbering,
-    estimated: Estimate,
-    stones: int,
-    layers: Mapping[int, Values],
-    dtype: np.dtype,
-    work: Work,
-) -> Iterator[tuple[int, Values]]:
-    """Yield the layers from the last one to that of ``stones``: those of ``layers``, others from
-    the one before.
-    """
-    next_values = None
-    num_values = 0
-    total = max(1, sum(estimated.by_stones))
-    threads = count_threads(work.threads)
-    for number in range(numbering.game.cells, stones - 1, -1):
-        values = layers.get(number)
-        if values is None:
-            values = np.empty(numbering.size(number), dtype)
-            numbering.compute(number, next_values, values, threads=threads)
-            values.flags.writeable = False
-        num_values += estimated.by_stones[number]
-        if work.progress is not None:
-            work.progress(num_values / total)
-        yield number, values
-        next_values = values
+    return Plan(game, stones, dtype_of(game, stored=folder is not None)).build(folder, work)
 
 
 def start_value(game: Game, *, work: Work = DEFAULT_WORK) -> float:
@@ -227,14 +231,11 @@ def start_value(game: Game, *, work: Work = DEFAULT_WORK) -> float:
         MemoryError: memory is too small.
         ValueError: the board is larger.
     """
-    check_size(game)
-    numbering = Numbering(game)
-    dtype = np.dtype(np.int8 if game.skip_chance == 0 else np.float64)
-    estimated = _estimate(numbering, 1, dtype)
-    check_memory(estimated, game, memory=work.memory)
-    for _, values in _sweep(numbering, estimated, 1, {}, dtype, work):
+    plan = Plan(game, 1, np.dtype(np.int8 if game.skip_chance == 0 else np.float64))
+    plan.check_memory(work.memory)
+    for _, values in plan.sweep({}, work):
         first_moves = values  # no other layer is kept
-    return LayeredSolution(numbering, 1, dtype, lambda _: first_moves).value
+    return LayeredSolution(plan.numbering, 1, plan.dtype, lambda _: first_moves).value
 
 
 def open_layers(game: Game | None, folder: Path) -> LayeredSolution:
@@ -272,11 +273,3 @@ def open_layers(game: Game | None, folder: Path) -> LayeredSolution:
         return values
 
     return LayeredSolution(numbering, store.stones, store.dtype, read)
-
-
-def is_finished(game: Game, folder: Path) -> bool:
-    """Return whether a folder has all layers of a game, by its manifest."""
-    try:
-        return not Folder(folder, game, 0).missing()
-    except ValueError:
-        return False

@@ -7,19 +7,16 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from baselines.connect_four import is_solvable
-from baselines.exact.folder import FORMAT
+from baselines.exact.folder import FORMAT, is_finished
 from baselines.exact.layers import (
     MAX_SOLVER_CELLS,
-    build,
-    check_memory,
+    Plan,
     check_size,
-    estimate,
-    is_finished,
     open_layers,
 )
 from baselines.exact.solution import LayeredSolution, SearchedSolution, Solution, shared_solution
@@ -69,18 +66,16 @@ def solve(game: Game, *, cache: bool = True, work: Work = DEFAULT_WORK) -> Solut
     """
     if is_searched(game):
         return shared_solution(game) if cache else SearchedSolution(game)
-    if not cache:
-        return build(game, work=work)
-    solution = _solutions.get(game)
+    solution = _solutions.get(game) if cache else None
     if solution is None:
-        if game.cells > MAX_SOLVER_CELLS:
-            solution = _build_cached(game, work)
-        else:
-            solution = build(game, work=work)
-        if len(_solutions) == MAX_SOLUTIONS:
-            _solutions.popitem(last=False)
+        plan = Plan(game)
+        is_stored_on_disk = cache and game.cells > MAX_SOLVER_CELLS
+        solution = _build_cached(plan, work) if is_stored_on_disk else plan.build(None, work)
+    if cache:
         _solutions[game] = solution
-    _solutions.move_to_end(game)
+        _solutions.move_to_end(game)
+        if len(_solutions) > MAX_SOLUTIONS:
+            _solutions.popitem(last=False)
     return solution
 
 
@@ -91,22 +86,21 @@ def is_stored(game: Game) -> bool:
     return is_finished(game, cache_path(*_cache_entry(game)))
 
 
-def _cache_entry(game: Game) -> tuple[str, dict[str, Any]]:
+def _cache_entry(game: Game) -> tuple[str, dict[str, object]]:
     return f"layers-{game.slug}", {"format": FORMAT, "game": game.to_dict()}
 
 
-def _build_cached(game: Game, work: Work) -> LayeredSolution:
+def _build_cached(plan: Plan, work: Work) -> LayeredSolution:
     """Return the layers of a game, in a cache folder if the limit allows it, else in memory."""
+    folder = cache_path(*_cache_entry(plan.game))
     size = 0
-    if not is_stored(game):  # check before evicting others
-        estimated = estimate(game)
-        size = estimated.disk
-        check_memory(estimated, game, folder=size <= max_cache_bytes(), memory=work.memory)
-    folder = cache_path(*_cache_entry(game))
+    if not is_finished(plan.game, folder):  # check before evicting others
+        size = plan.estimate.disk
+        plan.check_memory(work.memory, folder=size <= max_cache_bytes())
     is_cached = make_room(folder, size)
     while True:
         try:
-            return build(game, folder if is_cached else None, work=work)
+            return plan.build(folder if is_cached else None, work)
         except FolderLockedError:  # another process is building; its layers will be read
             time.sleep(1.0)
 
@@ -142,14 +136,7 @@ class Optimal(Named):
             self.solution  # noqa: B018  # raises errors early
         elif not is_searched(self.game):
             check_size(self.game)
-        check_range(
-            "epsilon",
-            self.epsilon,
-            0,
-            1,
-            "is no probability of a random move",
-            ", 0 for perfect play",
-        )
+        check_range("epsilon", self.epsilon, 0, 1, "is no probability of a random move")
 
     @cached_property
     def solution(self) -> Solution:
@@ -185,7 +172,7 @@ class Optimal(Named):
         """
         return self.solution.action_values(boards)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[Optimal], tuple[Game, float, str | None]]:
         """Return the settings, without the table: each process loads it itself."""
         return Optimal, (self.game, self.epsilon, self.database)
 

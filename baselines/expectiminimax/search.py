@@ -219,7 +219,7 @@ def _maximum(player: int, is_mover: bool, depth: int, tally: Tally, path: Path) 
     """
     lines = path.lines
     state = path.state
-    empty = path.state.empty
+    empty = state.empty
     stones = most_stones(player, tally)
     missing = lines.win_length - stones
     num_plies = missing if lines.skip_chance > 0 else 2 * missing - 1
@@ -236,7 +236,7 @@ def _limits(mover: int, depth: int, tally: Tally, path: Path) -> tuple[float, fl
     """Return bounds on the value for a mover with ``depth`` plies left."""
     lines = path.lines
     state = path.state
-    stones = path.state.num_cells - path.state.empty
+    stones = state.num_cells - state.empty
     is_plain = state.width == 0 and lines.variants == 0
     low = -_maximum(1 - mover, False, depth, tally, path)
     high = _maximum(mover, True, depth, tally, path)
@@ -285,7 +285,7 @@ def _look_up(
         Whether the table has the node; and ``low`` and ``high``, narrowed by its bounds.
     """
     table = path.table
-    words = path.table.shape[1] - NUM_COLUMNS
+    words = table.shape[1] - NUM_COLUMNS
     node.symmetry = write_key(node.key[0], path.planes)
     node.hint = -1
     entry = -1
@@ -318,7 +318,7 @@ def _store(
     ``best`` of the best move.
     """
     table = path.table
-    words = path.table.shape[1] - NUM_COLUMNS
+    words = table.shape[1] - NUM_COLUMNS
     info = depth << WORTH_SHIFT | path.planes.maps[node.symmetry, PERMUTATION, move]
     entry, num_new = store(node.key, 0, words, info, table)
     values = table.view(np.float64)[entry]
@@ -552,8 +552,9 @@ def run_search(roots: Roots, path: Path) -> None:
         nodes_before = state.nodes
         _begin_root(roots.cells[row], path)
         path.nodes[depth].hint = roots.hints[row]
-        window = -np.inf, np.inf, -np.inf, np.inf
-        _search(int64(roots.mover[row]), depth, *window, roots.random_keys[row], path)
+        mover = int64(roots.mover[row])
+        random_key = roots.random_keys[row]
+        _search(mover, depth, -np.inf, np.inf, -np.inf, np.inf, random_key, path)
         for i in range(state.index):
             roots.values[row, moves[i]] = state.values[i]
         roots.nodes[row] += state.nodes - nodes_before

@@ -34,7 +34,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -187,7 +187,7 @@ class Gomocup(ClockedPolicy):
         rng = rng or np.random.default_rng()
         return np.eye(self.game.cells)[self._player.act(boards, slots, rng)]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Return the settings: a copy starts an engine of its own."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 

@@ -166,8 +166,8 @@ class AlphaZeroConfig(LearnerConfig):
         """Return the maximum number of random opening moves."""
         if self.opening is not None:
             return min(self.opening, game.cells)
-        longest = (game.cells + 1) // 2 if game.skip_chance > 0 else game.cells - 2
-        return max(0, min(longest, MAX_OPENING_PLIES))
+        max_plies = (game.cells + 1) // 2 if game.skip_chance > 0 else game.cells - 2
+        return max(0, min(max_plies, MAX_OPENING_PLIES))
 
 
 class AlphaZero(Checkpointable):
@@ -272,10 +272,10 @@ class NetEvaluator:
         which: the symmetries to average over.
     """
 
-    def __init__(self, game: Game, net: Packed, which: Symmetries) -> None:
+    def __init__(self, game: Game, net: Packed, kind: Symmetries) -> None:
         self.game = game
         self._net = net
-        self._permutations = symmetries(game, which)
+        self._permutations = symmetries(game, kind)
         # those not in use: each thread has its own
         self._workspaces: list[_Workspace] = []
 

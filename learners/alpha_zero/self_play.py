@@ -12,8 +12,8 @@ import numpy as np
 
 from baselines.mcts import MCTSSearch, Tree, gumbel_search
 from learners.alpha_zero.net import AlphaZero, AlphaZeroConfig, gumbel_options
-from learners.base import Arrays, Limits, ring_slots
-from learners.mlp import Activation, Tensor, TFNet, line_states
+from learners.base import Arrays, Limits, Tensor, ring_slots
+from learners.mlp import Activation, TFNet, line_states
 from learners.training import SPAWN_REPLAY, TrainingLoop, check_memory, make_rng, training_key
 from ttt_envs.agents.policy import Evaluator, normalise, sample
 from ttt_envs.core.jit import (

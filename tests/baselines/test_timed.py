@@ -104,7 +104,7 @@ def test_invalid_settings_are_rejected(setting):
 # Time management
 
 
-class Scripted(TimedSearch):
+class ScriptedSearch(TimedSearch):
     """A search whose depths take the given seconds of its own clock; it looks at the clock every
     hundredth of them.
     """
@@ -129,7 +129,7 @@ class Scripted(TimedSearch):
 
 
 def run_scripted(seconds, soft_s, hard_s, **settings):
-    search = Scripted(seconds, **settings)
+    search = ScriptedSearch(seconds, **settings)
     search.run(0.0, soft_s, hard_s)
     return search
 

@@ -19,7 +19,7 @@ ID = "ttt_envs:ttt/TicTacToe-v0"
 SAME_STEP = gymnasium.vector.AutoresetMode.SAME_STEP
 
 
-class Net(Model):
+class SkrlModel(Model):
     """A net over planes and mask, which skrl hands over as one flat row."""
 
     def __init__(self, env, outputs):
@@ -40,15 +40,15 @@ class Net(Model):
         return (out.masked_fill(obs["action_mask"] == 0, -1e8) if out.shape[1] > 1 else out), {}
 
 
-class Actor(CategoricalMixin, Net):
+class SkrlActor(CategoricalMixin, SkrlModel):
     def __init__(self, env):
-        Net.__init__(self, env, 9)
+        SkrlModel.__init__(self, env, 9)
         CategoricalMixin.__init__(self)
 
 
-class Critic(DeterministicMixin, Net):
+class SkrlCritic(DeterministicMixin, SkrlModel):
     def __init__(self, env):
-        Net.__init__(self, env, 1)
+        SkrlModel.__init__(self, env, 1)
         DeterministicMixin.__init__(self)
 
 
@@ -68,13 +68,13 @@ def test_ppo(tmp_path):
         autoreset_mode=SAME_STEP,
     )
     env = wrap_env(games)
-    actor = Actor(env)
+    actor = SkrlActor(env)
     settings = {"rollouts": 32, "learning_epochs": 4, "mini_batches": 4, "discount_factor": 1.0}
     files = {
         "experiment": {"directory": str(tmp_path), "write_interval": 0, "checkpoint_interval": 0}
     }
     agent = PPO(
-        models={"policy": actor, "value": Critic(env)},
+        models={"policy": actor, "value": SkrlCritic(env)},
         memory=RandomMemory(memory_size=32, num_envs=64, device="cpu"),
         observation_space=env.observation_space,
         action_space=env.action_space,

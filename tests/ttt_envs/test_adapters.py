@@ -188,7 +188,7 @@ def test_adapters_are_sent_to_other_processes_and_policies_stay():
 def test_torch_modules_run_in_eval_mode_and_are_restored():
     import torch
 
-    class Net(torch.nn.Module):
+    class TorchNet(torch.nn.Module):
         def __init__(self):
             super().__init__()
             self.body = torch.nn.Sequential(
@@ -202,7 +202,7 @@ def test_torch_modules_run_in_eval_mode_and_are_restored():
             return values if action_mask is None else torch.where(action_mask, values, -1e8)
 
     torch.manual_seed(0)
-    net = Net()
+    net = TorchNet()
     net.body[0].eval()  # somebody has frozen it
     with torch.no_grad():
         values = (
@@ -223,7 +223,7 @@ def test_torch_modules_run_in_eval_mode_and_are_restored():
     assert torch.is_grad_enabled()
     as_policy(net.double(), GAME, returns="logits").probabilities(BOARDS)  # and of another type
     assert net.calls[-1][0].dtype == torch.float64
-    with pytest.raises(TypeError, match="Net"):
+    with pytest.raises(TypeError, match="TorchNet"):
         as_policy(net, GAME).probabilities(BOARDS)
 
 

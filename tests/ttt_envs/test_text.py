@@ -369,13 +369,13 @@ def test_what_is_no_text_game_is_refused():
 
 
 def test_an_opponent_that_gives_up_has_lost():
-    class Quits(Policy):
+    class ExitedEngine(Policy):
         pure = False
 
         def probabilities(self, boards, rng=None):
             raise Forfeit("the engine has exited")
 
-    text = TextGame(TIC_TAC_TOE, opponent=Quits(), seat=1)
+    text = TextGame(TIC_TAC_TOE, opponent=ExitedEngine(), seat=1)
     assert text.outcome == Outcome.PLAYER_0_FORFEITED
     assert text.prompt().endswith("You have won.")
 

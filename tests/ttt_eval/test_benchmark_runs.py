@@ -198,14 +198,14 @@ def test_learners_see_the_episodes_of_their_own_skip_chance(monkeypatch):
     begun = []
     agent = LearnerAgent("q-learning", task, 0)
 
-    class Watched(gymnasium.Wrapper):
+    class SkipRecorder(gymnasium.Wrapper):
         def reset(self):
             observation, info = self.env.reset()
             skips.append(info["skip_chance"])
             return observation, info
 
     monkeypatch.setattr(agent, "begin", begun.append)
-    agent.learn(Watched(task.make_env(0, **agent.env_options)), 100)
+    agent.learn(SkipRecorder(task.make_env(0, **agent.env_options)), 100)
     assert begun == skips
     assert set(begun) == set(agent.learners) == {0.0, 0.5}
     assert list(LearnerAgent("q-learning", find_task("skips-hidden"), 0).learners) == [0.25]
@@ -217,7 +217,7 @@ def test_alpha_zero_learns_results_of_player_0(monkeypatch):
     results = []
     winners = []
 
-    class Watched(gymnasium.Wrapper):
+    class WinnerRecorder(gymnasium.Wrapper):
         def step(self, action):
             observation, reward, over, truncated, info = self.env.step(action)
             winners.extend([info["winner"]] * over)
@@ -228,7 +228,7 @@ def test_alpha_zero_learns_results_of_player_0(monkeypatch):
     env = task.make_env(0, **agent.env_options)
     env.budget = 60
     with pytest.raises(BudgetSpent):  # its simulations are no steps
-        agent.learn(Watched(env), 61)
+        agent.learn(WinnerRecorder(env), 61)
     assert env.steps == 60
     assert results == [{0: 1, 1: -1, -1: 0}[winner] for winner in winners]
     assert {1, -1} <= set(results[1::2])  # of games in which it moves second

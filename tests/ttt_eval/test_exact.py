@@ -304,13 +304,16 @@ def test_what_is_no_policy_or_answers_no_distribution_is_refused(call, policy):
 
 
 def test_float32_rounding_of_probabilities_is_accepted_and_no_other_seat():
-    class Net(FirstEmpty):
+    class Float32Uniform(FirstEmpty):
         def probabilities(self, boards, rng=None):
             empty = (boards.cells == 0).astype(np.float32)
             return empty / empty.sum(axis=1, keepdims=True, dtype=np.float32)
 
     assert_allclose(
-        outcome(SKIP3, Net(), Net()), outcome(SKIP3, "random", "random"), rtol=0, atol=1e-6
+        outcome(SKIP3, Float32Uniform(), Float32Uniform()),
+        outcome(SKIP3, "random", "random"),
+        rtol=0,
+        atol=1e-6,
     )
     for seat in (2, -1, "first", None):
         with pytest.raises(ValueError, match="seat="):

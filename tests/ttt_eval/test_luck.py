@@ -29,7 +29,7 @@ PAIRINGS = [
 ]
 
 
-class Noise:
+class MeaninglessValues:
     """A bad value function: a number for every position, without meaning."""
 
     def values(self, boards):
@@ -45,7 +45,7 @@ def test_corrected_scores_are_unbiased_for_any_values(skip, pairings, pairs):
     game = Game(skip_chance=skip)
     for number, (a, b) in enumerate(pairings):
         truth = exact.match_outcome(game, a, b)
-        for values in (EXACT, Noise()):
+        for values in (EXACT, MeaninglessValues()):
             mean, variance = play_pairs(
                 game, a, b, pairs, seed=number, luck_correction=values
             ).corrected.moments()
@@ -131,7 +131,7 @@ class ByNet:
 def test_account_of_a_game_sums_to_its_result(game, spec):
     log = []
     play_pairs(game, "random", "win-or-block", 20, seed=1, log=log.extend)
-    correction = make_correction(Noise() if spec == "noise" else spec, game)
+    correction = make_correction(MeaninglessValues() if spec == "noise" else spec, game)
     for played in log:
         account = make_account(played, correction)
         early = make_account(replace(played, moves=played.moves[:2], result=None), correction)

@@ -101,7 +101,7 @@ def _read_dataclass(info: StructTypeInfo) -> StructConstructorSpec | None:
     return StructConstructorSpec(info.type, tuple(fields))
 
 
-def _hide_default(kind: Any, default: Any) -> Any:
+def _hide_default(kind: Any, default: object) -> Any:
     """Return the type of an option, without a default in its help where that says nothing."""
     if default is not False and default not in (None, "", ()):
         return kind

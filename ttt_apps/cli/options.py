@@ -38,11 +38,14 @@ from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.version import __version__
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
+    from _typeshed import DataclassInstance
+
     from ttt_envs.core.parallel import Jobs
     from ttt_envs.core.work import Threads, Work
     from ttt_envs.game.game import Game
     from ttt_envs.game.phantom import AnyGame
     from ttt_eval.reports.page import Report
+    from ttt_eval.store.result_store import Data
 
 MAX_NUMBER = 10**15
 """Maximum value of a count."""
@@ -50,7 +53,7 @@ MIN_COLUMNS = 40
 """Minimum width of the terminal: wrapping help to fewer columns does not terminate."""
 DATABASES = Path("databases")
 """Default folder of endgame databases."""
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: dict[str, Data] = {
     "tic-tac-toe": {"size": (3, 3), "win_length": 3},
     "connect-four": {"size": (6, 7), "win_length": 4, "gravity": True},
     "gomoku": {"size": (15, 15), "win_length": 5},
@@ -118,7 +121,7 @@ def parse_probability(text: str) -> float:
     raise Refusal(f"{text[:40]} is no probability: write for example 0.25 or 25%")
 
 
-def _number(metavar: str, parser: Callable[[str], float]) -> PrimitiveConstructorSpec[Any]:
+def _number(metavar: str, parser: Callable[[str], float]) -> PrimitiveConstructorSpec[float]:
     """Return how an option is read whose value is a number, or None if it is not given."""
     return PrimitiveConstructorSpec(
         nargs=1,
@@ -129,7 +132,7 @@ def _number(metavar: str, parser: Callable[[str], float]) -> PrimitiveConstructo
     )
 
 
-def _whole_number(**limits: int) -> PrimitiveConstructorSpec[Any]:
+def _whole_number(**limits: int) -> PrimitiveConstructorSpec[float]:
     return _number("N", lambda text: parse_count(text, **limits))
 
 
@@ -463,7 +466,7 @@ def trust_files() -> None:
     os.environ[TRUST] = "1"  # inherited by workers
 
 
-def check_no_effect(options: Any, circumstance: str, *names: str) -> None:
+def check_no_effect(options: DataclassInstance, circumstance: str, *names: str) -> None:
     """Raise ValueError if an option is given that has no effect.
 
     Args:
@@ -500,7 +503,7 @@ def parse(
         Refusal: a list of positional arguments is empty.
         SystemExit: after help, or after tyro has described an invalid argument.
     """
-    settings: dict[str, Any] = {
+    settings: Data = {
         "args": list(arguments),
         "prog": prog,
         "description": describe(kind.__doc__ or ""),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import tyro
 
@@ -103,7 +102,7 @@ def _run(words: Sequence[str], commands: Commands, prog: str, description: str) 
             f"{closest_names(words[0], commands)}"
         )
     if not words or words[0] not in commands:  # help: the parser needs no command's own options
-        stubs: dict[str, Callable[..., Any]] = {
+        stubs: dict[str, Callable[..., object]] = {
             name: dataclasses.make_dataclass("Stub", [], namespace={"__doc__": summary})
             for name, (_, summary) in commands.items()
         }

@@ -8,7 +8,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -17,6 +17,7 @@ from learners.config import LearnerConfig, load_learner
 from ttt_apps.cli import options as cli
 from ttt_apps.evaluate.reproduce import load_studies
 from ttt_envs.agents.specs import POLICIES, load_object
+from ttt_eval.store.result_store import Data
 
 ABOUT = {
     "policies": (
@@ -105,7 +106,7 @@ def _summarize(factory: Callable[..., object]) -> str:
     return re.sub(r":\w+:`~?([^`]*)`", r"\1", summary).replace("`", "")
 
 
-def _text(fact: Mapping[str, Any]) -> str:
+def _text(fact: Data) -> str:
     """Return a description, and on further lines the arguments and their defaults."""
     defaults = {
         name: "(needed)" if argument["needed"] else argument["default"]

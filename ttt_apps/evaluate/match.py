@@ -4,11 +4,11 @@ tournament.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from msgspec import UNSET
@@ -30,6 +30,7 @@ from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.results import MatchResult, compare_moves
 from ttt_eval.matches.score import Score
 from ttt_eval.reports.matches import describe_decision, tournament_report
+from ttt_eval.store.result_store import Data
 
 FACTS = (
     "score",
@@ -188,7 +189,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             )
         a, b = self.players
         names = ("game", "a", "b", "seed", "openings")
-        data: dict[str, Any] = {name: settings[name] for name in names}
+        data: Data = {name: settings[name] for name in names}
         data |= score.to_dict() | elo_to_dict(score)
         parts = [*_score_tables(f"{a} against {b}, {score.games:,} games of {game}", data)]
         if score.times is not None:
@@ -293,7 +294,7 @@ def _note_forfeits(score: Score, a: str, b: str) -> None:
         cli.warn(score.forfeits.describe(a, b))
 
 
-def _score_tables(title: str, data: Mapping[str, Any]) -> Iterator[Table]:
+def _score_tables(title: str, data: Data) -> Iterator[Table]:
     """Yield tables of a score: results by seat, and intervals with the rating."""
     rows = []
     for seat in ("first", "second"):

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from baselines.compression import (
+    Compressed,
     Decomposition,
     decomposition,
     default_rank,
@@ -132,9 +133,11 @@ class Panels:
     def __init__(self, root: Root, solutions: Solutions) -> None:
         self._root = root
         self._solutions = solutions
-        self._tables = LRUCache(MAX_TABLES)
-        self._policies = LRUCache(MAX_POLICIES)
-        self._solvers = LRUCache(MAX_SOLVERS)
+        self._tables: LRUCache[Table] = LRUCache(MAX_TABLES)
+        self._compressed_tables: LRUCache[Compressed] = LRUCache(MAX_TABLES)
+        self._decompositions: LRUCache[Decomposition] = LRUCache(MAX_TABLES)
+        self._policies: LRUCache[tuple[Policy, threading.Lock]] = LRUCache(MAX_POLICIES)
+        self._solvers: LRUCache[tuple[Solver, threading.Lock]] = LRUCache(MAX_SOLVERS)
 
     def answer(
         self, game: Game, boards: Boards, request: PanelRequest, check: Check
@@ -233,10 +236,10 @@ class Panels:
         max_rank = largest_rank(request.method, grouping)
         rank = default_rank(request.method, grouping) if request.rank is None else request.rank
         rank = min(rank, max_rank)
-        parts: Decomposition = self._tables.get(
+        parts = self._decompositions.get(
             (game, request.method), lambda: decomposition(game, request.method)
         )
-        table = self._tables.get(
+        table = self._compressed_tables.get(
             (game, request.method, rank), lambda: parts.at(min(rank, parts.largest))
         )
         note = (
@@ -326,5 +329,4 @@ class Panels:
                 warnings.simplefilter("ignore")
                 return make_policy(safe_spec, game), threading.Lock()
 
-        entry: tuple[Policy, threading.Lock] = self._policies.get((safe_spec, game, times), make)
-        return entry
+        return self._policies.get((safe_spec, game, times), make)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Generic, Literal, TypeVar
 
 from baselines.connect_four import is_solvable
 from baselines.exact import (
@@ -23,11 +23,11 @@ from baselines.exact import (
     open_layers,
     solve,
 )
+from baselines.exact.folder import is_finished
 from baselines.exact.layers import (
     MAX_CELLS_LAST_LAYERS,
     MAX_LAYERED_CELLS,
     bound_colourings,
-    is_finished,
 )
 from baselines.exact.optimal import is_stored
 from ttt_apps.explorer.policies import MAX_TABLE_CELLS
@@ -46,11 +46,24 @@ MAX_CELLS_SEARCHED = 20
 SEARCH_BYTES = 1 << 24
 """Size of the search's table."""
 
+Value = TypeVar("Value")
 Availability = Literal["now", "soon", "table", "part", "none"]
 """Exact values at once; in a moment; once a table is stored; of the last moves; or not."""
+Source = Literal["search", "solver", "table", "none"]
+"""What gives exact values: a search, a solver, both in a moment; a stored table; or neither."""
 
 
-class LRUCache:
+class _Entry(Generic[Value]):
+    """An entry of a cache."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        """held while the value is made"""
+        self.values: list[Value] = []
+        """the value, once it is made"""
+
+
+class LRUCache(Generic[Value]):
     """A thread-safe LRU cache, which makes each value once even for concurrent requests, and holds
     back no other.
 
@@ -61,24 +74,23 @@ class LRUCache:
     def __init__(self, max_size: int) -> None:
         self._max_size = max_size
         self._lock = threading.Lock()
-        self._entries: dict[Hashable, tuple[threading.Lock, list[Any]]] = {}
-        """by key the lock to hold while a value is made, and the value if it is; the last used one
-        is the last
-        """
+        self._entries: dict[Hashable, _Entry[Value]] = {}
+        """by key; the last used one is the last"""
 
     def __contains__(self, key: Hashable) -> bool:
-        return bool(self._entries.get(key, (None, []))[1])
+        return key in self._entries and bool(self._entries[key].values)
 
-    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """Return the cached value of ``key``, or make it."""
         with self._lock:
-            lock, value = self._entries[key] = self._entries.pop(key, (threading.Lock(), []))
+            entry = self._entries.pop(key, None) or _Entry()
+            self._entries[key] = entry
             if len(self._entries) > self._max_size:
                 del self._entries[next(iter(self._entries))]
-        with lock:
-            if not value:
-                value.append(make())
-        return value[0]
+        with entry.lock:
+            if not entry.values:
+                entry.values.append(make())
+        return entry.values[0]
 
 
 class Solutions:
@@ -91,7 +103,7 @@ class Solutions:
 
     def __init__(self, databases: Path | None = None) -> None:
         self._databases = databases
-        self._solutions = LRUCache(MAX_SOLUTIONS)
+        self._solutions: LRUCache[Solution] = LRUCache(MAX_SOLUTIONS)
 
     def availability(self, game: Game) -> Availability:
         """Return whether :meth:`get` has exact values of a whole game, and how soon.
@@ -99,12 +111,13 @@ class Solutions:
         A game of any size is solved ``soon``: the first solution in a process may wait for its
         compilation.
         """
-        if game.cells > _max_cells_in_memory(game):
-            folder = self._database(game)
-            if not _may_have_table(game):
-                return "none" if folder is None else "part"
-            if not (is_stored(game) or (folder is not None and is_finished(game, folder))):
-                return "table"
+        source = _source(game)
+        folder = self._database(game)
+        if source == "none":
+            return "none" if folder is None else "part"
+        is_table_missing = source == "table" and not is_stored(game)
+        if is_table_missing and (folder is None or not is_finished(game, folder)):
+            return "table"
         return "now" if game in self._solutions else "soon"
 
     def get(self, game: Game) -> Solution:
@@ -114,20 +127,20 @@ class Solutions:
             ValueError: there is neither a table nor a database of it; the message says how to make
                 one.
         """
-        solution: Solution = self._solutions.get(game, lambda: self._make(game))
-        return solution
+        return self._solutions.get(game, lambda: self._make(game))
 
     def _make(self, game: Game) -> Solution:
-        if game.cells <= _max_cells_in_memory(game):
-            if is_solvable(game) and game.cells > MAX_TABLE_CELLS:
-                return SearchedSolution(game, memory=SEARCH_BYTES)
+        source = _source(game)
+        if source == "search":
+            return SearchedSolution(game, memory=SEARCH_BYTES)
+        if source == "solver":
             return solve(game, cache=False)
-        if _may_have_table(game) and is_stored(game):
+        if source == "table" and is_stored(game):
             return solve(game)
         folder = self._database(game)
         if folder is not None:
             return open_layers(game, folder)
-        if _may_have_table(game):
+        if source == "table":
             advice = command("evaluate.py", "solve", *game_options(game))
             raise Refusal(
                 f"no table of {game} is stored: run this once, which says what it takes: {advice}"
@@ -158,13 +171,13 @@ def why_no_values(game: Game) -> str:
     return "up to 5 x 5" if game.gravity else f"up to {MAX_LAYERED_CELLS} cells"
 
 
-def _max_cells_in_memory(game: Game) -> int:
-    """Return the maximum number of cells of a solution that is computed without being asked for."""
-    return MAX_CELLS_SEARCHED if is_solvable(game) else MAX_SOLVER_CELLS
-
-
-def _may_have_table(game: Game) -> bool:
-    """Return whether a table of a game above :func:`_max_cells_in_memory` is offered."""
+def _source(game: Game) -> Source:
+    """Return what gives exact values of a whole game, apart from databases."""
+    is_searched = is_solvable(game)
+    if game.cells <= (MAX_CELLS_SEARCHED if is_searched else MAX_SOLVER_CELLS):
+        return "search" if is_searched and game.cells > MAX_TABLE_CELLS else "solver"
     if game.gravity:
-        return not is_solvable(game) and bound_colourings(game) <= MAX_COLOURINGS
-    return game.cells <= MAX_LAYERED_CELLS
+        has_table = not is_searched and bound_colourings(game) <= MAX_COLOURINGS
+    else:
+        has_table = game.cells <= MAX_LAYERED_CELLS
+    return "table" if has_table else "none"

@@ -9,9 +9,9 @@ with those of this package by tests.
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.progress import track
 
 from baselines.compression import decomposition
@@ -91,6 +91,6 @@ def measure_strength(game: Game, policy: Policy) -> dict[str, float]:
     return {name: round(number, DIGITS) + 0.0 for name, number in strength.items()}
 
 
-def _encode(array: np.ndarray[Any, Any]) -> str:
+def _encode(array: NDArray[np.generic]) -> str:
     """Return numbers as float32, little endian, in base64."""
     return b64encode(np.ascontiguousarray(array).astype("<f4").tobytes()).decode()

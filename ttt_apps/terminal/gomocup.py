@@ -266,12 +266,13 @@ class Brain:
 
     def _get_player(self) -> Player:
         """Return the player, a new one if the time limits have changed."""
-        times = self._limit_s("timeout_turn", MIN_MOVE_S), self._limit_s("time_left") is not None
-        if self._player is None or times != self._times:
-            policy = make_timed_policy(self.spec, self._current, *times)
+        move_s = self._limit_s("timeout_turn", MIN_MOVE_S)
+        has_clock = self._limit_s("time_left") is not None
+        if self._player is None or (move_s, has_clock) != self._times:
+            policy = make_timed_policy(self.spec, self._current, move_s, has_clock)
             self._player = make_player(policy, self._live.episode_key)
             self._player.begin(ONLY)
-            self._times = times
+            self._times = (move_s, has_clock)
         return self._player
 
     def on_about(self, _: str) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from learners.checkpoint import build_config, new_config
 from learners.config import TEACHER, LearnerConfig
@@ -34,6 +33,7 @@ from ttt_eval.runs.curves import SEATS
 from ttt_eval.runs.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState, first_move_names
 from ttt_eval.store.cost import Meter, cpu_seconds
 from ttt_eval.store.metrics import describe_losses
+from ttt_eval.store.result_store import Data
 
 WARM_UP_GAMES = 4
 """Number of games played to compile everything."""
@@ -187,7 +187,7 @@ class Run:
     def open(
         cls,
         run: RunDirectory,
-        config: Mapping[str, Any],
+        config: Data,
         meter: Meter,
         games: int | None = None,
         cluster: str = "",

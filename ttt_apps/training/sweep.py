@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
@@ -37,7 +37,7 @@ from ttt_eval.runs import sweep as sweeps
 from ttt_eval.runs.run_files import REPORT, RUN_FILES, RunDirectory
 from ttt_eval.store.cost import Usage, cpu_seconds, measure_usage
 from ttt_eval.store.policy_identity import policy_identity
-from ttt_eval.store.result_store import TABLE, Unit, collect_results
+from ttt_eval.store.result_store import TABLE, Data, Unit, collect_results
 
 RUNS = "runs"
 """Folder of a sweep's runs."""
@@ -137,7 +137,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
 
 def sweep_units(
     path: Path, rows: Sequence[Mapping[str, object]], seeds: Sequence[int]
-) -> list[dict[str, Any]]:
+) -> list[Data]:
     """Return the runs of a sweep, with options validated as on the command line.
 
     Raises:
@@ -223,7 +223,7 @@ def train_unit(study: str | None, provenance: Mapping[str, str], unit: Unit) -> 
         return result
 
 
-def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float]:
+def measure_run(run: RunDirectory, config: Data) -> dict[str, float]:
     """Measure the strength of a run, as :func:`measure_policy` does, and its cost."""
     game = game_from_dict(config["game"])
     numbers = measure_policy(game, make_policy(run.policy, game), FromFile(config["opponent"]))
@@ -247,7 +247,7 @@ def measure_policy(game: AnyGame, policy: Policy, opponent: str) -> dict[str, fl
     }
 
 
-def _write_files(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
+def _write_files(folder: Path, unit: Unit, result: Data) -> object:
     """Write the files that came with a result; return the numbers to store."""
     if "files" in result:
         run = make_subfolder(folder, f"{RUNS}/{unit['name']}")

@@ -193,7 +193,7 @@ class Game:
             if row + row_step < self.rows and 0 <= column + column_step < self.columns
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the game as JSON-ready data, with the format version; rules that do not hold are
         left out.
         """

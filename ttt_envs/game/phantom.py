@@ -71,7 +71,7 @@ class PhantomGame:
         """
         return refuse_hidden(self).parameters
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the game as JSON-ready data, for :func:`game_from_dict`."""
         return {**self.game.to_dict(), "phantom": self.kind}
 

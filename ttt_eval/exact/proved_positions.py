@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.game.boards import Boards, from_text
 from ttt_envs.game.game import Game
 from ttt_eval.exact.policy_cache import make_policy_once
-from ttt_eval.store.result_store import path_of_set, read_hashed_json
+from ttt_eval.store.result_store import Data, path_of_set, read_hashed_json
 from ttt_eval.store.statistics import Interval, wilson
 
 PROVED_POSITIONS_FOLDER = Path(__file__).parents[1] / "data" / "proved_positions"
@@ -88,7 +88,7 @@ class Positions:
 
     game: Game
     proven: Sequence[ProvedPosition]
-    data: Mapping[str, Any]
+    data: Data
 
     @property
     def boards(self) -> Boards:
@@ -118,7 +118,7 @@ def read_proved(name: str | Path) -> Positions:
     )
 
 
-def _parse(data: dict[str, Any]) -> Positions:
+def _parse(data: Data) -> Positions:
     """Return the positions of a file whose checksum is right: its lines need no other check."""
     lines = (line.rsplit(" ", 2) for line in data["positions"])
     proven = [ProvedPosition(text, moves, int(plies)) for text, moves, plies in lines]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -106,7 +106,7 @@ class PolicyChoice(NamedTuple):
         cells = np.flatnonzero(self.probabilities > 0)
         return cells[np.argsort(-self.probabilities[cells], kind="stable")]
 
-    def to_dict(self, game: AnyGame) -> dict[str, Any]:
+    def to_dict(self, game: AnyGame) -> dict[str, object]:
         """Return JSON-ready data: the position, the probabilities of moves by cell, the best cells,
         and the loss.
         """
@@ -172,7 +172,7 @@ class Difference(NamedTuple):
         """Expected difference per game at this position."""
         return self.difference * self.likely
 
-    def to_dict(self, game: AnyGame) -> dict[str, Any]:
+    def to_dict(self, game: AnyGame) -> dict[str, object]:
         """Return JSON-ready data; docs/files.md documents the keys."""
         a = self.a.to_dict(game)
         b = self.b.to_dict(game)
@@ -441,7 +441,7 @@ def differences(
 
 def differences_within(
     game: AnyGame, a: str | Policy, b: str | Policy
-) -> list[dict[str, Any]] | None:
+) -> list[dict[str, object]] | None:
     """Return :func:`differences`, JSON-ready; None if a policy is not pure, or the board is not
     :func:`~ttt_envs.graph.estimate.is_measured_at_once`.
     """

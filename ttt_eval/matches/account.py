@@ -70,12 +70,12 @@ class GameAccount(NamedTuple):
         """The result without the luck of chance events."""
         return self.result - self.luck
 
-    def to_dict(self, played: PlayedGame) -> Data:
+    def to_dict(self, played_game: PlayedGame) -> Data:
         """Return JSON-ready data; docs/files.md documents the keys."""
         moves = [
             {
                 "mover": move.position.mover,
-                "move": coordinate(move.action, played.game),
+                "move": coordinate(move.action, played_game.game),
                 "skipped": move.skipped,
                 "change": move.change,
                 "luck": move.luck,
@@ -83,7 +83,7 @@ class GameAccount(NamedTuple):
             for move in self.moves
         ]
         return {
-            "players": list(played.players),
+            "players": list(played_game.players),
             "start_value": self.start,
             "skip_luck": self.luck,
             "changes": list(self.changes),
@@ -93,26 +93,26 @@ class GameAccount(NamedTuple):
         }
 
 
-def make_account(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
+def make_account(played_game: PlayedGame, correction: LuckCorrection) -> GameAccount:
     """Return the account of a game by a value function.
 
     Raises:
         ValueError: a game of another kind than the correction's.
     """
-    game = played.game
+    game = played_game.game
     if game != correction.game:
         raise Refusal(
             f"a game of {game} is not explained by values of {correction.game}: choose values of "
             "that game"
         )
-    steps = list(played.positions())
-    start = last = float(correction.values(Boards.from_positions([played.start()]))[0])
+    steps = list(played_game.positions())
+    start = last = float(correction.values(Boards.from_positions([played_game.start()]))[0])
     moves: tuple[MoveAccount, ...] = ()
     if steps:
         start, moves, last = account_moves(steps, correction)
     result = last
-    if played.result is not None:
-        result = _result_value(played.result)
+    if played_game.result is not None:
+        result = _result_value(played_game.result)
     return GameAccount(start, moves, result - last, result)
 
 

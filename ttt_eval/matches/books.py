@@ -74,15 +74,15 @@ def _finished_games(
     """
     game = None
     for log in logs:
-        for played in read_games(log, tell=tell):
-            game = game or played.game
-            if played.game != game:
+        for played_game in read_games(log, tell=tell):
+            game = game or played_game.game
+            if played_game.game != game:
                 raise Refusal(
-                    f"{log} has a game of {played.game}, and others are of {game}: make a book for "
-                    "each"
+                    f"{log} has a game of {played_game.game}, and others are of {game}: make a "
+                    "book for each"
                 )
-            if played.result is not None and played.forfeit is None:
-                yield played
+            if played_game.result is not None and played_game.forfeit is None:
+                yield played_game
 
 
 def _played_moves(
@@ -95,16 +95,16 @@ def _played_moves(
         actions: list[int] = []
         results: list[int] = []
         num_games = 0
-        for played in chunk:
+        for played_game in chunk:
             before = len(positions)
-            for position, action, _ in itertools.islice(played.positions(), plies):
+            for position, action, _ in itertools.islice(played_game.positions(), plies):
                 # which an opening may not be
                 is_early = np.count_nonzero(position.cells) < plies
-                is_counted = player in (None, played.players[position.mover])
-                if is_early and is_counted and played.result is not None:
+                is_counted = player in (None, played_game.players[position.mover])
+                if is_early and is_counted and played_game.result is not None:
                     positions.append(position)
                     actions.append(action)
-                    results.append(played.result.result_index(position.mover))
+                    results.append(played_game.result.result_index(position.mover))
             num_games += len(positions) > before
         if positions:
             counts = np.eye(3, dtype=np.int64)[results]

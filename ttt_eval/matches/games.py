@@ -164,7 +164,7 @@ class PlayedGame:
         is_over = False
         stones = int(np.count_nonzero(position.cells))
         for number, move in enumerate(self.moves, 1):
-            cell, skipped = move
+            cell, is_skip = move
             cells = position.cells.copy()
             mover = position.mover
             if is_over:
@@ -179,14 +179,14 @@ class PlayedGame:
                 if cells[cell]:
                     reason = "the cell holds a stone"
                 raise Refusal(f"move {number}, {coordinate(cell, self.game)}, is illegal: {reason}")
-            if skipped and is_over:
+            if is_skip and is_over:
                 raise Refusal(f"a turn is skipped after move {number}, and the game is over then")
-            if skipped and self.game.skip_chance == 0:
+            if is_skip and self.game.skip_chance == 0:
                 raise Refusal(
                     f"a turn is skipped after move {number}, and turns are never skipped in this "
                     "game"
                 )
-            next_position = Position(cells, mover if skipped or is_over else 1 - mover)
+            next_position = Position(cells, mover if is_skip or is_over else 1 - mover)
             yield position, move, next_position, outcome if is_over else None
             position = next_position
 
@@ -262,8 +262,8 @@ def read_games(
                 if number == 1:
                     _check_head(line)
                     continue
-                played = PlayedGame.from_dict(parse_json(line, MAX_LINE_LENGTH))
-            yield played
+                played_game = PlayedGame.from_dict(parse_json(line, MAX_LINE_LENGTH))
+            yield played_game
 
 
 def write_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
@@ -312,9 +312,12 @@ def new_games(path: str | Path) -> None:
     append_games(path, [])
 
 
-def _encode(played: PlayedGame) -> bytes:
+def _encode(played_game: PlayedGame) -> bytes:
     with name_place("a game could not be read again, keep other settings with it"):
-        line = json.dumps(played.to_dict(), allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        line = (
+            json.dumps(played_game.to_dict(), allow_nan=False, separators=(",", ":")).encode()
+            + b"\n"
+        )
         parse_json(line, MAX_LINE_LENGTH)
     return line
 
@@ -340,11 +343,11 @@ SKIPPED = "(skip)"
 _WIDTH = 80
 
 
-def to_notation(played: PlayedGame) -> str:
+def to_notation(played_game: PlayedGame) -> str:
     """Format a game as readable text: a line for each key of the file format, with its JSON, and
     the moves.
     """
-    record = played.to_dict()
+    record = played_game.to_dict()
     moves = str(record.pop("moves")).replace(AGAIN, f" {SKIPPED}")
     tags = [
         f"[{name} {json.dumps(value, ensure_ascii=name == 'settings')}]"

@@ -207,7 +207,7 @@ class Ladder:
     name: str
     game: Game
     rungs: Sequence[Rung]
-    data: Mapping[str, Any]
+    data: Data
     source: str
 
     @property

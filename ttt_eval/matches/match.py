@@ -624,8 +624,11 @@ def _episode_keys(key: np.uint64, episodes: Int64Array) -> UInt64Array:
     """Return the keys of episodes, uint64[B]."""
     count = len(episodes)
     episode_keys = np.zeros(count, np.uint64)
-    nothing = np.zeros((count, 0), np.int8), np.zeros(count, np.int8), np.zeros(count, np.int64)
-    begin_rows(*nothing, episode_keys, key, episodes)
+    # boards without cells
+    cells = np.zeros((count, 0), np.int8)
+    mover = np.zeros(count, np.int8)
+    plies = np.zeros(count, np.int64)
+    begin_rows(cells, mover, plies, episode_keys, key, episodes)
     return episode_keys
 
 

@@ -4,7 +4,7 @@ intervals.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
@@ -226,11 +226,11 @@ class Score:
             more: further attributes.
         """
         pairs = np.zeros((3, 3), np.int64)
-        corrected = None
+        correction = None
         np.add.at(pairs, tuple(results), 1)
         if luck is not None:
-            corrected = CorrectedPairs.from_scores(((2 - results - luck) / 2).sum(axis=0) / 2)
-        return cls(pairs, corrected=corrected, **more)
+            correction = CorrectedPairs.from_scores(((2 - results - luck) / 2).sum(axis=0) / 2)
+        return cls(pairs, corrected=correction, **more)
 
     @classmethod
     def from_pentanomial(
@@ -250,18 +250,18 @@ class Score:
         lengths = (
             None if self.lengths is None or other.lengths is None else self.lengths + other.lengths
         )
-        corrected = self.corrected if not other.games else None
+        correction = self.corrected if not other.games else None
         if self.corrected is not None and other.corrected is not None:
-            corrected = self.corrected + other.corrected
+            correction = self.corrected + other.corrected
         times = self.times
         if self.times is not None and other.times is not None:
             times = self.times[0] + other.times[0], self.times[1] + other.times[1]
         return Score(
-            self.pairs + other.pairs, lengths, self.forfeits.plus(other.forfeits), corrected, times
+            self.pairs + other.pairs, lengths, self.forfeits.plus(other.forfeits), correction, times
         )
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Score:
+    def from_record(cls, record: Data) -> Score:
         """Return the score stored by :meth:`to_record`, or in a result, where :meth:`to_dict` names
         the forfeits.
         """
@@ -290,12 +290,12 @@ class Score:
         """Return the score of the same games from the other player's view, without lengths and
         times.
         """
-        corrected = self.corrected and self.corrected.reversed()
+        correction = self.corrected and self.corrected.reversed()
         return Score(
             np.ascontiguousarray(self.pairs[::-1, ::-1].T),
             None,
             self.forfeits.reversed(),
-            corrected,
+            correction,
         )
 
     @property

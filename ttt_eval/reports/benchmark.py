@@ -84,11 +84,11 @@ def describe_leader(comparison: Comparison) -> str:
     """Name the best submission, as far as intervals decide it; if too few seeds are the reason,
     they come first.
     """
-    leader, *others = comparison.entries
+    leader, *other_entries = comparison.entries
     values = [
         f"interquartile mean {_score(entry.interquartile_mean)}" for entry in comparison.entries
     ]
-    undecided = [entry for entry in others if entry.name in comparison.undecided]
+    undecided = [entry for entry in other_entries if entry.name in comparison.undecided]
     if undecided and all(min(leader.seeds, entry.seeds) < MIN_SEEDS for entry in undecided):
         return page.words("few seeds", seeds=MIN_SEEDS, name=leader.name, value=values[0])
     return formats.describe_best(

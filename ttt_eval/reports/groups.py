@@ -103,12 +103,12 @@ def describe_groups(at_end: GroupMeasure) -> str:
     it.
     """
     means = {name: at_end.mean(name) for name in at_end.values}
-    best, *others = names = sorted(means, key=lambda name: means[name].mean)
+    best, *other_names = names = sorted(means, key=lambda name: means[name].mean)
     values = [f"exploitability at the end {formats.format_interval(means[name])}" for name in names]
     if min(map(len, at_end.values.values())) < MIN_SEEDS:
         return page.words("few seeds", seeds=MIN_SEEDS, name=best, value=values[0])
-    undecided = sum(at_end.difference(best, other).high >= 0 for other in others)
-    return formats.describe_best(names, values, undecided, f"{len(names)} settings")
+    num_undecided = sum(at_end.difference(best, other).high >= 0 for other in other_names)
+    return formats.describe_best(names, values, num_undecided, f"{len(names)} settings")
 
 
 def groups_parts(measures: Sequence[GroupMeasure]) -> Parts:

@@ -104,7 +104,7 @@ def _positions_parts(game: AnyGame, positions: ModelPositions) -> Parts:
     ]
 
 
-def _moves(game: AnyGame, where: str, part: ModelGames | ModelPositions) -> list[Part | None]:
+def _moves(game: AnyGame, place: str, part: ModelGames | ModelPositions) -> list[Part | None]:
     """Return the table of moves, and boards of blunders."""
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in part.moves.problems.items())
     boards = []
@@ -114,7 +114,7 @@ def _moves(game: AnyGame, where: str, part: ModelGames | ModelPositions) -> list
         boards.append(parts.spot_board(game, blunder, title))
     counts = [getattr(part.moves, key) for key in COUNTS]
     return [
-        parts.table("moves", [counts], where=where),
+        parts.table("moves", [counts], where=place),
         Text(f"Illegal answers by kind: {kinds}.") if kinds else None,
         Text(page.words("costliest positions" if boards else "no losing moves")),
         BoardRow(boards) if boards else None,

@@ -154,10 +154,10 @@ def tournament_report(result: TournamentResult) -> Report:
 
 def _describe_ranking(ranking: Sequence[RatedPlayer]) -> str:
     """Name the best player, as far as the intervals of ratings decide it."""
-    best, *others = ranking
-    undecided = sum(player.rating.high >= best.rating.low for player in others)
+    best, *other_players = ranking
+    num_undecided = sum(player.rating.high >= best.rating.low for player in other_players)
     values = [f"rating {_elo(player.rating)}" for player in ranking]
-    return formats.describe_best([player.spec for player in ranking], values, undecided)
+    return formats.describe_best([player.spec for player in ranking], values, num_undecided)
 
 
 def _ratings_table(result: TournamentResult, order: Sequence[int]) -> DataTable:
@@ -276,8 +276,8 @@ def _ladder_table(result: LadderResult) -> DataTable:
         (f"{rank} {player}", elo, seconds, "yes" if front else "")
         for rank, (player, elo, seconds, front) in enumerate(ranking, 1)
     ]
-    where = "" if result.cost is None else f", on {result.processor}"
-    return parts.table("ladder", rows, where=where)
+    place = "" if result.cost is None else f", on {result.processor}"
+    return parts.table("ladder", rows, where=place)
 
 
 def _rungs_table(result: LadderResult) -> DataTable:

@@ -24,6 +24,7 @@ from ttt_envs.game.boards import STONES
 from ttt_envs.game.phantom import AnyGame
 from ttt_eval.reports import plots
 from ttt_eval.reports.formats import format_probability
+from ttt_eval.store.result_store import Data
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -144,7 +145,7 @@ class Report(NamedTuple):
 
 
 @cache
-def fixed_words() -> dict[str, Any]:
+def fixed_words() -> Data:
     """Return the content of ``templates/words.toml``."""
     return tomllib.loads((TEMPLATES / "words.toml").read_text("utf-8"))
 
@@ -155,9 +156,9 @@ def words(key: str, **names: object) -> str:
     return text.format(**names)
 
 
-def left_out(why: str, *commands: str) -> Text:
+def left_out(reason: str, *commands: str) -> Text:
     """Return a sentence in place of a part of a page, and the commands that compute it."""
-    return Text(why, commands, quiet=True)
+    return Text(reason, commands, quiet=True)
 
 
 def figure(draw: plots.Draw, label: str, caption: str) -> PlotFigure:

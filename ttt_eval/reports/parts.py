@@ -72,7 +72,7 @@ WRITERS: Mapping[str, Callable[[Sequence[Any]], Sequence[str | Cell]]] = {
 """Writers of columns: of texts and cells, of shares of wins, draws and losses, and of intervals."""
 
 
-def _write_column(writer: str, column: Sequence[Any]) -> Sequence[str | Cell]:
+def _write_column(writer: str, column: Sequence[object]) -> Sequence[str | Cell]:
     """Return the cells of a column of values; None is an empty cell.
 
     Args:

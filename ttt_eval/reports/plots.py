@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ttt_eval.store.statistics import Interval
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
 
 Draw = Callable[["Figure"], None]
 """Draws on an empty figure, and sets its height where that depends on the content."""
@@ -54,13 +55,15 @@ _DARK = {
     "#d55e00": "#f0803c", "#009e73": "#2fbf97", "#cc79a7": "#dd9cc0",
 }  # fmt: skip
 """Colours on a dark ground in place of those on white; others are light enough."""
-_STYLE: dict[Any, Any] = {
+_STYLE: Mapping[RcKeyType, object] = {
     "axes.grid": True, "grid.alpha": 0.3, "axes.axisbelow": True, "axes.spines.top": False,
     "axes.spines.right": False,
     "svg.fonttype": "none", "svg.hashsalt": "ttt_envs", "pdf.fonttype": 42,
 }  # fmt: skip
 """matplotlib's settings: fonts are embedded in PDF as TrueType, and text in SVG stays text."""
-_PLAIN = {"text.parse_math": False}  # names of runs and players may contain $
+_PLAIN: Mapping[RcKeyType, object] = {
+    "text.parse_math": False
+}  # names of runs and players may contain $
 _METADATA = {
     "png": ("Software",),
     "svg": ("Date", "Creator"),
@@ -92,7 +95,9 @@ def check_pictures() -> None:
         raise Refusal(f"pictures need matplotlib: {install_command('report')}")
 
 
-def render(draw: Draw, form: str, size: tuple[float, float], settings: Mapping[Any, Any]) -> bytes:
+def render(
+    draw: Draw, form: str, size: tuple[float, float], settings: Mapping[RcKeyType, object]
+) -> bytes:
     """Draw a figure and return it in a format of :data:`FORMATS`. The same numbers make the same
     bytes.
 
@@ -132,7 +137,7 @@ def colour_rules(scope: str = "") -> str:
 
 
 def save_figure(
-    path: Path, draw: Draw, size: tuple[float, float], settings: Mapping[Any, Any]
+    path: Path, draw: Draw, size: tuple[float, float], settings: Mapping[RcKeyType, object]
 ) -> Path:
     """Draw a figure and write it in the format of its suffix, black on white; SVG also has dark
     colours.
@@ -175,7 +180,12 @@ def save_for_paper(path: Path, draw: Draw, width: float = COLUMN_WIDTH) -> None:
     """Draw a figure for a paper, as :func:`save_figure`, ``width`` inches wide: in 8-point type;
     PNG has 300 dots per inch.
     """
-    settings = {"font.size": 8, "axes.linewidth": 0.6, "savefig.dpi": 300, **_PLAIN}
+    settings: Mapping[RcKeyType, object] = {
+        "font.size": 8,
+        "axes.linewidth": 0.6,
+        "savefig.dpi": 300,
+        **_PLAIN,
+    }
     save_figure(path, draw, (width, 0.6 * width), settings)
 
 

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -70,7 +70,7 @@ from ttt_eval.runs.curves import (
 from ttt_eval.runs.run_files import REPORT, RunDirectory, first_move_names
 from ttt_eval.store.cost import COST_KEYS, cpu_seconds
 from ttt_eval.store.metrics import COUNTS, LOSS_LABELS, LOSSES, RATES
-from ttt_eval.store.result_store import no_progress
+from ttt_eval.store.result_store import Data, no_progress
 
 Row = Mapping[str, float]
 MAX_RUNS = parts.MAX_GROUPS
@@ -95,7 +95,7 @@ class RunResult(NamedTuple):
     """A run, finished or not, and its exact strength."""
 
     directory: RunDirectory
-    config: Mapping[str, Any]
+    config: Data
     """its ``config.json``"""
     game: AnyGame
     policy: RunPolicy | None
@@ -588,8 +588,8 @@ def _best_of_runs(ranking: Sequence[RunResult]) -> str:
         return page.words("unmeasured")
     best_loss, *other_losses = losses.values()
     values = [f"exploitability {formats.number(loss)}" for loss in losses.values()]
-    undecided = sum(loss <= best_loss + VALUE_TOLERANCE for loss in other_losses)
-    return formats.describe_best(list(losses), values, undecided, f"these {len(losses)} runs")
+    num_undecided = sum(loss <= best_loss + VALUE_TOLERANCE for loss in other_losses)
+    return formats.describe_best(list(losses), values, num_undecided, f"these {len(losses)} runs")
 
 
 def _side_by_side(result: RunsResult, ranking: Sequence[RunResult]) -> dict[str, Parts]:

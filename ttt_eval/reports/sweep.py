@@ -174,17 +174,17 @@ def _describe(settings: Sequence[SettingSummary]) -> str:
     first = _metrics(settings)[0]
     write = partial(formats.format_interval, write=first.format_with_unit)
     means = [setting.numbers[first.name] for setting in settings if first.name in setting.numbers]
-    best, *others = means
+    best, *other_means = means
 
     def is_worse(mean: Interval) -> bool:
         return best.high < mean.low if first.better == "lower" else best.low > mean.high
 
     values = [f"{first.label} {write(mean)}" for mean in means]
     few_seeds = any(setting.seeds < MIN_SEEDS and setting.is_trained for setting in settings)
-    if others and few_seeds:
+    if other_means and few_seeds:
         return page.words("few seeds", seeds=MIN_SEEDS, name=settings[0].name, value=values[0])
-    undecided = sum(not is_worse(mean) for mean in others)
-    return formats.describe_best([setting.name for setting in settings], values, undecided)
+    num_undecided = sum(not is_worse(mean) for mean in other_means)
+    return formats.describe_best([setting.name for setting in settings], values, num_undecided)
 
 
 def _groups(settings: Sequence[SettingSummary]) -> list[Group]:

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta, convert
@@ -83,7 +83,7 @@ class Curve(NamedTuple):
 def record(
     path: str | Path,
     game: AnyGame,
-    policy: Any,
+    policy: object,
     games: int,
     *,
     steps: int | None = None,

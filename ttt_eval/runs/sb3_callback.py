@@ -113,7 +113,7 @@ class ExactEvalCallback(EventCallback):
         self.seat = seat
         self.observation = observation
         self.critic = critic
-        self.evaluations: list[dict[str, Any]] = []
+        self.evaluations: list[dict[str, float]] = []
         self._opponent = None if opponent is None else make_pure(opponent, game)
 
     @property
@@ -177,7 +177,7 @@ class ExactEvalCallback(EventCallback):
         return bool(self._on_event())
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
+def _read(path: Path) -> list[dict[str, float]]:
     """Read the evaluations in a file; empty if there is no file.
 
     Raises:

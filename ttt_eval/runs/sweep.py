@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from msgspec import Meta, Struct, convert, field, toml
 
@@ -188,13 +188,14 @@ class SweepResult(Result, tag="sweep", kw_only=True):
     runs: list[SweepRun]
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], folder: Path = Path()) -> Self:
+    def from_dict(cls, data: Mapping[str, object], folder: Path = Path()) -> Self:
         """Return the sweep that :meth:`to_dict` stored; see
         :meth:`ttt_eval.matches.results.Result.from_dict`.
         """
         content = dict(data)
-        if isinstance(content.get("table"), list):
-            content["table"] = [_nest_numbers(line) for line in content["table"]]
+        table = content.get("table")
+        if isinstance(table, list):
+            content["table"] = [_nest_numbers(line) for line in table]
         return super().from_dict(content, folder)
 
     def to_dict(self) -> Data:

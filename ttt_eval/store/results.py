@@ -39,7 +39,7 @@ class Result(Struct, tag_field="kind", kw_only=True):
     """the folder of the file"""
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], folder: Path = Path()) -> Self:
+    def from_dict(cls, data: Mapping[str, object], folder: Path = Path()) -> Self:
         """Return the result that :meth:`to_dict` stored.
 
         Args:
@@ -89,10 +89,10 @@ def _read_game(data: object) -> AnyGame:
     """Return the game of a result, which is JSON-ready if it was read from a file."""
     if isinstance(data, Game | PhantomGame):
         return data
-    return game_from_dict(cast("Mapping[str, Any]", data))
+    return game_from_dict(cast(Data, data))
 
 
-def _with_intervals(data: Any) -> Any:
+def _with_intervals(data: object) -> Any:
     """Return data with an interval for each estimate; one without ends is a point."""
     if isinstance(data, list):
         return [_with_intervals(entry) for entry in data]
