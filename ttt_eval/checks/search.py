@@ -136,6 +136,7 @@ class _SearchCheck(Checker):
     """The rows of a check of a search."""
 
     causes: ClassVar[Mapping[str, str]] = {}
+    """none: its patterns have causes of broken contracts too"""
 
     def run(self, few: int, many: int) -> Check:
         """Measure all rows, with a small and a large number of simulations."""
@@ -183,14 +184,14 @@ class _SearchCheck(Checker):
         truth = table.values[rows]
         values = self.ask(rows, table.values, self.many // 2, 0).values
         errors = values - truth
-        of = {
+        by_result = {
             name: np.where(mask[rows], errors, nan)
             for name, mask in zip(RESULTS, masks, strict=True)
         }
-        facts.errors = {name: mean_of(numbers) for name, numbers in of.items()}
+        facts.errors = {name: mean_of(numbers) for name, numbers in by_result.items()}
         # a wrong result of a draw can be a win and a loss in turn, with the mean 0
-        facts.draw_error = mean_of(np.abs(of["draws"]))
-        by_parity = [self.by_parity(rows, np.abs(of[name])) for name in ("wins", "losses")]
+        facts.draw_error = mean_of(np.abs(by_result["draws"]))
+        by_parity = [self.by_parity(rows, np.abs(by_result[name])) for name in ("wins", "losses")]
         facts.error_by_parity = tuple(np.fmin.reduce(by_parity).tolist())
         means = ", ".join(f"{name} {error:+.2f}" for name, error in facts.errors.items())
         self.judge(
