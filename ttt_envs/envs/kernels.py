@@ -258,8 +258,10 @@ def mark_resets(g: Block, n: int, mode: int) -> None:
 
 
 @inlined
-def begin_episodes(g: Block, n: int, s: Settings) -> None:
-    """Begin the next episode where ``begins`` is 1: empty the board, set its seat and symmetry."""
+def begin_episodes(g: Block, n: int, s: Settings, boards: Int8Array | None, start: int) -> None:
+    """Begin the next episode where ``begins`` is 1 in the games from ``start`` on: empty the board,
+    set its seat and symmetry.
+    """
     num_begun = int64(0)
     for b in range(n):  # listed first, because they are few
         g.cell[num_begun] = b
@@ -267,6 +269,8 @@ def begin_episodes(g: Block, n: int, s: Settings) -> None:
     for i in range(num_begun):
         b = g.cell[i]
         g.mover[b] = g.stones[b] = g.first[b] = g.second[b] = g.is_over[b] = g.num_illegal[b] = 0
+        if boards is not None:
+            boards[start + b] = 0
         g.outcome[b] = NOT_OVER
         g.episode[b] += 1
         g.episode_key[b] = splitmix64(g.key[b], g.episode[b])
@@ -735,30 +739,12 @@ def first_invalid(
 
 
 @pasted
-def clear_boards(g: Block, n: int, boards: Int8Array | None, start: int) -> None:
-    """Remove all stones where a game begins."""
-    if boards is not None:
-        for b in range(n):
-            if g.begins[b]:
-                boards[start + b] = 0
-
-
-@pasted
 def make_moves(g: Block, n: int, s: Settings, boards: Int8Array | None, start: int) -> None:
     """Make the caller's moves in the games from ``start`` on."""
     if boards is not None:
         move_cells(g, n, s, boards[start:])
     else:
         move_bits(g, n, s)
-
-
-@pasted
-def make_replies(g: Block, n: int, s: Settings, boards: Int8Array | None, start: int) -> None:
-    """Make uniformly random replies in the games from ``start`` on."""
-    if boards is not None:
-        reply_cells(g, n, s, boards[start:])
-    else:
-        reply_bits(g, n, s)
 
 
 @pasted
@@ -832,13 +818,15 @@ def step(
         if moves:
             mark_resets(g, n, mode)
         if begins:
-            begin_episodes(g, n, s)
-            clear_boards(g, n, boards, start)
+            begin_episodes(g, n, s, boards, start)
         if moves:
             read_actions(g, n, actions[start:], permutations)
             make_moves(g, n, s, boards, start)
         if begins and s.replies == REPLY_RANDOM:
-            make_replies(g, n, s, boards, start)
+            if boards is not None:
+                reply_cells(g, n, s, boards[start:])
+            else:
+                reply_bits(g, n, s)
         if begins and s.replies == REPLY_POLICY:
             continue
         out = split_outputs(outputs, start, n, s)
