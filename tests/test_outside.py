@@ -74,23 +74,25 @@ def without_times(result):
     return {**result, "checks": checks}
 
 
-@pytest.fixture
-def python_of_mcts():
-    path = CACHE / "environments" / "outside-mcts" / "bin" / "python"
+def python_of(name):
+    """Return the Python of the environment of a block, or skip the test."""
+    package = outside.package_of(name, BLOCKS[name])
+    path = CACHE / "environments" / f"outside-{package}" / "bin" / "python"
     if not path.exists():
-        pytest.skip("no environment of mcts: `make outside ONLY=mcts` makes it")
+        pytest.skip(f"no environment of {package}: `make outside ONLY={name}` makes it")
     return path
 
 
 @pytest.mark.more
-@pytest.mark.usefixtures("python_of_mcts")
-def test_one_block_is_made_again():
-    result = outside.run_block("mcts", BLOCKS["mcts"])
-    assert without_times(result) == without_times(RESULTS["mcts"])
+@pytest.mark.parametrize("name", ["mcts", "skrl-gae"])
+def test_one_block_is_made_again(name):
+    python_of(name)
+    result = outside.run_block(name, BLOCKS[name])
+    assert without_times(result) == without_times(RESULTS[name])
 
 
 @pytest.mark.more
-def test_the_test_that_is_offered_shows_the_fault(python_of_mcts):
-    command = [python_of_mcts, "-m", "unittest", "test_mcts.py"]
+def test_the_test_that_is_offered_shows_the_fault():
+    command = [python_of("mcts"), "-m", "unittest", "test_mcts.py"]
     done = subprocess.run(command, cwd=ROOT / "contrib" / "mcts", capture_output=True, text=True)
     assert "FAILED (failures=1)" in done.stderr

@@ -103,16 +103,21 @@ def run_block(name: str, block: dict[str, Any], source: Path | None = None) -> d
 
 def show_adapter(block: dict[str, Any]) -> str:
     """Return the source of an adapter without its docstring and imports: all of it, or the
-    functions and classes that are ``shown``.
+    functions, classes and variables that are ``shown``.
     """
     source = (ROOT / (block["adapter"].replace(".", "/") + ".py")).read_text("utf-8")
     parts = [
         ast.get_source_segment(source, node) or ""
         for node in ast.parse(source).body[1:]
         if not isinstance(node, ast.Import | ast.ImportFrom)
-        and (not block["shown"] or getattr(node, "name", "") in block["shown"])
+        and (not block["shown"] or names_of(node) & set(block["shown"]))
     ]
     return "\n\n".join(parts)
+
+
+def names_of(node: ast.stmt) -> set[str]:
+    """Return what a statement of a module defines."""
+    return {getattr(node, "name", ""), *map(ast.unparse, getattr(node, "targets", ()))}
 
 
 def render_page() -> str:

@@ -1,4 +1,4 @@
-"""verl's estimators of advantages, as ``check_advantages`` takes them: a group is a batch."""
+"""Estimators of advantages of verl, as ``check_advantages`` takes them; GAE before whitening."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from examples.checks.advantages import from_verl
 
 def gae(rewards, values, mask):
     tensors = map(torch.as_tensor, (rewards, values, mask.astype(float)))
-    return verl.compute_gae_advantage_return(*tensors, gamma=1.0, lam=0.95)[0]
+    return verl.compute_gae_advantage_return(*tensors, gamma=1.0, lam=0.95)[1] - values
 
 
 def reinforce_plus_plus(rewards, mask):
@@ -21,7 +21,9 @@ def reinforce_plus_plus(rewards, mask):
 
 grpo = from_verl(verl.compute_grpo_outcome_advantage)
 grpo_vectorized = from_verl(verl.compute_grpo_vectorized_outcome_advantage)
-grpo_passk = from_verl(verl.compute_grpo_passk_outcome_advantage, config={})
+grpo_passk = from_verl(
+    verl.compute_grpo_passk_outcome_advantage, config={"norm_adv_by_std_in_grpo": False}
+)
 gdpo = from_verl(verl.compute_gdpo_outcome_advantage)
 rloo = from_verl(verl.compute_rloo_outcome_advantage)
 rloo_vectorized = from_verl(verl.compute_rloo_vectorized_outcome_advantage)
