@@ -80,9 +80,9 @@ CALLS = {
     "os.abort()": "its process ended with code -",
     "return object()": "TypeError: object is no number, list, array or function",
     "return {'array': [[1], 2]}": "it sends no message",
-    "return float('nan'), float('nan')": "wrong: answers are illegal moves, errors",
+    "return float('nan'), float('nan')": "likely: answers are illegal moves, errors",
     "return 'x' * (1 << 26)": "it sends more than 64 MiB",
-    "return 9, 0": "wrong: answers are illegal moves, errors, or of another form",
+    "return 9, 0": "likely: answers are illegal moves, errors, or of another form",
     "return None": "return a pair (cell, value); yours returned None",
     "return 4": "return a pair (cell, value); yours returned 4",
     "raise KeyError('\\x1b[31m')": "KeyError: '\\x1b[31m'",
@@ -106,10 +106,10 @@ TRAININGS = {
         "call environment.step 125 times"
     ),
     "environment.moves": "AttributeError: ",
-    "return None": "wrong: train returned 'NoneType'",
-    "return 1": "wrong: train returned 'int'",
-    "return lambda observations: observations": "wrong: scores of observations",
-    "return lambda observations: None": "wrong: scores of observations",
+    "return None": "train returned 'NoneType'",
+    "return 1": "train returned 'int'",
+    "return lambda observations: observations": "scores of observations",
+    "return lambda observations: None": "scores of observations",
     "return lambda observations: 1 / 0": "ZeroDivisionError",
 }
 """The same of a learner."""

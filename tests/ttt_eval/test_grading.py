@@ -100,7 +100,7 @@ def test_a_right_learner_with_other_settings_has_all_points(write, name, texts):
 def test_an_error_with_a_clear_signature_is_named(write, cause, texts, step_size):
     setting = {"STEP_SIZE = 0.1": f"STEP_SIZE = {step_size}"}
     result = grade(write(change("q-learning", texts | setting)), load_task("q-learning"))
-    assert result.remark.startswith(f"wrong: {cause}")
+    assert result.remark.startswith(f"likely: {cause}")
 
 
 def limited(source=""):
@@ -134,12 +134,13 @@ def test_whatever_its_function_does_is_one_line(write, action, remark):
     [
         ("mcts", "search", "return a pair (visits of all cells, value); yours returned 4"),
         ("value-iteration", "value_iteration", "return 242 values; yours returned 4"),
-        ("gae", "gae", "wrong: the function fails, or returns another form"),
+        ("gae", "gae", "likely: the function fails, or returns another form"),
     ],
 )
 def test_an_answer_of_another_form_is_told_in_its_words(write, name, source, remark):
     result = grade(write(f"def {source}(*_):\n    return 4\n"), load_task(name))
-    assert (result.score, result.remark) == (0.0, remark)
+    assert result.score == 0.0
+    assert result.remark.startswith(remark)
 
 
 @pytest.mark.parametrize("name", TASKS)

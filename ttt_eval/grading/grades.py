@@ -80,8 +80,11 @@ def _remark(check: Check, task: GradedTask, score: float) -> str:
     """Return the likeliest error, if one explains the rows; else the rows without their points."""
     if score == 1.0:
         return "no error found"
-    if check.failed and check.causes:
-        return f"wrong: {check.causes[0]}"
     holding = {row.name for row in check.rows if row.status == "holds"}
     lacking = [name for name in (*task.needs, *task.weights) if name not in holding]
-    return f"not right yet: {'; '.join(task.texts.get(name, name) for name in lacking)}"
+    text = f"not right yet: {'; '.join(task.texts.get(name, name) for name in lacking)}"
+    if check.failed and check.causes:
+        text = f"likely: {check.causes[0]}"
+    if not holding.issuperset(task.needs):
+        text += f" (no points without: {task.texts.get(lacking[0], lacking[0])})"
+    return text

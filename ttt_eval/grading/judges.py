@@ -198,6 +198,7 @@ def judge_learner(
             errors[name] = f"{name} {runs[-1].error:.2f}"
             causes += [cause] * bool(cause)
     except (CallError, SubmissionError, *DATA_PROBLEMS) as error:
+        submission.error = submission.error or str(error)
         row = CheckRow("answers", str(error), "fails", "a function of observations")
         return Check("a learner", [row], [str(error)])
     if values:
