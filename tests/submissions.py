@@ -49,7 +49,7 @@ LEARNERS = {
 }
 """The same of learners, which take longer."""
 ENDS = {
-    "def minimax(board)": "line 1: expected ':'",
+    "def minimax(board)": "SyntaxError: expected ':' (line 1)",
     "def other(board): pass": "AttributeError: module 'submission' has no attribute 'minimax'",
     "import numpy, baselines.exact": "line 1: it uses baselines, which the task forbids",
     "from ttt_eval import checks": "line 1: it uses ttt_eval, which the task forbids",
@@ -57,7 +57,7 @@ ENDS = {
         "line 2: it uses learners, which the task forbids"
     ),
     "__import__('base' + 'lines')": "ImportError: the task forbids baselines (line 1)",
-    "\0": "line 1: source code string cannot contain null bytes",
+    "\0": "SyntaxError: source code string cannot contain null bytes (line 1)",
     "raise SystemExit(3)": "SystemExit: 3 (line 1)",
     "1 / 0": "ZeroDivisionError: division by zero (line 1)",
     "while True: pass": "it took more than 2 s of CPU time",
@@ -80,13 +80,14 @@ CALLS = {
     "os.abort()": "its process ended with code -",
     "return object()": "TypeError: object is no number, list, array or function",
     "return {'array': [[1], 2]}": "it sends no message",
-    "return float('nan'), float('nan')": "",
+    "return float('nan'), float('nan')": "likely: answers are illegal moves, errors",
     "return 'x' * (1 << 26)": "it sends more than 64 MiB",
-    "return 9, 0": "",
-    "return None": "",
+    "return 9, 0": "likely: answers are illegal moves, errors, or of another form",
+    "return None": "return a pair (cell, value); yours returned None",
+    "return 4": "return a pair (cell, value); yours returned 4",
     "raise KeyError('\\x1b[31m')": "KeyError: '\\x1b[31m'",
 }
-"""What the function does, and the beginning of the remark; empty for a verdict of the check."""
+"""What the function does, and the beginning of the remark."""
 
 TRAININGS = {
     "environment.reset()\n    environment.step([9] * 16)": (
@@ -105,10 +106,10 @@ TRAININGS = {
         "call environment.step 125 times"
     ),
     "environment.moves": "AttributeError: ",
-    "return None": "wrong: train returned 'NoneType'",
-    "return 1": "wrong: train returned 'int'",
-    "return lambda observations: observations": "wrong: scores of observations",
-    "return lambda observations: None": "wrong: scores of observations",
+    "return None": "train returned 'NoneType'",
+    "return 1": "train returned 'int'",
+    "return lambda observations: observations": "scores of observations",
+    "return lambda observations: None": "scores of observations",
     "return lambda observations: 1 / 0": "ZeroDivisionError",
 }
 """The same of a learner."""

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from submissions import CALLS, LEARNERS, SOLUTIONS
 
+from ttt_apps.cli.signals import INTERRUPTED
+from ttt_apps.evaluate import grade as grade_command
 from ttt_eval.grading import TASKS, grade, load_task, submission_side
 
 SOLUTION = SOLUTIONS / "minimax.py"
@@ -28,7 +30,7 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
     out = tmp_path / "grades"
     words = ["grade", folder, "--task=minimax"]
     text = evaluate_py.text(*words, f"--jobs=2 --out={out}")
-    assert "broken.py 0 0 0 line 1: expected ':'" in text
+    assert "broken.py 0 0 0 SyntaxError: expected ':' (line 1)" in text
     assert f"written: {out}/grades.csv" in text
     task = load_task("minimax")
     printed = evaluate_py.json(*words)
@@ -39,9 +41,8 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
     for row, data in zip(rows, printed, strict=True):
         names = "file", "score", "points", "remark"
         assert [row[name] for name in names] == [str(data[name]) for name in names]
-        checked = data["check"]["rows"] if data["check"] else []
-        statuses = {row["name"]: row["status"] for row in checked}
-        assert all(row[name] == statuses.get(name, "") for name in task.weights)
+        assert [float(row[name]) for name in task.weights] == [*data["earned"].values()]
+        assert sum(data["earned"].values()) == data["points"]
     result = grade(folder / "wrong.py", task)
     assert printed[2] | {"seconds": 0} == result.to_dict() | {"seconds": 0}
     assert sorted(path.name for path in out.iterdir()) == [
@@ -49,7 +50,28 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
     ]  # fmt: skip
     page = (out / "wrong.html").read_text()
     assert "4.0 of 10" in page
-    assert page.count('role="img"') == sum(len(row.evidence) for row in result.check.rows) > 2
+    assert page.count('role="img"') == 2
+    assert all(task.texts[name] in page for name in task.weights)
+    assert not list(folder.glob("__pycache__"))
+
+
+def test_an_interrupt_keeps_what_is_graded(folder, tmp_path, evaluate_py, monkeypatch, capsys):
+    def interrupt(path, task):
+        if path.name == "wrong.py":
+            raise KeyboardInterrupt
+        return grade(path, task)
+
+    monkeypatch.setattr(grade_command, "grade", interrupt)
+    out = tmp_path / "grades"
+    with pytest.raises(SystemExit) as stop:
+        evaluate_py("grade", folder, "--task=minimax", f"--out={out}")
+    assert stop.value.code == INTERRUPTED
+    printed = capsys.readouterr()
+    assert "right.py" in printed.out
+    assert "right.py: 10 of 10: no error found" in printed.err
+    assert "stopped: 2 of 3 submissions are graded" in printed.err
+    assert len((out / "grades.csv").read_text().splitlines()) == 3
+    assert (out / "right.html").exists()
 
 
 def test_a_system_without_a_filter_of_system_calls_is_told(
@@ -83,6 +105,7 @@ def test_what_cannot_be_graded_is_refused(
 
 
 def test_a_folder_without_submissions_is_refused(tmp_path, evaluate_py):
+    assert "missing does not exist" in evaluate_py.error("grade missing --task=gae")
     problem = evaluate_py.error("grade", tmp_path, "--task=gae")
     assert "has no submissions" in problem
 

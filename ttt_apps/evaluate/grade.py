@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +11,8 @@ import tyro
 
 from ttt_apps.cli import options as cli
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.parallel import map_blocks, results_in_order
-from ttt_eval.grading import Grade, grade, load_task
+from ttt_envs.core.parallel import map_blocks
+from ttt_eval.grading import Grade, GradedTask, grade, load_task
 from ttt_eval.reports.checks import TABLE, write_grades
 from ttt_eval.reports.formats import command
 
@@ -41,6 +42,8 @@ class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
             ValueError: there are no submissions, no such task, or files are there already.
         """
         task = load_task(self.task)
+        if not self.folder.exists():
+            raise Refusal(f"{self.folder} does not exist: name a folder with files of Python")
         paths = sorted(self.folder.glob("*.py")) if self.folder.is_dir() else [self.folder]
         if not all(path.is_file() for path in paths) or not paths:
             raise Refusal(f"{self.folder} has no submissions: name a folder with files of Python")
@@ -49,18 +52,35 @@ class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
             self.check_new_file(self.out / TABLE, *pages)
         blocks = [(path, task) for path in paths]
         grades: list[Grade] = []
-        with cli.bar("submissions") as update:
-            for result in results_in_order(map_blocks(grade, blocks, self.jobs)):
-                grades.append(result)
-                update(len(grades), len(paths), result.file)
+        try:
+            with cli.bar("submissions") as update:
+                for _, result in map_blocks(grade, blocks, self.jobs):
+                    grades.append(result)
+                    self.keep(grades, task)
+                    update(len(grades), len(paths), result.file)
+        except KeyboardInterrupt:
+            self.report(grades, task)
+            text = f"stopped: {len(grades)} of {len(paths)} submissions are graded"
+            raise cli.Stopped(text) from None
+        self.report(grades, task)
+
+    def keep(self, grades: Sequence[Grade], task: GradedTask) -> None:
+        """Print the last grade, and write what there is."""
+        result = grades[-1]
+        cli.warn(f"{result.file}: {result.points:g} of {task.points:g}: {result.remark}")
+        if self.out is not None:
+            line = command("evaluate.py", "grade", str(self.folder), task=self.task, out=self.out)
+            write_grades(self.out, grades, task, line)
+
+    def report(self, grades: Sequence[Grade], task: GradedTask) -> None:
+        """Print the grades."""
         if not all(result.is_filtered for result in grades):
             cli.print_status(
                 "this system has no filter of system calls: submissions could start processes and "
                 "use the network"
             )
-        rows = [result.summary() for result in grades]
-        self.show([result.to_dict() for result in grades], cli.rows_table(rows, task.title))
-        if self.out is not None:
-            line = command("evaluate.py", "grade", str(self.folder), task=self.task, out=self.out)
-            write_grades(self.out, grades, task, line)
+        results = sorted(grades, key=lambda result: result.file)
+        rows = [result.summary() for result in results]
+        self.show([result.to_dict() for result in results], cli.rows_table(rows, task.title))
+        if self.out is not None and grades:
             cli.print_status(f"written: {self.out / TABLE}, and a page for each submission")

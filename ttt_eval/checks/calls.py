@@ -150,6 +150,8 @@ def _describe(error: BaseException) -> str:
     except Exception:  # of an error of foreign code whose text fails too
         message = "without a readable message"
     frames = traceback.extract_tb(error.__traceback__)
-    places = [frame for frame in frames if Path(frame.filename).parent != Path(__file__).parent]
+    places = [
+        frame for frame in frames if Path(__file__).parents[1] not in Path(frame.filename).parents
+    ]
     place = f" ({Path(places[-1].filename).name}:{places[-1].lineno})" if places else ""
     return f"{type(error).__name__}: {message}{place}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ class Grade:
     """s that its process was waited for"""
     remark: str
     """why it ended, its first error, or the verdict of the check"""
+    earned: Mapping[str, float]
+    """points of each row of the rubric"""
     check: Check | None = None
     """None if it could not be loaded"""
     is_filtered: bool = True
@@ -56,15 +59,18 @@ def grade(path: Path, task: GradedTask) -> Grade:
         with SubmissionProcess(path, task.function, task.limits) as submission:
             check = JUDGES[task.judge](submission, **task.options)
     except SubmissionError as error:
-        return Grade(path.name, 0.0, 0.0, 0.0, str(error))
-    score = 0.0 if submission.problem else task.score(check)
+        return Grade(path.name, 0.0, 0.0, 0.0, str(error), task.earned(None))
+    earned = task.earned(None if submission.problem else check)
+    points = round(sum(earned.values()), 9)
+    score = points / task.points
     remark = submission.problem or submission.error or _remark(check, task, score)
     return Grade(
         path.name,
         score,
-        score * task.points,
+        points,
         round(submission.waited_s, 1),
         remark,
+        earned,
         check,
         submission.is_filtered,
     )
@@ -74,8 +80,11 @@ def _remark(check: Check, task: GradedTask, score: float) -> str:
     """Return the likeliest error, if one explains the rows; else the rows without their points."""
     if score == 1.0:
         return "no error found"
-    if check.failed and check.causes:
-        return f"wrong: {check.causes[0]}"
     holding = {row.name for row in check.rows if row.status == "holds"}
     lacking = [name for name in (*task.needs, *task.weights) if name not in holding]
-    return f"not right yet: {', '.join(lacking)}"
+    text = f"not right yet: {'; '.join(task.texts.get(name, name) for name in lacking)}"
+    if check.failed and check.causes:
+        text = f"likely: {check.causes[0]}"
+    if not holding.issuperset(task.needs):
+        text += f" (no points without: {task.texts.get(lacking[0], lacking[0])})"
+    return text

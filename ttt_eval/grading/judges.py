@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from ttt_envs.arrays import GameArrays, game_arrays
-from ttt_envs.core.checks import DATA_PROBLEMS, Refusal, find_named
+from ttt_envs.core.checks import DATA_PROBLEMS, Refusal, find_named, truncate
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
 from ttt_eval.checks import (
@@ -72,7 +72,7 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
 
     def ask(board: Sequence[int]) -> Any:
         if board not in answers:
-            answers[board] = submission.call(0, board)
+            answers[board] = _ask(submission, "a pair (cell, value)", 2, board)
         return answers[board]
 
     agent = check_agent(lambda board: ask(board)[0], limit_s=None)
@@ -82,6 +82,21 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
     text = f"{wrong} of {len(answers)} moves or values are not the best"
     exact = judge("exact", text, wrong if answers else nan, 0, rule="none")
     return Check(agent.subject, [*rows.values(), exact], [*agent.causes, *values.causes])
+
+
+def _ask(submission: SubmissionProcess, form: str, length: int, *arguments: Any) -> Any:
+    """Return an answer that is a list or an array.
+
+    Raises:
+        CallError: it has another form, or the function raised something.
+        SubmissionError: the submission has ended.
+    """
+    answer = submission.call(0, *arguments)
+    if isinstance(answer, list | np.ndarray) and len(answer) == length:
+        return answer
+    problem = f"return {form}; yours returned {truncate(answer)}"
+    submission.error = submission.error or problem
+    raise CallError(problem)
 
 
 def _is_exact(board: Sequence[int], answer: Any) -> bool:
@@ -99,7 +114,8 @@ def judge_search(submission: SubmissionProcess) -> Check:
     """Check ``search(board, simulations, seed)``, which returns visits and the root's value."""
 
     def search(game: Any, board: Any, evaluator: None, simulations: int, seed: int) -> Any:
-        return tuple(submission.call(0, board, simulations, seed))
+        form = "a pair (visits of all cells, value)"
+        return tuple(_ask(submission, form, 2, board, simulations, seed))
 
     return check_search(search, "plain", None, limit_s=None)
 
@@ -128,8 +144,9 @@ def judge_value_iteration(submission: SubmissionProcess) -> Check:
         model = SelfPlayValues(arrays)
         exact, _ = model.fixed_point(model.best, discount=discount)
         try:
-            answer = submission.call(0, *_game(arrays), discount)
-            errors = np.ravel(np.asarray(answer, np.float64))[: len(exact)] - exact
+            size = len(arrays.rewards)
+            answer = _ask(submission, f"{size} values", size, *_game(arrays), discount)
+            errors = np.asarray(answer, np.float64)[: len(exact)] - exact
         except (CallError, SubmissionError, *DATA_PROBLEMS) as error:
             rows.append(CheckRow("answers", str(error), "fails", "values of all states"))
             break
@@ -181,6 +198,7 @@ def judge_learner(
             errors[name] = f"{name} {runs[-1].error:.2f}"
             causes += [cause] * bool(cause)
     except (CallError, SubmissionError, *DATA_PROBLEMS) as error:
+        submission.error = submission.error or str(error)
         row = CheckRow("answers", str(error), "fails", "a function of observations")
         return Check("a learner", [row], [str(error)])
     if values:
@@ -306,6 +324,21 @@ class ServedEnvironment:
         return [observations, rewards, terminated, truncated, infos]
 
 
+ROWS: Mapping[str, Sequence[str]] = {
+    "minimax": (
+        "rules", "win at once", "win, not draw", "block", "win later", "hold a draw", "players",
+        "directions", "mean loss", "sign, even", "sign, odd", "scale", "draws", "symmetry", "error",
+        "exact",
+    ),
+    "search": ("rules", "results", "near the end", "without knowledge", "rollouts"),
+    "value iteration": tuple(GAMES),
+    "advantages": (
+        "ends", "next_done", "cut", "past", "last row", "discount", "own reward", "gradient",
+        "lambda",
+    ),
+    "learner": (*PROBES, "values"),
+}  # fmt: skip
+"""Names of rows that can have weights, by judge."""
 JUDGES: Mapping[str, Judge] = {
     "minimax": judge_minimax,
     "search": judge_search,

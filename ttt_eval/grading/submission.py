@@ -78,7 +78,7 @@ def check_source(path: Path, forbidden: Sequence[str]) -> None:
     try:
         tree = ast.parse(read_bounded(path, MAX_SOURCE))
     except SyntaxError as error:
-        raise SubmissionError(f"line {error.lineno or 1}: {error.msg}") from None
+        raise SubmissionError(f"SyntaxError: {error.msg} (line {error.lineno or 1})") from None
     except (ValueError, RecursionError, MemoryError, OSError) as error:
         raise SubmissionError(f"it cannot be read: {error}") from None
     for node in ast.walk(tree):
@@ -142,7 +142,7 @@ class SubmissionProcess:
         }
         own = {"HOME": self._folder.name, "TMPDIR": self._folder.name, **SETTINGS}
         kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        program = [sys.executable, "-s", "-P", "-X", "utf8", submission_side.__file__]
+        program = [sys.executable, "-B", "-s", "-P", "-X", "utf8", submission_side.__file__]
         return subprocess.Popen(
             [*program, str(path.resolve()), function, str(descriptor), json.dumps(limits)],
             cwd=self._folder.name, env=kept | own, pass_fds=[descriptor], start_new_session=True,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ttt_envs.core.checks import Refusal, find_named, name_place
+from ttt_envs.core.checks import Refusal, check_range, find_named, name_place
 from ttt_envs.core.files import read_bounded
 from ttt_eval.checks import Check
-from ttt_eval.grading.judges import JUDGES
+from ttt_eval.grading.judges import JUDGES, ROWS
 from ttt_eval.grading.submission import SubmissionLimits
 
 TASK_FOLDER = Path(__file__).with_name("tasks")
@@ -31,7 +32,9 @@ class GradedTask:
     judge: str
     """of :data:`ttt_eval.grading.judges.JUDGES`"""
     weights: Mapping[str, float]
-    """of rows of the check, by name; a row that is missing does not hold"""
+    """of rows of the check, by name, see :data:`ttt_eval.grading.judges.ROWS`"""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """what rows are for, as ``task.md`` says it, by name"""
     needs: tuple[str, ...] = ()
     """rows without which the score is 0"""
     points: float = 10.0
@@ -40,13 +43,21 @@ class GradedTask:
     options: Mapping[str, Any] = field(default_factory=dict)
     """of the judge"""
 
-    def score(self, check: Check) -> float:
-        """Return the share of the weights whose rows hold, 0 to 1."""
-        holding = {row.name for row in check.rows if row.status == "holds"}
+    def earned(self, check: Check | None) -> dict[str, float]:
+        """Return the points of each row with a weight; a row that is missing does not hold.
+
+        Args:
+            check: of a submission; None for one that cannot be graded, which has none.
+        """
+        rows = () if check is None else check.rows
+        holding = {row.name for row in rows if row.status == "holds"}
         if not holding.issuperset(self.needs):
-            return 0.0
-        total = sum(self.weights.values())
-        return sum(self.weights[name] for name in holding & set(self.weights)) / total
+            holding.clear()
+        return {name: self.worth(name) if name in holding else 0.0 for name in self.weights}
+
+    def worth(self, name: str) -> float:
+        """Return the points of a row that holds."""
+        return self.points * self.weights[name] / sum(self.weights.values())
 
 
 def load_task(name: str) -> GradedTask:
@@ -63,8 +74,21 @@ def load_task(name: str) -> GradedTask:
         folder = TASK_FOLDER / find_named("task", name, dict.fromkeys(TASKS, name))
     path = folder / RUBRIC
     with name_place(f"{path} is no rubric"):
-        task = msgspec.toml.decode(read_bounded(path, 1 << 20), type=GradedTask)
-    find_named("judge", task.judge, JUDGES)
+        data = msgspec.toml.decode(read_bounded(path, 1 << 20))
+        _check_names("key", data, (field.name for field in fields(GradedTask)))
+        task = msgspec.convert(data, GradedTask)
+        judge = find_named("judge", task.judge, JUDGES)
+        _check_names("limit", data.get("limits", ()), (field.name for field in fields(task.limits)))
+        _check_names("option", task.options, list(inspect.signature(judge).parameters)[1:])
+        _check_names("row", [*task.weights, *task.needs, *task.texts], ROWS[task.judge])
+        check_range("points", task.points, 0, above=True)
     if not sum(task.weights.values()) > 0:
         raise Refusal(f"{path} has no weights: give rows of the check numbers above 0")
     return task
+
+
+def _check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise ValueError for an unknown name, with the nearest one."""
+    known_names = dict.fromkeys(known)
+    for name in names:
+        find_named(kind, name, known_names)
