@@ -119,11 +119,11 @@ class Shell:
     def _sh(self, text):
         script = f"set -e\n{text}\nenv -0 > .state\n"
         streams = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
-        done = subprocess.run(["bash", "-c", script], cwd=self.folder, env=self._state, **streams)
-        assert done.returncode == 0, f"{text}\nprinted\n{done.stdout}{done.stderr}"
+        result = subprocess.run(["bash", "-c", script], cwd=self.folder, env=self._state, **streams)
+        assert result.returncode == 0, f"{text}\nprinted\n{result.stdout}{result.stderr}"
         pairs = (self.folder / ".state").read_text().split("\0")
         self._state = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
-        return done.stdout + done.stderr
+        return result.stdout + result.stderr
 
     def _interpreted(self, text):
         if self._python is None:
@@ -141,9 +141,9 @@ class Shell:
         self._python.stdin.flush()
         answer = self._python.stdout.readline()
         assert answer, f"{text}\nended the interpreter"
-        printed, problem = json.loads(answer)
+        text_output, problem = json.loads(answer)
         assert not problem, f"{text}\n{problem}"
-        return printed
+        return text_output
 
     def close(self):
         """End the interpreter."""

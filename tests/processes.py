@@ -14,7 +14,7 @@ def run_program(*command, cwd=ROOT, code=0, env=os.environ, **variables):
 
     ``code`` is the exit code that it must have, or None.
     """
-    done = subprocess.run(
+    result = subprocess.run(
         list(map(str, command)),
         cwd=cwd,
         env={**env, **variables},
@@ -22,8 +22,8 @@ def run_program(*command, cwd=ROOT, code=0, env=os.environ, **variables):
         capture_output=True,
         encoding="utf-8",
     )
-    assert code is None or done.returncode == code, done.stdout + done.stderr
-    return done
+    assert code is None or result.returncode == code, result.stdout + result.stderr
+    return result
 
 
 def run_python(*arguments, **settings):

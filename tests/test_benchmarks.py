@@ -15,9 +15,9 @@ def bench(tmp_path):
 
     def run(*words):
         file = tmp_path / "found.json"
-        done = run_python(*words, "--json", str(file), cwd=ROOT / "speed", code=None)
-        assert done.returncode == 0, done.stderr
-        return done.stdout, read_json(file)
+        process_result = run_python(*words, "--json", str(file), cwd=ROOT / "speed", code=None)
+        assert process_result.returncode == 0, process_result.stderr
+        return process_result.stdout, read_json(file)
 
     return run
 
@@ -51,15 +51,15 @@ def test_quick_form(file, only, parts, bench):
 
 
 def test_unknown_rows_are_refused():
-    done = run_python("mcts.py", "--only", "mcts", cwd=ROOT / "speed", code=None)
-    assert done.returncode != 0
-    assert "mcts-3x3-move" in done.stderr
+    process_result = run_python("mcts.py", "--only", "mcts", cwd=ROOT / "speed", code=None)
+    assert process_result.returncode != 0
+    assert "mcts-3x3-move" in process_result.stderr
 
 
 def test_startup_cost_is_measured(bench):
-    printed, result = bench("start.py", "--rounds", "1", "--only", "import")
+    output, result = bench("start.py", "--rounds", "1", "--only", "import")
     assert set(result["rows"]) == {"import ttt_envs"}
-    assert "<= 0.3" in printed
+    assert "<= 0.3" in output
 
 
 @pytest.mark.slow

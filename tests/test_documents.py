@@ -61,8 +61,10 @@ def test_blocks_have_a_language_show_files_of_the_checkout_and_are_the_same_in_e
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_named_commands_and_learners_exist(page):
-    for script, rest in re.findall(r"python (train|evaluate)\.py ([^`\n|]*)", page.read_text()):
-        words = shlex.split(rest.replace("'", " ").removesuffix("\\"), comments=True)
+    for script, remainder in re.findall(
+        r"python (train|evaluate)\.py ([^`\n|]*)", page.read_text()
+    ):
+        words = shlex.split(remainder.replace("'", " ").removesuffix("\\"), comments=True)
         if script == "evaluate" and words and words[0].isidentifier() and words[0].islower():
             assert words[0] in COMMANDS
         for option, value in itertools.pairwise(words):
@@ -94,20 +96,20 @@ def test_blocks_run(page, tmp_path, request):
     slow_too = request.config.getoption("markexpr") == "slow"
     shell = Shell(tmp_path, active=page.name != "README.md")
     missing = set()
-    printed = ""
+    output = ""
     try:
         for block in blocks(page):
             if block.output:
-                lines = {" ".join(line.split()) for line in printed.splitlines()}
+                lines = {" ".join(line.split()) for line in output.splitlines()}
                 unprinted = {
                     line for line in block.text.splitlines() if " ".join(line.split()) not in lines
                 }
-                assert not unprinted, f"{name_of(page)}:{block.line}: {unprinted} not in\n{printed}"
+                assert not unprinted, f"{name_of(page)}:{block.line}: {unprinted} not in\n{output}"
             elif block.kind in ("sh", "python") and not block.file and (slow_too or not block.slow):
                 absent = {name for name in block.needs if importlib.util.find_spec(name) is None}
                 missing |= absent
                 if not absent:
-                    printed = shell.run(block)
+                    output = shell.run(block)
     finally:
         shell.close()
     if missing:

@@ -49,11 +49,13 @@ ELSEWHERE = {
 def run(path, folder, *arguments):
     """Run a script and return its output; warnings about our code are failures."""
     variables = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
-    done = run_python("-W", "default", path, *arguments, cwd=folder, **variables)
-    ours = rf"^(?:{ROOT}/(?:ttt_envs|baselines|learners|ttt_eval|ttt_apps|examples)/|<).*Warning.*"
-    assert not re.findall(ours, done.stderr, re.M)
+    result = run_python("-W", "default", path, *arguments, cwd=folder, **variables)
+    our_values = (
+        rf"^(?:{ROOT}/(?:ttt_envs|baselines|learners|ttt_eval|ttt_apps|examples)/|<).*Warning.*"
+    )
+    assert not re.findall(our_values, result.stderr, re.M)
     assert list(folder.iterdir()) == []  # nothing is left behind
-    return done.stdout
+    return result.stdout
 
 
 def numbers(pattern, text):
@@ -81,10 +83,10 @@ def test_every_example_is_tested_and_documented():
     ("name", "exploited"), [("own_agent", 1), ("pettingzoo_drop_in", (191 / 192 + 874 / 945) / 2)]
 )
 def test_scripts_end_with_the_exact_result(name, exploited, tmp_path):
-    printed = run(EXAMPLES / f"{name}.py", tmp_path)
-    assert ending(printed).exploitability == pytest.approx(exploited, abs=5.1e-5)
+    output = run(EXAMPLES / f"{name}.py", tmp_path)
+    assert ending(output).exploitability == pytest.approx(exploited, abs=5.1e-5)
     if name == "own_agent":
-        assert f"python examples/own_agent.py\n```\n\n```text\n{printed}```" in PAGE.read_text()
+        assert f"python examples/own_agent.py\n```\n\n```text\n{output}```" in PAGE.read_text()
 
 
 def test_q_learning_from_scratch(tmp_path):
@@ -98,12 +100,12 @@ def test_q_learning_from_scratch(tmp_path):
 @pytest.mark.needs("open_spiel")
 def test_open_spiel_bot(tmp_path):
     board = ("--rows", 2, "--columns", 3, "--win-length", 2)
-    printed = run(
+    output = run(
         EXAMPLES / "open_spiel_bot.py", tmp_path, "--policy", "random", "--games", 20, *board
     )
-    reference, ours = numbers(r"^exploitability by \S+: (\S+), ", printed)
-    assert 0 < reference == ours < 1
-    points, low, high = numbers(r"(\d\.\d+)", printed.splitlines()[0])
+    reference, our_values = numbers(r"^exploitability by \S+: (\S+), ", output)
+    assert 0 < reference == our_values < 1
+    points, low, high = numbers(r"(\d\.\d+)", output.splitlines()[0])
     assert 0 < low < points < high < 1
 
 
@@ -115,8 +117,8 @@ def test_tour_as_a_script(tmp_path):
     assert count == 1
     (tmp_path / "tour.py").write_text(text)
     (tmp_path / "empty").mkdir()
-    printed = run(tmp_path / "tour.py", tmp_path / "empty")
-    [(before, final)] = re.findall(r"games (\d\.\d+), after \S+ games (\d\.\d+)", printed)
+    output = run(tmp_path / "tour.py", tmp_path / "empty")
+    [(before, final)] = re.findall(r"games (\d\.\d+), after \S+ games (\d\.\d+)", output)
     assert (
         0
         <= float(final)
@@ -129,12 +131,12 @@ def test_tour_as_a_script(tmp_path):
 @pytest.mark.needs("sb3_contrib")
 @pytest.mark.parametrize("name", TRAININGS)
 def test_training(name, tmp_path):
-    printed = run(EXAMPLES / f"{name}.py", tmp_path, "--steps", TRAININGS[name])
-    results = ending(printed).results
+    output = run(EXAMPLES / f"{name}.py", tmp_path, "--steps", TRAININGS[name])
+    results = ending(output).results
     assert set(results) == {"random", "optimal"}
     assert results["random"][0] > 50  # random play wins 43.65%
     if name == "sb3_maskable_ppo":
-        forgotten, sampled, exact = numbers(r"^mean result.*: (-?\d\.\d+)", printed)
+        forgotten, sampled, exact = numbers(r"^mean result.*: (-?\d\.\d+)", output)
         assert forgotten + 0.2 < exact < sampled + 0.2
 
 

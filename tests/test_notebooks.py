@@ -54,7 +54,7 @@ def test_outputs_of_the_first_hour_are_those_of_the_page(maker):
     import nbformat
 
     stored = nbformat.read(ROOT / "examples" / "first_hour.ipynb", as_version=4)
-    printed = "".join(
+    text_output = "".join(
         output.get("text", "") for cell in stored.cells for output in cell.get("outputs", [])
     )
     outputs = re.findall(
@@ -64,5 +64,5 @@ def test_outputs_of_the_first_hour_are_those_of_the_page(maker):
         " ".join(line.split()) for text in outputs for line in text.splitlines() if line.strip()
     ]
     assert lines
-    plain = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", printed).split())
+    plain = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", text_output).split())
     assert [line for line in lines if line not in plain] == []

@@ -75,9 +75,9 @@ def test_conformance_tests_accept_the_recipes(checkout):
     choice = ("-m", "not slow", "-k", "corner or favourite or navigation")
     paths = ("tests/test_conformance.py", "tests/learners", "tests/test_site.py")
     words = ("-m", "pytest", "-rp", "-n", "0", "-p", "no:cacheprovider", *choice, *paths)
-    done = run_python(
+    result = run_python(
         *words, cwd=checkout, PYTHONPATH=str(checkout), NUMBA_CACHE_DIR=str(kernel_folder())
     )
     assert [
-        name for name in ("[corner-", "favourite]", "navigation") if name not in done.stdout
+        name for name in ("[corner-", "favourite]", "navigation") if name not in result.stdout
     ] == []

@@ -81,12 +81,12 @@ def test_the_wheel_contains_packages_and_their_data_only(distributions):
         *OTHERS,
     }
     for package in ("ttt_envs", "ttt_apps", *OTHERS):
-        ours = {
+        our_values = {
             str(path.relative_to(ROOT))
             for path in (ROOT / package).rglob("*")
             if path.is_file() and "__pycache__" not in path.parts
         }
-        assert ours - set(held) == set()
+        assert our_values - set(held) == set()
 
 
 def test_the_release_command_sets_version_and_date(checkout, tmp_path):
@@ -138,6 +138,6 @@ def test_commands_of_the_wheel_work_without_the_checkout(distributions, tmp_path
     }
     clean |= {"PATH": f"{folder / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8"}
     for command in ("ttt-train", "ttt-evaluate", "ttt-play"):
-        done = run_program(folder / "bin" / command, "--help", cwd=tmp_path, env=clean)
-        assert done.stderr == ""
-        assert done.stdout.startswith(f"usage: {command} ")
+        result = run_program(folder / "bin" / command, "--help", cwd=tmp_path, env=clean)
+        assert result.stderr == ""
+        assert result.stdout.startswith(f"usage: {command} ")

@@ -108,9 +108,9 @@ def test_the_site_builds_without_warnings_and_fetches_nothing(tmp_path):
         (tmp_path / name).symlink_to(ROOT / name)
     make_pages.make(tmp_path / "build" / "pages")
     zensical = shutil.which("zensical", path=Path(sys.executable).parent)
-    done = run_program(zensical, "build", "--strict", cwd=tmp_path)
+    process_result = run_program(zensical, "build", "--strict", cwd=tmp_path)
     assert (
-        "griffe:" not in done.stdout + done.stderr
+        "griffe:" not in process_result.stdout + process_result.stderr
     )  # what a docstring says and its function does not
     assert "exploitability" in (tmp_path / "site" / "search.json").read_text()
     for page in make_pages.navigation():

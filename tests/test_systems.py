@@ -84,12 +84,12 @@ def test_commands_give_the_same_results_without_posix(poorer, tmp_path):
     for name, environment in (("here", {"PYTHONPATH": str(ROOT)}), ("there", poorer)):
         folder = tmp_path / name
         folder.mkdir()
-        printed = (
+        output = (
             run(environment, folder, "training", *train.split()),
             run(environment, folder, "evaluate", *match.split()),
         )
         files_of_run = {path.name for path in (folder / "run").iterdir()} - {
             ".lock"
         }  # that of Windows
-        results.append((printed, files_of_run, (folder / "games.jsonl").read_bytes()))
+        results.append((output, files_of_run, (folder / "games.jsonl").read_bytes()))
     assert results[0] == results[1]

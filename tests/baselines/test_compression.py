@@ -126,8 +126,8 @@ def test_tt_equals_tensorly(split):
     tensor = grouping.tensor(values)
     for rank in (1, 4, 9):
         expected = tensorly.tt_to_tensor(tensor_train(tensor, rank))
-        ours = decompose("tt", values, grouping).at(rank)
-        assert_allclose(grouping.tensor(ours.table()), expected, rtol=0, atol=1e-10)
+        our_values = decompose("tt", values, grouping).at(rank)
+        assert_allclose(grouping.tensor(our_values.table()), expected, rtol=0, atol=1e-10)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -262,10 +262,10 @@ def test_a_truncated_decomposition_equals_the_exact_one(monkeypatch, method):
     truncated = decompose(method, values, grouping, max_vectors=20)
     assert truncated.largest == 20
     for rank in (1, 7, 12, 20):
-        ours = truncated.at(rank)
+        our_values = truncated.at(rank)
         reference = exact.at(rank)
-        assert ours.relative_error == pytest.approx(reference.relative_error, rel=1e-6)
-        assert_allclose(ours.table(), reference.table(), rtol=0, atol=1e-7)
+        assert our_values.relative_error == pytest.approx(reference.relative_error, rel=1e-6)
+        assert_allclose(our_values.table(), reference.table(), rtol=0, atol=1e-7)
     with pytest.raises(ValueError, match=r"rank=21 is no rank of .* choose 0 to 20"):
         truncated.at(21)
 

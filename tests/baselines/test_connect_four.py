@@ -91,10 +91,10 @@ def test_best_play_ends_after_the_distance(kind):
     for columns, score in list(SCORED["scores"][kind].items())[:10]:
         value = int(np.sign(score))
         start = len(columns)
-        for rest in range(solver.distance(score, start), 0, -1):
+        for remainder in range(solver.distance(score, start), 0, -1):
             now = solver.score(played(columns, game))
             assert (solver.distance(now.low, len(columns)), now.value) == (
-                rest,
+                remainder,
                 value * (-1) ** (len(columns) - start),
             )
             scores = solver.scores(played(columns, game))

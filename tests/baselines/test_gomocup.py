@@ -444,7 +444,7 @@ def test_late_engine_loses_a_timed_match(engine, clock, settings):
     score = play_pairs(GAME, spec, "random", 1, seed=4, clock=Clock(clock), log=logged.extend)
     assert score.table.tolist() == [[0, 0, 1], [0, 0, 1]]
     assert (score.times[0].lost, score.forfeits.a) == ((0, 2) if settings else (2, 0))
-    assert [len(played.moves) for played in logged] == [0, 1]
+    assert [len(played_game.moves) for played_game in logged] == [0, 1]
 
 
 FAULTY = """
@@ -473,13 +473,15 @@ def test_fault_forfeits_one_game_of_a_match(engine):
     score = play_pairs(GAME, spec, "random", 4, seed=1, openings="random:2", log=logged.extend)
     play_pairs(GAME, FirstEmpty(), "random", 4, seed=1, openings="random:2", log=others.extend)
     assert 0 < score.forfeits.a < 8
-    for played, other in zip(logged, others, strict=True):
-        assert other.moves[: len(played.moves)] == played.moves  # nothing else has changed
-        if played.forfeit is None:
-            assert played == dataclasses.replace(other, players=played.players)
+    for played_game, other in zip(logged, others, strict=True):
+        assert (
+            other.moves[: len(played_game.moves)] == played_game.moves
+        )  # nothing else has changed
+        if played_game.forfeit is None:
+            assert played_game == dataclasses.replace(other, players=played_game.players)
         else:
-            assert played.players[1 - played.result] == spec
-            assert played.forfeit.startswith(str(make_policy(spec, GAME)))
+            assert played_game.players[1 - played_game.result] == spec
+            assert played_game.forfeit.startswith(str(make_policy(spec, GAME)))
 
 
 def test_commands_report_and_store_forfeits(engine, tmp_path, evaluate_py):
@@ -491,7 +493,7 @@ def test_commands_report_and_store_forfeits(engine, tmp_path, evaluate_py):
     assert " ".join(evaluate_py.err.split()).endswith(" ".join(forfeits["first"].split()))
     evaluate_py("games", log, "--out", tmp_path / "copy.jsonl")
     assert list(read_games(tmp_path / "copy.jsonl")) == list(read_games(log))
-    assert sum(played.forfeit is not None for played in read_games(log)) == forfeits["a"]
+    assert sum(played_game.forfeit is not None for played_game in read_games(log)) == forfeits["a"]
 
 
 def test_engine_that_cannot_be_restarted_ends_the_match(engine, tmp_path):

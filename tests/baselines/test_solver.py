@@ -109,9 +109,9 @@ def test_values_equal_plain_expectimax(game):
     values, of_moves = plain.values_of(game)
     solution = solved(game)
     boards = positions_of(game)
-    ours = solution.values(boards)
-    assert_allclose(ours, list(values.values()), rtol=0, atol=1e-12)
-    assert solution.value == ours[0]
+    our_values = solution.values(boards)
+    assert_allclose(our_values, list(values.values()), rtol=0, atol=1e-12)
+    assert solution.value == our_values[0]
     expected = np.full(boards.cells.shape, np.nan)
     for row, state in enumerate(values):
         for action, value in of_moves[state].items():
@@ -170,8 +170,8 @@ def test_optimal_play_has_its_known_value(known_values, name):
     if "after_first_move" in facts:
         cells = {"corner": (0, 2, 6, 8), "edge": (1, 3, 5, 7), "centre": (4,)}
         for kind, value in facts["after_first_move"].items():
-            ours = solution.action_values(start)[0, list(cells[kind])]
-            assert_allclose(ours, float(Fraction(value)), rtol=0, atol=1e-12)
+            our_values = solution.action_values(start)[0, list(cells[kind])]
+            assert_allclose(our_values, float(Fraction(value)), rtol=0, atol=1e-12)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -143,8 +143,8 @@ def test_full_search_without_skips_has_the_same_values_with_fewer_nodes(folder_o
         moves = [analysis.move_values for analysis in analyses]
         result.append((sum(nodes), moves, policy.probabilities(boards)))
     (fewer, *with_it), (nodes, *without) = result
-    for ours, expected in zip(with_it, without, strict=True):
-        assert_array_equal(ours, expected)
+    for our_values, expected in zip(with_it, without, strict=True):
+        assert_array_equal(our_values, expected)
     assert (
         fewer < nodes or stones == game.cells
     )  # with a table of full boards there is nothing to save

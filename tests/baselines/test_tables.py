@@ -57,10 +57,10 @@ def plain_table(game, terminal, best=False):
 @pytest.mark.parametrize("terminal", ["equation", "as_published"])
 def test_tables_equal_a_recursion_in_plain_python(game, terminal):
     for best, source in ((False, "random"), (True, "optimal")):
-        ours = source_values(game, source, terminal)
-        assert ours.dtype == np.float64
-        assert not ours.flags.writeable
-        assert_allclose(ours, plain_table(game, terminal, best), **EXACTLY)
+        our_values = source_values(game, source, terminal)
+        assert our_values.dtype == np.float64
+        assert not our_values.flags.writeable
+        assert_allclose(our_values, plain_table(game, terminal, best), **EXACTLY)
 
 
 def test_random_play_has_known_values(known_values):

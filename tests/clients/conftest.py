@@ -68,7 +68,7 @@ def python(tmp_path):
     """
 
     def run(*arguments, path=(), cwd=tmp_path):
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-P", *map(str, arguments)],
             cwd=cwd,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), "MPLBACKEND": "agg"},
@@ -76,9 +76,11 @@ def python(tmp_path):
             capture_output=True,
             text=True,
         )
-        printed = done.stdout + done.stderr
-        assert done.returncode == 0, f"{arguments} ended with {done.returncode}:\n{printed[-6000:]}"
-        return printed
+        output = result.stdout + result.stderr
+        assert result.returncode == 0, (
+            f"{arguments} ended with {result.returncode}:\n{output[-6000:]}"
+        )
+        return output
 
     return run
 
@@ -108,10 +110,10 @@ def their_tests(python, record_property):
 
     def run(cwd, *arguments, path=()):
         command = ("-m", "pytest", "-q", "-p", "stand_in", "-c", os.devnull, *arguments)
-        printed = python(*command, path=[HERE, *path], cwd=cwd)
-        passed = re.search(r"(\d+) passed", printed)
-        assert passed is not None, printed
-        assert " skipped" not in printed, printed
+        output = python(*command, path=[HERE, *path], cwd=cwd)
+        passed = re.search(r"(\d+) passed", output)
+        assert passed is not None, output
+        assert " skipped" not in output, output
         record_property("tests", int(passed[1]))
 
     return run

@@ -47,8 +47,8 @@ class JaxEnv:
         self._step = jax.jit(jax.vmap(load("jax_env").make_step(arrays)))
 
     def step(self, action, skipped):
-        self.state, reward, over = self._step(self.state, action, skipped.astype(np.int32))
-        return reward, over
+        self.state, reward, is_over = self._step(self.state, action, skipped.astype(np.int32))
+        return reward, is_over
 
 
 def make_env(kind, arrays):
@@ -97,12 +97,12 @@ def test_trajectories_are_those_of_the_engine(kind, game):
         skipped = (draws < game.skip_chance) & ~begins
         engine.step(action, output, begin_over=True)
         if kind == "torch":
-            reward, over = env.step(torch.tensor(action), torch.tensor(skipped))
+            reward, is_over = env.step(torch.tensor(action), torch.tensor(skipped))
         else:
-            reward, over = env.step(action, skipped)
+            reward, is_over = env.step(action, skipped)
         assert_array_equal(np.asarray(reward), output["rewards"])
-        assert_array_equal(np.asarray(over), output["terminated"])
-        going = ~np.asarray(over)
+        assert_array_equal(np.asarray(is_over), output["terminated"])
+        going = ~np.asarray(is_over)
         state = np.asarray(env.state)
         assert_array_equal(arrays.observations[state][going], output["flat"][going])
         assert_array_equal(arrays.legal[state][going], output["mask"][going] == 1)
@@ -186,6 +186,6 @@ def test_a_jitted_policy_is_measured_exactly():
 )
 def test_examples_print_what_they_say(name, arguments, pattern, tmp_path):
     command = [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert re.search(pattern, done.stdout), done.stdout
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert re.search(pattern, result.stdout), result.stdout

@@ -19,10 +19,10 @@ def play(env, games, seed):
     rewards = []
     for number in range(games):
         env.reset(seed=seed if number == 0 else None)
-        done = False
-        while not done:
+        is_over = False
+        while not is_over:
             _, reward, terminated, truncated, _ = env.step(env.sample_random_action())
-            done = terminated or truncated
+            is_over = terminated or truncated
         rewards.append(reward)
     return rewards
 

@@ -47,11 +47,13 @@ def test_vectors(games, backend, number, more):
         num_envs=number,
         **more,
     )
-    ours = [
+    our_values = [
         gymnasium.make_vec(ID, COUNT, autoreset_mode=SAME_STEP, **SETTINGS) for _ in range(number)
     ]
     obs, _ = made.reset(seed=5)
-    expected = np.concatenate([env.reset(seed=(5 + i) * COUNT)[0] for i, env in enumerate(ours)])
+    expected = np.concatenate(
+        [env.reset(seed=(5 + i) * COUNT)[0] for i, env in enumerate(our_values)]
+    )
     np.testing.assert_array_equal(obs, expected)
     memory = obs.ctypes.data
     tensor = torch.from_numpy(obs)
@@ -61,7 +63,9 @@ def test_vectors(games, backend, number, more):
         legal = obs.reshape(-1, 2, 9).sum(axis=1) == 0
         actions = (rng.random(legal.shape) * legal).argmax(axis=1).astype(made.action_space.dtype)
         obs, *columns, infos = made.step(actions)
-        steps = [env.step(part) for env, part in zip(ours, np.split(actions, number), strict=True)]
+        steps = [
+            env.step(part) for env, part in zip(our_values, np.split(actions, number), strict=True)
+        ]
         *expected, _ = zip(*steps, strict=True)
         for array, other in zip((obs, *columns), expected, strict=True):
             np.testing.assert_array_equal(array, np.concatenate(other))

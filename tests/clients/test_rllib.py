@@ -33,8 +33,8 @@ ray.shutdown()
 
 def train(python, runners):
     """The mean return of each of four iterations."""
-    printed = python("-W", "ignore", "-c", SCRIPT.replace("RUNNERS", str(runners)))
-    lines = re.findall(r"^RETURNS (\S+) (\S+) (\S+)$", printed, re.M)
+    output = python("-W", "ignore", "-c", SCRIPT.replace("RUNNERS", str(runners)))
+    lines = re.findall(r"^RETURNS (\S+) (\S+) (\S+)$", output, re.M)
     results = [tuple(map(float, words)) for words in lines]
     assert len(results) == 4
     for mean, games, longest in results:

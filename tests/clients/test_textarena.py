@@ -21,10 +21,10 @@ def play(env, players, games, agent):
     results = []
     for seed in range(games):
         env.reset(num_players=players, seed=seed)
-        done = False
-        while not done:
+        is_over = False
+        while not is_over:
             player, observation = env.get_observation()
-            done, _ = env.step(action=agent(env, player, observation))
+            is_over, _ = env.step(action=agent(env, player, observation))
         results.append(env.close()[0])
     return results
 
@@ -79,9 +79,9 @@ def test_illegal_moves_and_rewards():
     env.reset(num_players=2, seed=0)
     assert env.step("nonsense") == (False, {})
     assert env.get_observation()[1][-1][1].startswith("The answer names no move.")
-    done, _ = env.step("nonsense")
+    is_over, _ = env.step("nonsense")
     rewards, infos = env.close()
-    assert done
+    assert is_over
     assert rewards == {0: -2.0, 1: 1.0}  # the loss, and the regret of the forfeit
     assert infos[0]["invalid_move"]
     assert not infos[1]["invalid_move"]

@@ -165,13 +165,13 @@ def test_later_updates_are_those_of_the_sources(method, before):
 def test_batches_and_checkpoints_change_nothing(method):
     whole = trained(SMALL, 9, method=method, reference_interval=2)
     config = ExactPGConfig(method=method, reference_interval=2)
-    part, rest = (config.training(SMALL, 9, batch=4, seed=3) for _ in range(2))
+    part, remainder = (config.training(SMALL, 9, batch=4, seed=3) for _ in range(2))
     part.step()
-    rest.learner.state = part.learner.state
-    rest.state = part.state
-    rest.run()
-    assert_array_equal(whole.learner.logits, rest.learner.logits)
-    assert (whole.logged, whole.done) == (rest.logged, rest.done)
+    remainder.learner.state = part.learner.state
+    remainder.state = part.state
+    remainder.run()
+    assert_array_equal(whole.learner.logits, remainder.learner.logits)
+    assert (whole.logged, whole.done) == (remainder.logged, remainder.done)
 
 
 R_NAD = {"method": "r-nad", "temperature": 1e9}

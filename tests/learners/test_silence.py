@@ -52,11 +52,11 @@ def test_commands_write_nothing_but_their_own_lines(name, tmp_path):
     commands = [["train.py", "--learner", name, *tiny.OPTIONS[name], *words, "--out", run]]
     commands += [["evaluate.py", "exploitability", f"run:{run}", "--size=2x3", "--win-length=2"]]
     for command in commands:
-        done = run_program(sys.executable, *command, env=env, cwd=ROOT)
-        assert all("compiling for this processor" in line for line in done.stderr.splitlines()), (
-            done.stderr
+        result = run_program(sys.executable, *command, env=env, cwd=ROOT)
+        assert all("compiling for this processor" in line for line in result.stderr.splitlines()), (
+            result.stderr
         )
-        assert done.stdout
+        assert result.stdout
 
 
 def test_what_native_code_writes_before_an_error_is_shown(capfd):

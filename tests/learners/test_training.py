@@ -18,11 +18,11 @@ def build(game, **settings):
 @pytest.mark.parametrize("seat", ["first", "second", "alternate"])
 def test_a_seat_learns_the_same_in_pettingzoos_tictactoe(seat):
     tictactoe_v3 = pytest.importorskip("pettingzoo.classic.tictactoe_v3")
-    ours = build(Game(), target="sarsa")
+    our_values = build(Game(), target="sarsa")
     peer = build(Game(), target="sarsa")
-    played = Trainer(ours, "random", 50, batch=1, seed=3, seat=seat).run()
+    played = Trainer(our_values, "random", 50, batch=1, seed=3, seat=seat).run()
     assert played == train_in(tictactoe_v3.raw_env(), peer, "random", 50, seed=3, seat=seat)
-    plain.assert_same_arrays(ours.state, peer.state)
+    plain.assert_same_arrays(our_values.state, peer.state)
 
 
 def test_an_environment_of_another_game_is_refused():

@@ -64,10 +64,10 @@ def test_targets_are_the_teachers_values():
 
 def test_a_game_depends_on_its_number_and_the_seed():
     teacher = "expectiminimax:depth=2,width=2"
-    few, rest, many = (
+    few, remainder, many = (
         games_of(teacher, numbers=range(*ends)) for ends in ((0, 5), (5, 14), (0, 14))
     )
-    plain.assert_same_arrays(concatenate([few, rest])._asdict(), many._asdict())
+    plain.assert_same_arrays(concatenate([few, remainder])._asdict(), many._asdict())
     other = games_of(teacher, numbers=range(5), seed=1)
     assert len(other[0]) != len(few[0]) or (other[0] != few[0]).any()
 
@@ -166,9 +166,12 @@ def test_invalid_trainings_are_refused(tf, settings, message):
 def test_the_log_has_both_errors_and_the_best_weights_are_kept(tf):
     rows = []
     biases = []
-    trained = training(games=8, iterations=25, keep="best", learning_rate=0.2, held_out=0.3)
-    trained.run(
-        log=lambda games, row: (rows.append(row), biases.append(trained.learner.weights["0.bias"]))
+    trained_learner = training(games=8, iterations=25, keep="best", learning_rate=0.2, held_out=0.3)
+    trained_learner.run(
+        log=lambda games, row: (
+            rows.append(row),
+            biases.append(trained_learner.learner.weights["0.bias"]),
+        )
     )
     assert [row["iterations"] for row in rows] == [0, 10, 20, 25]
     best = int(np.argmin([row["held_out_loss"] for row in rows]))
@@ -176,9 +179,9 @@ def test_the_log_has_both_errors_and_the_best_weights_are_kept(tf):
     assert [np.array_equal(bias, biases[best]) for bias in biases] == [
         row >= best for row in range(4)
     ]
-    trained = training(iterations=0, held_out=0.0, symmetries="all")
-    trained.run()
-    obs, value, *_ = trained.examples
-    layers = dense_layers(trained.learner.weights, (*PRESETS["40-20"][1], "linear"))
+    trained_learner = training(iterations=0, held_out=0.0, symmetries="all")
+    trained_learner.run()
+    obs, value, *_ = trained_learner.examples
+    layers = dense_layers(trained_learner.learner.weights, (*PRESETS["40-20"][1], "linear"))
     errors = [forward(planes(obs[:, image]), layers)[:, 0] - value for image in symmetries(SKIP)]
-    assert trained.logged["loss"] == pytest.approx(np.square(errors).mean(), rel=1e-5)
+    assert trained_learner.logged["loss"] == pytest.approx(np.square(errors).mean(), rel=1e-5)

@@ -163,15 +163,15 @@ def test_duels_are_measured_from_the_challengers_side(seed):
         "marks": [0, 300],
         "seed": seed,
     }
-    untrained, trained = learners.DuelStudy().measure(unit)
+    untrained, trained_learner = learners.DuelStudy().measure(unit)
     first = 737 / 1260
     draw = 8 / 63
     second = 121 / 420  # random against random: nothing was learned yet
     assert untrained["exact"] == pytest.approx(
         [second, draw, first] if seed == 0 else [first, draw, second]
     )
-    assert sum(trained["exact"]) == pytest.approx(1)
-    assert learners.DuelStudy().measure({**unit, "seed": seed + 2}) != [untrained, trained]
+    assert sum(trained_learner["exact"]) == pytest.approx(1)
+    assert learners.DuelStudy().measure({**unit, "seed": seed + 2}) != [untrained, trained_learner]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -199,13 +199,13 @@ def test_results_of_the_first_mover():
 
 
 def test_counts_agree_with_similar_rates():
-    for published, ours, agree in (
+    for published, our_values, agree in (
         ((56, 44, 0), (5_500, 4_500, 0), True),
         ((56, 44, 0), (7_000, 3_000, 0), False),
         ((99, 0, 1), (1_000, 0, 0), True),  # rare, not impossible
         ((100, 0, 0), (999, 0, 0), None),  # too few to tell
     ):
-        assert trees.counts_agree(published, ours) is agree
+        assert trees.counts_agree(published, our_values) is agree
 
 
 @pytest.mark.needs("tensorflow")

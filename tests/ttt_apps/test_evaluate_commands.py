@@ -136,7 +136,7 @@ def test_openings_and_log_for_any_number_of_jobs(tmp_path, evaluate_py):
     assert (tmp_path / "1.jsonl").read_bytes() == log.read_bytes()
     games = list(read_games(log))
     assert len(games) == data["games"] == 200
-    assert sum(played.result == 0 for played in games[::2]) == data["first"][0]
+    assert sum(played_game.result == 0 for played_game in games[::2]) == data["first"][0]
     assert evaluate_py.json(MATCH, "--openings random:2") == data  # a log changes nothing
     score = np.array([data["score"][name] for name in ("mean", "low", "high")])
     assert [data["elo"][name] for name in ("mean", "low", "high")] == pytest.approx(

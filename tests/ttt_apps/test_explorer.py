@@ -194,8 +194,8 @@ def test_proofs_are_results_of_perfect_play(client):
     """Without skips, as far as the positions suffice; by Connect Four's own search where stones
     fall.
     """
-    proved = values(client, "x.o/.o./..x o", {"kind": "prove"}, game={})[0]
-    check_values(proved, solve(Game()).action_values(plain.from_texts("x.o/.o./..x o"))[0])
+    proof = values(client, "x.o/.o./..x o", {"kind": "prove"}, game={})[0]
+    check_values(proof, solve(Game()).action_values(plain.from_texts("x.o/.o./..x o"))[0])
     five = {"rows": 5, "columns": 5, "win_length": 4}
     little = values(
         client, "...../...../..o../...../..... x", {"kind": "prove", "nodes": 24}, game=five
@@ -203,8 +203,8 @@ def test_proofs_are_results_of_perfect_play(client):
     assert little["notes"][0] == "The result is not decided."
     late = "......./..xo.../..ox.../.xoo.../.oxx.../xxoo.o. x"
     solution = SearchedSolution(Game(6, 7, 4, gravity=True), memory=1 << 22)
-    proved = values(client, late, {"kind": "prove"}, game=SEVEN)[0]
-    check_values(proved, solution.action_values(plain.from_texts(late))[0])
+    proof = values(client, late, {"kind": "prove"}, game=SEVEN)[0]
+    check_values(proof, solution.action_values(plain.from_texts(late))[0])
     early = values(
         client, "/".join(["......."] * 6) + " o", {"kind": "prove", "nodes": 1}, game=SEVEN
     )[0]
@@ -509,18 +509,18 @@ def test_browsers_leave_out_port_80():
 
 def test_the_cache_makes_each_value_once_and_is_bounded():
     cache = LRUCache(3)
-    made = []
+    results = []
 
     def make(key):
         time.sleep(0.01)
-        made.append(key)
+        results.append(key)
         return key
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: cache.get(1, lambda: make(1)), range(8)))
     for key in (2, 3, 1, 4):  # 1 is used again, so that 2 is dropped
         cache.get(key, lambda key=key: make(key))
-    assert (made, [key in cache for key in (1, 2, 3, 4)]) == (
+    assert (results, [key in cache for key in (1, 2, 3, 4)]) == (
         [1, 2, 3, 4],
         [True, False, True, True],
     )

@@ -181,15 +181,17 @@ def test_games_have_the_moves_lines_values_policies_and_puzzles_of_a_server(answ
         facts, puzzles, *result = answer(("review", line), ("puzzles", {"line": line}), *questions)
         expected = api.review(ReviewRequest(**line, wait=True))
         assert facts["values"] == pytest.approx(expected["values"], abs=1e-9)
-        for ours, reference in zip(facts["plies"], expected["plies"], strict=True):
-            assert ours["best"] == reference["best"]
-            assert (ours["loss"], ours["luck"]) == pytest.approx(
+        for our_values, reference in zip(facts["plies"], expected["plies"], strict=True):
+            assert our_values["best"] == reference["best"]
+            assert (our_values["loss"], our_values["luck"]) == pytest.approx(
                 (reference["loss"], reference["luck"]), abs=1e-9
             )
         served = api.values(ValuesRequest.model_validate({**body, "panels": panels}))
-        for reference, ours in zip(served, result, strict=True):
+        for reference, our_values in zip(served, result, strict=True):
             np.testing.assert_allclose(
-                np.array(ours["values"], float), np.array(reference["values"], float), atol=1e-9
+                np.array(our_values["values"], float),
+                np.array(reference["values"], float),
+                atol=1e-9,
             )
         if game.cells <= 12:
             mistakes = api.puzzles(PuzzlesRequest.model_validate({"line": line}))["puzzles"]

@@ -208,9 +208,12 @@ def sequential_rows(files):
 def count_rows(files):
     games = list(read_games(files.log))
     for o, x in (PLAYERS, PLAYERS[::-1]):
-        ours = [played for played in games if played.players == (o, x)]
-        results = [played.result for played in ours]
-        accounts = [make_account(played, make_correction(EXACT, played.game)) for played in ours]
+        our_values = [played_game for played_game in games if played_game.players == (o, x)]
+        results = [played_game.result for played_game in our_values]
+        accounts = [
+            make_account(played_game, make_correction(EXACT, played_game.game))
+            for played_game in our_values
+        ]
         corrected = fmean((1 + account.start + sum(account.changes)) / 2 for account in accounts)
         counts = [number(results.count(result)) for result in (0, 1, 2)]
         yield f"o {o}, x {x}", *counts, "0", number(corrected)
@@ -218,11 +221,11 @@ def count_rows(files):
 
 @case("games LOG --explain=2", board=False)
 def explained_rows(files):
-    played = list(read_games(files.log))[1]
-    game = played.game
+    played_game = list(read_games(files.log))[1]
+    game = played_game.game
     solution = solve(game)
     changes = {0: 0.0, 1: 0.0}
-    for position, action, skipped in played.positions():
+    for position, action, skipped in played_game.positions():
         values = solution.action_values(Boards.from_positions([position]))[0]
         change = (1 - 2 * position.mover) * float(values[action] - np.nanmax(values))
         changes[position.mover] += change

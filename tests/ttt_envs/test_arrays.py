@@ -234,7 +234,7 @@ def test_env_p_is_what_the_environment_does(seat, skip_chance):
             state = env.s
             action = int(rng.integers(9))
             _, reward, terminated, _, _ = env.step(action)
-            outcomes = {(n, r, over): p for p, n, r, over in table[state][action]}
+            outcomes = {(n, r, is_over): p for p, n, r, is_over in table[state][action]}
             assert outcomes[env.s, reward, terminated] > 0
             counts.setdefault((state, action), []).append(env.s)
     (state, action), next_states = max(counts.items(), key=lambda item: len(item[1]))
@@ -249,7 +249,7 @@ def test_a_course_can_plan_in_env_p():
     for _ in range(12):
         for state, actions in env.P.items():
             values[state] = max(
-                sum(p * (reward + (not over) * values[n]) for p, n, reward, over in outcomes)
+                sum(p * (reward + (not is_over) * values[n]) for p, n, reward, is_over in outcomes)
                 for outcomes in actions.values()
             )
     env.reset(seed=0)

@@ -64,8 +64,8 @@ def run(tmp_path):
             "PYTHONDONTWRITEBYTECODE": "1",  # edits within a second are edits
             **environment,
         }
-        done = run_python("-c", "\n".join(lines), cwd=tmp_path, env=variables)
-        return done.stdout, done.stderr
+        result = run_python("-c", "\n".join(lines), cwd=tmp_path, env=variables)
+        return result.stdout, result.stderr
 
     return run
 
@@ -210,7 +210,7 @@ def test_a_first_game_compiles_nothing_and_is_that_of_machine_code(run, tmp_path
 
 
 def test_an_interrupt_of_the_first_call_leaves_kernels_that_can_be_called(run):
-    printed = run(
+    text_output = run(
         "import mine, numba",
         "make, made = numba.njit, []",
         "def interrupted(*source, **options):",
@@ -228,14 +228,14 @@ def test_an_interrupt_of_the_first_call_leaves_kernels_that_can_be_called(run):
         "print(mine.caller(5))",
         TTT_ENVS_COMPILE_NOTICE="0",
     )
-    assert printed == ("interrupted\n11\n", "")
+    assert text_output == ("interrupted\n11\n", "")
 
 
 @pytest.mark.needs("pydantic", "starlette")
 def test_a_move_on_the_page_does_not_wait_for_numba(run):
     """Another thread imports it, which takes seconds; here nobody can."""
     game = "{'rows': 3, 'columns': 3, 'win_length': 3, 'skip_chance': 0.25}"
-    printed = run(
+    text_output = run(
         "import sys",
         "class Refusing:",
         "    def find_spec(self, name, path=None, target=None):",
@@ -251,4 +251,4 @@ def test_a_move_on_the_page_does_not_wait_for_numba(run):
         f"api.move(MoveRequest.model_validate({{'game': {game}, 'seed': 0, 'policy': 'random'}}))",
         "print(reviewed['exact'], 'cell' in moved)",
     )
-    assert printed == ("soon True\n", "")
+    assert text_output == ("soon True\n", "")

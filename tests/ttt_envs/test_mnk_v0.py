@@ -201,17 +201,19 @@ def test_games_are_those_of_pettingzoos_connect_four(legal_share):
     pytest.importorskip("pygame")  # which PettingZoo's games import
     from pettingzoo.classic.connect_four import connect_four as connect_four_v3
 
-    ours = mnk_v0.env(**CONNECT_FOUR)
+    our_values = mnk_v0.env(**CONNECT_FOUR)
     peer = connect_four_v3.env()
     rng = np.random.default_rng(0)
     for agent in peer.possible_agents:
-        assert ours.observation_space(agent) == peer.observation_space(agent)
-        assert ours.action_space(agent) == peer.action_space(agent)
+        assert our_values.observation_space(agent) == peer.observation_space(agent)
+        assert our_values.action_space(agent) == peer.action_space(agent)
     for _ in range(60):
         columns = rng.permutation(np.repeat(np.arange(7), 6))
         columns = np.where(rng.random(42) < legal_share, columns, rng.integers(7, size=42)).tolist()
-        assert trace_of(ours, columns, AGENTS) == trace_of(peer, columns, peer.possible_agents)
-        first, second, _ = np.moveaxis(ours.state(), 2, 0)
+        assert trace_of(our_values, columns, AGENTS) == trace_of(
+            peer, columns, peer.possible_agents
+        )
+        first, second, _ = np.moveaxis(our_values.state(), 2, 0)
         assert_array_equal((first + 2 * second).ravel(), np.ravel(peer.unwrapped.board))
 
 

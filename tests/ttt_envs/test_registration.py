@@ -25,24 +25,24 @@ GAMES = {
 
 def test_large_libraries_are_imported_on_demand_and_an_id_needs_no_import(fresh):
     """Neither registering nor writing help needs numba or SciPy, which take longest to import."""
-    printed = fresh(
+    output = fresh(
         "import sys, gymnasium",
         "print(gymnasium.make('ttt_envs:ttt/TicTacToe-v0').spec.id, 'ttt_envs' in sys.modules)",
         "import ttt_envs, ttt_apps.training.command, ttt_apps.evaluate, ttt_apps.terminal.command",
         "large = {'numba', 'scipy', 'matplotlib', 'tensorflow', 'torch', 'pygame'}",
         "print(large & set(sys.modules), ttt_envs.Game())",
     )
-    assert printed == f"ttt/TicTacToe-v0 True\nset() {Game()}\n"
+    assert output == f"ttt/TicTacToe-v0 True\nset() {Game()}\n"
 
 
 @pytest.mark.parametrize("first", ["pettingzoo", "ttt_envs"])
 def test_presets_are_registered_whatever_is_imported_first(fresh, first):
-    printed = fresh(
+    output = fresh(
         f"import {first}, ttt_envs, gymnasium, pettingzoo",
         "print('ttt/Gomoku-v0' in gymnasium.registry)",
         "print('ttt/gomoku-v0' in getattr(pettingzoo, 'aec_registry', ['ttt/gomoku-v0']))",
     )
-    assert printed.split() == ["True", "True"]
+    assert output.split() == ["True", "True"]
 
 
 @pytest.mark.parametrize("name", sorted(GAMES))

@@ -114,16 +114,16 @@ def test_vectors_draw_what_single_environments_draw(more):
     opened.reset(seed=0)
     assert "[" not in opened.render().partition("legal")[0]  # an opening is no last move
     rng = np.random.default_rng(0)
-    over = np.zeros(4, bool)
+    is_over = np.zeros(4, bool)
     for _ in range(60):
         actions = (rng.random((4, 9)) * (envs.action_masks() + 1)).argmax(axis=1)
-        for env, action, ended in zip(singles, actions, over, strict=True):
+        for env, action, ended in zip(singles, actions, is_over, strict=True):
             if ended:
                 env.reset()
             else:
                 env.step(action)
         _, _, terminated, truncated, _ = envs.step(actions)
-        over = terminated | truncated
+        is_over = terminated | truncated
         assert envs.render() == tuple(env.render() for env in singles)
 
 

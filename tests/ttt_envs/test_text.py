@@ -409,11 +409,11 @@ def test_observations_are_prompts_in_the_space_and_rewards_of_turns_add_up(prese
     for number in range(10):
         observation, _ = env.reset(seed=3 if number == 0 else None)
         total = 0.0
-        done = False
-        while not done:
+        is_over = False
+        while not is_over:
             assert env.observation_space.contains(observation)
             assert "probability 0.5" in observation
-            observation, gained, done, _, info = env.step(answer(env, rng))
+            observation, gained, is_over, _, info = env.step(answer(env, rng))
             total += gained
         assert set(info) == {"seat", "mover", "result", "winner", "problem"}
         text = env.unwrapped.text
@@ -423,10 +423,10 @@ def test_observations_are_prompts_in_the_space_and_rewards_of_turns_add_up(prese
 def test_problems_of_answers_are_in_the_info_and_options_are_refused():
     env = gymnasium.make("ttt_envs:ttt/Text-v0", max_asks=1)
     env.reset(seed=0)
-    observation, reward, done, _, info = env.step("d9\ud800")
-    assert (reward, done, info["problem"]) == (0.0, False, "no-move")
+    observation, reward, is_over, _, info = env.step("d9\ud800")
+    assert (reward, is_over, info["problem"]) == (0.0, False, "no-move")
     assert "once more" in observation
-    _, reward, done, _, info = env.step("<move>d9</move>")
-    assert (reward, done, info["problem"], info["result"]) == (-1.0, True, "unknown-cell", 3)
+    _, reward, is_over, _, info = env.step("<move>d9</move>")
+    assert (reward, is_over, info["problem"], info["result"]) == (-1.0, True, "unknown-cell", 3)
     with pytest.raises(ValueError, match="options"):
         env.reset(options={"seat": 1})

@@ -86,10 +86,10 @@ def compare(num_envs, mode, steps, seed=0, limit=None, copy=True, **settings):
         result = ours.step(actions)
         assert_same(result, peer.step(actions))
         assert_same(ours.action_masks(), result[4]["action_mask"] == 1)
-        over = result[2] | result[3]
-        ended += over.sum(), result[3].sum()
+        is_over = result[2] | result[3]
+        ended += is_over.sum(), result[3].sum()
         info = result[4]
-        if mode is AutoresetMode.DISABLED and over.any():
+        if mode is AutoresetMode.DISABLED and is_over.any():
             seeds = [int(rng.integers(99)) if rng.random() < 0.5 else None for _ in range(num_envs)]
             options = (
                 {"position": OPENINGS[ended[0] % 3]}
@@ -103,19 +103,19 @@ def compare(num_envs, mode, steps, seed=0, limit=None, copy=True, **settings):
             )
             last = info
             observation, info = ours.reset(
-                seed=seeds, options={**options, "reset_mask": over.copy()}
+                seed=seeds, options={**options, "reset_mask": is_over.copy()}
             )
             expected, of_reset = peer.reset(
-                seed=seeds, options={**options, "reset_mask": over.copy()}
+                seed=seeds, options={**options, "reset_mask": is_over.copy()}
             )
             assert_same(observation, expected)
             assert_same(
-                {name: array[over] for name, array in info.items()},
-                {k: v[over] for k, v in of_reset.items()},
+                {name: array[is_over] for name, array in info.items()},
+                {k: v[is_over] for k, v in of_reset.items()},
             )
             assert_same(
-                {name: array[~over] for name, array in info.items()},
-                {k: v[~over] for k, v in last.items()},
+                {name: array[~is_over] for name, array in info.items()},
+                {k: v[~is_over] for k, v in last.items()},
             )
     return ended
 

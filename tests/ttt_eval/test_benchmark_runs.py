@@ -219,9 +219,9 @@ def test_alpha_zero_learns_results_of_player_0(monkeypatch):
 
     class WinnerRecorder(gymnasium.Wrapper):
         def step(self, action):
-            observation, reward, over, truncated, info = self.env.step(action)
-            winners.extend([info["winner"]] * over)
-            return observation, reward, over, truncated, info
+            observation, reward, is_over, truncated, info = self.env.step(action)
+            winners.extend([info["winner"]] * is_over)
+            return observation, reward, is_over, truncated, info
 
     agent = load_agent("alpha-zero")(task, 0, simulations=2, decisive=False)
     monkeypatch.setattr(SelfPlayGames, "examples", lambda games, result: results.extend(result))
@@ -242,15 +242,15 @@ def test_self_play_shows_positions_and_the_sign_of_the_next_value():
     for _ in range(10):
         observation, info = env.reset()
         cells = np.zeros(9, np.int8)
-        over = False
-        while not over:
+        is_over = False
+        while not is_over:
             mover = info["mover"]
             action = int(np.argmax(info["action_mask"]))
             position = agent.boards(observation, info).position(0)
             assert (position.cells.tolist(), position.mover) == (cells.tolist(), mover)
             cells[action] = mover + 1
-            observation, _, over, _, info = env.step(action)
-            signs.add((int(env.discount[0]), over or info["mover"] == mover, over))
+            observation, _, is_over, _, info = env.step(action)
+            signs.add((int(env.discount[0]), is_over or info["mover"] == mover, is_over))
     assert signs == {(1, True, False), (-1, False, False), (0, True, True)}
 
 
@@ -261,9 +261,9 @@ class FirstLegal:
 
     def learn(self, env, steps):
         _, info = env.reset()
-        over = False
-        while not over:
-            _, _, over, _, info = env.step(int(np.argmax(info["action_mask"])))
+        is_over = False
+        while not is_over:
+            _, _, is_over, _, info = env.step(int(np.argmax(info["action_mask"])))
             self.steps += 1
 
     def __call__(self, observation, mask):

@@ -170,8 +170,8 @@ def plain_probability(game, policy, opponent, seat, position):
     for action in np.flatnonzero((cells == 0) & (p > 0)):
         for chance in chance_outcomes(game, position, int(action)):
             if chance.winner is None:
-                rest = plain_probability(game, policy, opponent, seat, chance.position)
-                illegal += p[action] * chance.probability * rest
+                remainder = plain_probability(game, policy, opponent, seat, chance.position)
+                illegal += p[action] * chance.probability * remainder
     return illegal
 
 
@@ -231,10 +231,10 @@ def trace_of(task, seed):
     trace = []
     for _ in range(3):
         env.reset()
-        over = False
-        while not over:
+        is_over = False
+        while not is_over:
             action = int(np.flatnonzero(env.unwrapped.action_masks())[-1])
-            observation, reward, over, _, info = env.step(action)
+            observation, reward, is_over, _, info = env.step(action)
             trace.append((observation["observation"].tolist(), reward, info["mover"]))
     return trace
 

@@ -34,8 +34,8 @@ def test_first_moves_are_those_of_the_games(log):
     assert (book.game, book.games) == (game, 200)
     (moves,) = book.moves(Boards.start(game))
     expected = np.zeros((9, 3), int)
-    for played in read_games(path):
-        expected[played.moves[0].action, {0: 0, DRAW: 1, 1: 2}[played.result]] += 1
+    for played_game in read_games(path):
+        expected[played_game.moves[0].action, {0: 0, DRAW: 1, 1: 2}[played_game.result]] += 1
     for actions, results in zip(moves.actions, moves.results, strict=True):
         assert_array_equal(results, expected[actions].sum(axis=0))
     assert sum(map(len, moves.actions)) == 9

@@ -104,7 +104,7 @@ def sweep():
     rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
     values = ((0.2, 0.21, 0.19), (0.4, 0.41, 0.39))
     other = {"cpu_s": 3.0, "peak_rss_bytes": 2.0**28}
-    trained = [
+    trained_learner = [
         SweepRun(
             row,
             seed,
@@ -114,8 +114,10 @@ def sweep():
         for row in (1, 0)
         for seed, value in enumerate(values[row])
     ]
-    table = tabulate_runs(rows, trained)
-    result = SweepResult(source="steps.toml", table=table, runs=trained, provenance=PROVENANCE)
+    table = tabulate_runs(rows, trained_learner)
+    result = SweepResult(
+        source="steps.toml", table=table, runs=trained_learner, provenance=PROVENANCE
+    )
     return json.loads(json.dumps(result.to_dict()))
 
 

@@ -85,27 +85,32 @@ def played_games(draw):
 
 @given(st.lists(played_games(), max_size=3))
 def test_games_follow_the_rules_and_are_read_again(tmp_path_factory, cases):
-    for played, end in cases:
-        position = played.start()
-        for (before, action, skipped), move in zip(played.positions(), played.moves, strict=True):
+    for played_game, end in cases:
+        position = played_game.start()
+        for (before, action, skipped), move in zip(
+            played_game.positions(), played_game.moves, strict=True
+        ):
             assert (before.cells.tolist(), before.mover) == (
                 position.cells.tolist(),
                 position.mover,
             )
             assert Move(action, skipped) == move
-            _, position, _ = chance_outcomes(played.game, before, action)[skipped]
-        assert (played.end().cells.tolist(), played.end().mover) == (end.cells.tolist(), end.mover)
+            _, position, _ = chance_outcomes(played_game.game, before, action)[skipped]
+        assert (played_game.end().cells.tolist(), played_game.end().mover) == (
+            end.cells.tolist(),
+            end.mover,
+        )
     path = tmp_path_factory.mktemp("games") / "log.jsonl"
-    played = [each for each, _ in cases]
-    write_games(path, played[:1])
-    for each in played[1:]:
-        append_games(path, [each])
-    assert list(read_games(path)) == played
+    games = [game for game, _ in cases]
+    write_games(path, games[:1])
+    for game in games[1:]:
+        append_games(path, [game])
+    assert list(read_games(path)) == games
 
 
 def test_text_and_line_of_a_game(tmp_path):
     settings = {"asked": "twice"}
-    played = PlayedGame(
+    played_game = PlayedGame(
         SKIPPING,
         (HUMAN, "svd:rank=18"),
         moves_of("b2 a1+ b1 a3+ c2"),
@@ -113,12 +118,12 @@ def test_text_and_line_of_a_game(tmp_path):
         episode=0,
         settings=settings,
     )
-    won = replace(played, moves=moves_of("b2 a1+ b1 a3+ c2 c1"), result=1)
+    won = replace(played_game, moves=moves_of("b2 a1+ b1 a3+ c2 c1"), result=1)
     assert to_notation(won) == GOLDEN
     cells = sorted(range(361), key=lambda cell: cell * 150 % 361)
     full = PlayedGame(Game(19, 19, 19), ("a", "b"), tuple(map(Move, cells)), DRAW)
     assert max(map(len, to_notation(full).splitlines()[4:])) <= 80
-    append_games(tmp_path / "log", [played])
+    append_games(tmp_path / "log", [played_game])
     game = {"format": 1, "rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.25}
     record = {
         "game": game,
@@ -183,12 +188,12 @@ def test_games_before_a_torn_line_are_read_and_more_are_appended(tmp_path):
     ends = [position + 1 for position, byte in enumerate(whole) if byte == ord("\n")]
     for size in range(len(whole)):
         path.write_bytes(whole[:size])
-        rest = [PLAYED, second][: sum(size >= end for end in ends[1:])]
+        remainder = [PLAYED, second][: sum(size >= end for end in ends[1:])]
         messages = []
-        assert list(read_games(path, tell=messages.append)) == rest
+        assert list(read_games(path, tell=messages.append)) == remainder
         assert bool(messages) == (size > ends[0] and size not in ends), size
         append_games(path, [second])
-        assert list(read_games(path)) == [*rest, second]
+        assert list(read_games(path)) == [*remainder, second]
 
 
 def test_a_failed_write_leaves_no_part_of_the_games(tmp_path):

@@ -81,13 +81,13 @@ def env_game(game, model, opponent, seed, seat):
     if info["result"] >= 0:  # over by skips before the first move
         return [], env.step(0)[1]
     reward = 0.0
-    over = False
+    is_over = False
     actions = []
-    while not over:
+    while not is_over:
         own, other = observation.astype(np.int8).reshape(2, -1)
         position = Position(own * (seat + 1) + other * (2 - seat), seat)
         actions.append(MOVES[model](game, position))
-        observation, reward, over, _, _ = env.step(actions[-1])
+        observation, reward, is_over, _, _ = env.step(actions[-1])
     return actions, reward
 
 
@@ -496,11 +496,11 @@ def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, evalu
     with serve_stub(Game(2, 3, 3)) as (_, url):
         options = f"--games 4 --positions all --illegal random --endpoint {url}"
         data = evaluate_py.json(command(tmp_path), options)
-        printed = evaluate_py.text(command(tmp_path), options)
+        output = evaluate_py.text(command(tmp_path), options)
     usage = data["new"]
     positions = data["positions"]
     assert usage["prompt_tokens"] == 100 * usage["answers"]
-    assert "answers 0" in printed
+    assert "answers 0" in output
     page = (tmp_path / "out" / "report.html").read_text()
     for text in (
         "exploitability",
@@ -513,6 +513,6 @@ def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, evalu
     assert positions["exact"]["regret"] != moves["regret"]
     for name in ("regret in self-play", "mean loss of a move", "moves that lose value"):
         assert name in page
-    assert f"{moves['moves']:,} {moves['regret']:.4f} {moves['blunders']:,}" in printed
+    assert f"{moves['moves']:,} {moves['regret']:.4f} {moves['blunders']:,}" in output
     assert "lunders" not in page
     assert read_json(tmp_path / "out" / RESULT)["games"] == data["games"]

@@ -114,7 +114,7 @@ def test_the_corrected_score_is_that_of_accounts_of_the_games():
     log = []
     players = ("win-or-block", "mcts:simulations=4")
     score = play_pairs(game, *players, 50, seed=3, luck_correction=ByNet(game), log=log.extend)
-    logged = [make_account(played, make_correction(EXACT, game)) for played in log]
+    logged = [make_account(played_game, make_correction(EXACT, game)) for played_game in log]
     points = [(1 + each.corrected * (1, -1)[i % 2]) / 2 for i, each in enumerate(logged)]
     assert score.moments()[0] == pytest.approx(np.mean(points), abs=1e-12)
 
@@ -132,18 +132,21 @@ def test_account_of_a_game_sums_to_its_result(game, spec):
     log = []
     play_pairs(game, "random", "win-or-block", 20, seed=1, log=log.extend)
     correction = make_correction(MeaninglessValues() if spec == "noise" else spec, game)
-    for played in log:
-        account = make_account(played, correction)
-        early = make_account(replace(played, moves=played.moves[:2], result=None), correction)
+    for played_game in log:
+        account = make_account(played_game, correction)
+        early = make_account(
+            replace(played_game, moves=played_game.moves[:2], result=None), correction
+        )
         assert early.start + early.luck + sum(early.changes) == pytest.approx(
             early.result, abs=1e-12
         )
         assert [move[1:] for move in early.moves] == [move[1:] for move in account.moves[:2]]
         total = account.start + account.luck + sum(account.changes) + account.forfeit
         assert total == pytest.approx(account.result, abs=1e-12)
-        assert (len(account.moves), account.moves[-1].luck) == (len(played.moves), 0)
+        assert (len(account.moves), account.moves[-1].luck) == (len(played_game.moves), 0)
         lost = make_account(
-            replace(played, moves=played.moves[:2], result=Outcome(1), forfeit="time"), correction
+            replace(played_game, moves=played_game.moves[:2], result=Outcome(1), forfeit="time"),
+            correction,
         )
         assert lost.forfeit == pytest.approx(-1 - early.result, abs=1e-12)
         assert lost.start + lost.luck + sum(lost.changes) + lost.forfeit == pytest.approx(

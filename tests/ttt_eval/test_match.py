@@ -52,21 +52,24 @@ class Quits(Policy):
 def test_stateless_policy_forfeits_some_games_and_plays_the_others():
     logged = []
     score = play_pairs(GAME, Quits(GAME), "random", 200, seed=3, log=logged.extend)
-    forfeited = [played for played in logged if played.forfeit is not None]
-    assert {played.forfeit for played in forfeited} == {r"it has seen enough\x00"}
+    forfeited = [played_game for played_game in logged if played_game.forfeit is not None]
+    assert {played_game.forfeit for played_game in forfeited} == {r"it has seen enough\x00"}
     assert score.forfeits == (len(forfeited), 0, r"it has seen enough\x00")
     assert 40 < len(forfeited) < 200
     quitter = str(logged[0].players[0])
-    for played in logged:
-        seats = [seat for seat, name in enumerate(played.players) if name == quitter]
+    for played_game in logged:
+        seats = [seat for seat, name in enumerate(played_game.players) if name == quitter]
         quits = [
             mover in seats and cells[0] == 2 - mover and np.count_nonzero(cells == mover + 1) == 2
-            for cells, mover in [*(position for position, _, _ in played.positions()), played.end()]
+            for cells, mover in [
+                *(position for position, _, _ in played_game.positions()),
+                played_game.end(),
+            ]
         ]
         assert not any(quits[:-1])
-        if played.forfeit is not None:
+        if played_game.forfeit is not None:
             assert quits[-1]
-            assert played.result == 1 - played.end().mover
+            assert played_game.result == 1 - played_game.end().mover
     assert_array_equal(score.lengths.sum(axis=2), score.table)
     assert_array_equal(
         total(play_blocks(settings(Quits(GAME), seed=3), 200, block=7)).pairs, score.pairs
@@ -102,12 +105,14 @@ def test_games_depend_on_the_seed_and_not_on_blocks_or_workers():
     pairs = PAIRS_PER_SEED_BLOCK + 60
     once, games = same_games_for([(PAIRS_PER_SEED_BLOCK, 1), (700, 2), (77, 1)], pairs, match)
     counted = np.zeros((2, 3), np.int64)
-    for number, played in enumerate(games):
+    for number, played_game in enumerate(games):
         swapped = number % 2
-        counted[swapped, 1 - int(plain.result_for(swapped, played.result))] += 1
-        assert (played.seed, played.episode) == (3, number)
-        assert played.players == (("win-or-block", "random"), ("random", "win-or-block"))[swapped]
-        assert (played.opening, played.settings) == (
+        counted[swapped, 1 - int(plain.result_for(swapped, played_game.result))] += 1
+        assert (played_game.seed, played_game.episode) == (3, number)
+        assert (
+            played_game.players == (("win-or-block", "random"), ("random", "win-or-block"))[swapped]
+        )
+        assert (played_game.opening, played_game.settings) == (
             games[number - swapped].opening,
             {"openings": "random:2"},
         )
@@ -122,7 +127,8 @@ def test_games_depend_on_the_seed_and_not_on_blocks_or_workers():
         games_of = []
         total(play_blocks(settings(openings="random:2", **options), 40, log=games_of.extend))
         openings.append(
-            [played.opening for played in games_of] == [played.opening for played in games[:80]]
+            [played_game.opening for played_game in games_of]
+            == [played_game.opening for played_game in games[:80]]
         )
     assert openings == [True, False]
 
@@ -191,7 +197,7 @@ def test_listed_openings_are_taken_in_turn_in_both_games_of_a_pair(tmp_path):
         games = []
         match = settings("random", openings=str(tmp_path / "three"))
         total(play_blocks(match, PAIRS_PER_SEED_BLOCK + 5, block=block, log=games.extend))
-        assert [played.opening for played in games] == [
+        assert [played_game.opening for played_game in games] == [
             texts[n // 2 % 3] for n in range(2 * PAIRS_PER_SEED_BLOCK + 10)
         ]
 
@@ -204,9 +210,9 @@ def test_skips_are_those_of_the_key_of_the_pair_and_the_ply(openings):
     rng = np.random.default_rng(np.random.SeedSequence(9, spawn_key=(0,)))
     key = int(rng.integers(0, 1 << 64, dtype=np.uint64))
     skips = 0
-    for number, played in enumerate(games):
+    for number, played_game in enumerate(games):
         pair_key = plain.splitmix64(key, number // 2)
-        for position, _, skipped in list(played.positions())[:-1]:
+        for position, _, skipped in list(played_game.positions())[:-1]:
             ply = int(np.count_nonzero(position.cells))
             assert skipped == (plain.uniform(pair_key, STREAM_SKIP, ply) < 0.25)
             skips += skipped

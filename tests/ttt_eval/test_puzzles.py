@@ -112,15 +112,15 @@ def test_puzzles_of_games_are_the_moves_that_lose():
     moves = tuple(
         Move(cell) for cell in (0, 1, 4, 2, 8)
     )  # x answers the corner by an edge, and then does not block
-    played = PlayedGame(Game(), ("human", "optimal"), moves, 0)
+    played_game = PlayedGame(Game(), ("human", "optimal"), moves, 0)
     mirrored = dataclasses.replace(
-        played, moves=tuple(Move((2, 1, 0, 5, 4, 3, 8, 7, 6)[cell]) for cell, _ in moves)
+        played_game, moves=tuple(Move((2, 1, 0, 5, 4, 3, 8, 7, 6)[cell]) for cell, _ in moves)
     )
-    results = list(from_games([played, played, mirrored]))
+    results = list(from_games([played_game, played_game, mirrored]))
     assert [(puzzle.tempting, puzzle.why, puzzle.loss) for puzzle in results] == [
         ((1,), "optimal", 1.0)
     ]
-    assert list(from_games([played], "human")) == []
+    assert list(from_games([played_game], "human")) == []
 
 
 def test_a_run_plays_its_own_game_unless_options_say_otherwise(tmp_path, evaluate_py):

@@ -149,21 +149,18 @@ def parse_spec(spec: str) -> Spec:
     pairs = [match.groups() for match in map(_KEY_AND_VALUE.fullmatch, arguments) if match]
     keys = [key for key, _ in pairs]
     is_complete = ",".join(arguments) == text and len(pairs) == len(arguments)
-    problem = ""
-    if spec and spec.splitlines() != [spec]:  # messages about a spec quote its parts
-        problem = "it has several lines"
-    elif not re.fullmatch(r"[^()]+", name) or name != name.strip():
-        problem = "its name is missing"
-    elif _ARGUMENT.sub("", text).strip(","):
-        problem = "its parentheses do not match, or are too deep"
-    elif not is_complete or (colon and not arguments):
-        problem = "it has an empty argument"
-    elif None in keys[1:]:
-        problem = "only its first argument may omit the key"
-    elif len(set(keys)) < len(keys):
-        problem = "it gives a key twice"
-    if problem:
-        raise Refusal(f"{truncate(repr(spec))} is no policy, {problem}: {GRAMMAR}")
+    problems = {
+        # messages about a spec quote its parts
+        "it has several lines": spec != "" and spec.splitlines() != [spec],
+        "its name is missing": not re.fullmatch(r"[^()]+", name) or name != name.strip(),
+        "its parentheses do not match, or are too deep": _ARGUMENT.sub("", text).strip(",") != "",
+        "it has an empty argument": not is_complete or (colon and not arguments),
+        "only its first argument may omit the key": None in keys[1:],
+        "it gives a key twice": len(set(keys)) < len(keys),
+    }
+    for problem, is_found in problems.items():
+        if is_found:
+            raise Refusal(f"{truncate(repr(spec))} is no policy, {problem}: {GRAMMAR}")
     values = {key: _WRAPPED.sub(r"\1", value) for key, value in pairs}
     fields: list[Any] = [name, values.pop(None, None), values]
     return Spec(*from_file(fields)) if isinstance(spec, FromFile) else Spec(*fields)
