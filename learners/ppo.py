@@ -71,10 +71,11 @@ class MaskedPPOConfig(LearnerConfig):
     games: ClassVar[int] = 450_000
     batch: ClassVar[int] = 4_096
     self_play: ClassVar[Mapping[str, object]] = {
-        # it must go on visiting what an opponent could choose
-        "ent_coef": 0.5,
-        "final_ent_coef": 0.5,
-        "gae_lambda": 1.0,
+        # magnetic mirror descent, which goes on visiting what an opponent could choose
+        "clip_range": 1e9,
+        "kl_coef": 2.0,
+        "ent_coef": 0.2,
+        "final_ent_coef": 0.05,
     }
     self_play_games: ClassVar[int] = 450_000
     test_settings: ClassVar[dict[str, object]] = {"games": 60, "hidden": 4, "rollout": 16}
@@ -476,7 +477,7 @@ class PPOTraining(GamesTraining):
                 d = loss_gradient(outputs[-1], minibatch, config, ent_coef)
                 gradient = backpropagate(outputs, layers, d)
                 norm = float(np.linalg.norm(gradient))
-                gradient *= min(1.0, config.max_grad_norm / (norm + 1e-8))
+                gradient /= max(1.0, norm / config.max_grad_norm)
                 self.adam.step(self.learner.weights, gradient, learning_rate)
         self.logged = {
             **self.logged,
