@@ -48,13 +48,15 @@ SURE_PROBES = ("bandit", "credit", "defence", "truncation")
 """Probes in which errors have sure scores, because nothing there is by chance."""
 NEAR_SCORE = 0.04
 """Scores within this distance are those of an error."""
+VALUE_PROBES = ("bandit", "credit")
+"""Probes without whose moves values are not judged."""
 DISCOUNTS = ("discount 0.9", "discount 0.5")
 """Errors that no score shows; in the probe "credit" values have a mean error that is known."""
 NEAR_ERROR = 0.005
 """Mean errors of values within this distance are those of an error."""
 MAX_BANDIT_ERROR = 1.0
 """Values of 0 to 1, whose truth is 1, have no larger mean error."""
-NO_END = "next values count after the end of a game (or rewards are rescaled): values grow above 1"
+NO_END = "next values count after the end of a game (or values are rescaled): values grow above 1"
 MAX_STEPS = 1.25
 """Maximum number of moves, as a multiple of the number that a learner is given."""
 GAMES = {
@@ -190,7 +192,7 @@ def judge_learner(
             cause = ""
             for seed in range(NUM_ATTEMPTS):
                 runs.append(train_in_probe(submission, probe, seed, values))
-                cause = _wrong_values(name, runs[-1].error)
+                cause = _wrong_values(name, runs[-1])
                 if runs[-1].score >= limit and not cause:
                     break
             rows.append(_score_row(probe, runs, limit))
@@ -203,7 +205,10 @@ def judge_learner(
         return Check("a learner", [row], [str(error)])
     if values:
         text = f"mean errors: {', '.join(errors.values())}"
-        status: Status = "fails" if causes else "holds"
+        unlearned = [row for row in rows if row.name in VALUE_PROBES and row.status == "fails"]
+        status: Status = "no evidence" if unlearned else "holds"
+        if causes:
+            status = "fails"
         rows.append(CheckRow("values", text, status, "none of a known error; any that converge"))
     return Check("a learner", rows, [*causes, *filter(partial(_explains, scores), ERRORS)])
 
@@ -229,14 +234,14 @@ def _score_row(probe: LearnerProbe, runs: Sequence[LearnerRun], limit: float) ->
     return judge(probe.name, text, best.score, limit, evidence, minimum=True)
 
 
-def _wrong_values(name: str, error: float) -> str:
-    """Return the error of a learner whose values have this mean error in a probe; "" if a right one
-    that has not converged may have it too.
+def _wrong_values(name: str, run: LearnerRun) -> str:
+    """Return the error of a learner whose moves are right, but not its values; "" if a right one
+    that has not converged may have them too.
     """
-    if name == "bandit" and error > MAX_BANDIT_ERROR:
+    if name == "bandit" and run.error > MAX_BANDIT_ERROR and run.score > MAX_WRONG_SCORE:
         return NO_END
     predicted = {wrong: PROBES["credit"].power(wrong).value_error for wrong in DISCOUNTS}
-    near = [wrong for wrong in DISCOUNTS if abs(error - predicted[wrong]) < NEAR_ERROR]
+    near = [wrong for wrong in DISCOUNTS if abs(run.error - predicted[wrong]) < NEAR_ERROR]
     return near[0] if near and name == "credit" else ""
 
 
