@@ -161,8 +161,8 @@ def to_markdown(ladder: Ladder) -> str:
     fronts = pareto_front(ladder.ratings, seconds)
     rows = []
     for rung, front in zip(ladder.rungs, fronts, strict=True):
-        rung_text = replace(rung, spec=f"`{rung.spec}`")
-        rows.append({**rung_row(rung_text), "Pareto front": "yes" if front else ""})
+        quoted = replace(rung, spec=f"`{rung.spec}`")
+        rows.append({**rung_row(quoted), "Pareto front": "yes" if front else ""})
     return "\n".join(
         markdown_rows([list(rows[0]), *([cell or "" for cell in row.values()] for row in rows)])
     )
