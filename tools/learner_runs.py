@@ -3,7 +3,8 @@
 ``python tools/learner_runs.py limits`` trains right learners, and writes the limits of
 ``check_learner``, ttt_eval/checks/learner.toml. ``errors`` trains learners with planted errors,
 ``alarms`` right ones with other seeds; both print a table. All runs are kept in a log, a file of
-JSON lines, and none is repeated.
+JSON lines, and none is repeated. ``open-errors`` and ``open-alarms`` check learners with errors,
+and right ones with other settings, without a family.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
+from time import process_time
 from typing import Literal
 
 import numpy as np
 import tyro
-from planted_learners import LEARNER_ERRORS, plant
+from planted_learners import LEARNER_ERRORS, SETTINGS, plant
 
 from ttt_envs.core.files import write_bytes
-from ttt_eval.checks import learner
+from ttt_eval.checks import check_learner, learner
 from ttt_eval.checks.learner import FAMILIES, LearnerRun, RightRuns, measure_agent
 from ttt_eval.checks.probes import PROBES
 
@@ -49,7 +51,7 @@ class Runs:
             probe = PROBES[name]
             agent = plant(family, error or None)(probe.make_env, probe.steps, seed)
             run = measure_agent(probe, agent)
-            numbers = {name: getattr(run, name) for name in ("score", "error", "entropy")}
+            numbers = {name: getattr(run, name) for name in ("score", "error", "entropy", "excess")}
             with self.log.open("a", encoding="utf-8") as file:
                 file.write(f"{json.dumps({'job': job, 'run': numbers})}\n")
             self.runs[job] = run._replace(mistake=None)
@@ -108,11 +110,25 @@ def judge_all(runs: Runs, cases: Iterable[tuple[str, str, int]]) -> Iterator[str
     yield f"\n{num_failed} of {num_cases} fail a probe"
 
 
+def check_open(family: str, name: str, probes: Sequence[str]) -> str:
+    """Return the verdict without a family, as a row of a table."""
+    start = process_time()
+    check = check_learner(plant(family, name), probes, seed=ERROR_SEED)
+    seconds = process_time() - start
+    open_rows = [row.name for row in check.rows if row.status == "no evidence"]
+    cells = [f"{family}: {name}", ", ".join(check.failed), check.cause, ", ".join(open_rows)]
+    return f"| {' | '.join(cells)} | {seconds:.0f} |"
+
+
 def main(
-    command: tyro.conf.Positional[Literal["limits", "errors", "alarms"]],
-    log: Path,
+    command: tyro.conf.Positional[
+        Literal["limits", "errors", "alarms", "open-errors", "open-alarms"]
+    ],
+    log: Path = Path("runs.jsonl"),
     families: tuple[str, ...] = tuple(NUM_RUNS),
     count: int = 20,
+    names: tuple[str, ...] = (),
+    probes: tuple[str, ...] = tuple(PROBES),
 ) -> None:
     """Train what the log does not have, and write the limits or print a table.
 
@@ -121,7 +137,16 @@ def main(
         log: a file of JSON lines.
         families: of errors and alarms.
         count: number of alarms of each family.
+        names: of errors or settings without a family, by default all.
+        probes: of checks without a family.
     """
+    if command.startswith("open"):
+        changes = LEARNER_ERRORS if command == "open-errors" else SETTINGS
+        print("| learner | fails | cause | no evidence | CPU s |\n|---|---|---|---|--:|")
+        for family in families:
+            for name in names or changes[family]:
+                print(check_open(family, name, probes), flush=True)
+        return
     runs = Runs(log)
     if command == "limits":
         write_bytes(LIMITS, "\n".join([*limit_lines(runs), ""]).encode())

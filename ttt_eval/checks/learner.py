@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import comb, inf, isnan, nan
+from math import comb, isnan, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,11 +30,34 @@ deviation of these, or by this much.
 """
 MAX_SHOWN_SCORE = 0.9
 """A probe shows an error whose exact score is below this."""
-MIN_RISE = 0.1
-"""Rise of the score from half the budget to twice the budget by which a learner still learns."""
+MIN_CHANGES = {"score": 0.1, "error": -0.02}
+"""Change from half the budget to twice the budget by which a learner still learns."""
+ONE_STEP = "bandit"
+"""The probe in which no discount changes the values of best play."""
+MAX_ONE_STEP_ERROR = 0.1
+"""Largest error of values there that holds without a family: twice that of right runs."""
+MAX_EXCESS = 0.25
+"""Maximum mean size of learned values above 1, the largest possible result. PLACEHOLDER
+"""
 MAX_DISTANCE = 0.25
 """Maximum root mean square difference from the results of an error that is suspected."""
-MAX_SUSPECTS = 3
+MAX_CONVERGED_FALL = 0.25
+"""Maximum share by which the error of converged values falls with twice the budget: those of a
+discount stay, and right ones that are like them, because they have not converged, lose more.
+"""
+MAX_CAUSES = 3
+NO_MASK = (
+    "values beyond the possible results: no mask at the end of a game, whose next value is that of "
+    "the next game's first position, or done flags of another step"
+)
+NO_SELF_PLAY = (
+    "it does not know self-play: return None from train there, or use info['mover'] for the sign "
+    "of the next value"
+)
+SELF_PLAY_ROWS = {"self-play", "self-play, values", "self-play, critic"}
+NOT_CONVERGED = "values have not converged: they are better with twice the budget"
+DISCOUNTS = {"discount 0.9", "discount 0.5"}
+"""Errors that leave all scores right."""
 
 Train = Callable[[MakeEnv, int, int], Any]
 """``train(make_env, steps, seed)``, which returns an agent, see :func:`check_learner`."""
@@ -86,8 +109,17 @@ class LearnerRun(NamedTuple):
     leads; NaN without both"""
     entropy: float
     """mean entropy of the policy of a learner with a ``critic``, in nats; else NaN"""
+    excess: float
+    """mean of what values or critic are beyond 1 or -1, where the same policy leads; else NaN"""
     mistake: Evidence | None
     """the position in which its best actions lose most"""
+
+    @property
+    def kind(self) -> str:
+        """What the agent has beside scores: ``"values"``, a ``"critic"``, or ``""``."""
+        if isnan(self.error):
+            return ""
+        return "values" if isnan(self.entropy) else "critic"
 
 
 def measure_agent(probe: LearnerProbe, agent: Any) -> LearnerRun:
@@ -112,15 +144,18 @@ def measure_agent(probe: LearnerProbe, agent: Any) -> LearnerRun:
     policy = exact.greedy(scores)
     error = nan
     entropy = nan
+    excess = nan
     if hasattr(agent, "critic"):
         values = _ask(agent.critic, "critic", exact.observations, shape[:1])
         own_policy = exact.softmax(scores)
         error = exact.critic_error(own_policy, values)
         entropy = exact.entropy(own_policy)
+        excess = exact.excess(own_policy, values)
     elif hasattr(agent, "values"):
-        values = _ask(agent.values, "values", exact.observations, shape)
-        error = exact.value_error(policy, exact.model.best(values))
-    return LearnerRun(exact.score(policy), error, entropy, exact.mistake(policy))
+        values = exact.model.best(_ask(agent.values, "values", exact.observations, shape))
+        error = exact.value_error(policy, values)
+        excess = exact.excess(policy, values)
+    return LearnerRun(exact.score(policy), error, entropy, excess, exact.mistake(policy))
 
 
 def _ask(
@@ -140,6 +175,12 @@ def _ask(
     return answers
 
 
+def _list(runs: Sequence[LearnerRun], number: str) -> str:
+    """Return a number of runs in words."""
+    digits = 2 if number == "score" else 3
+    return ", ".join(f"{getattr(run, number):.{digits}f}" for run in runs)
+
+
 def check_learner(
     train: Train,
     probes: str | Sequence[str] = QUICK,
@@ -147,6 +188,7 @@ def check_learner(
     seeds: int = 2,
     *,
     seed: int = 0,
+    on_row: Callable[[CheckRow], None] = lambda row: None,
 ) -> Check:
     """Check a learner by what it reaches in probes with exact answers.
 
@@ -163,16 +205,20 @@ def check_learner(
             played, from float32[S, 2 * cells]. Attributes are optional: ``agent.values``, which
             returns learned values of actions, float[S, A]; or of an actor-critic ``agent.critic``,
             which returns values of positions, float[S], and the scores are logits.
-        probes: ``"quick"`` for all, or names in :data:`ttt_eval.checks.probes.PROBES`.
+        probes: ``"quick"`` for all, the cheapest first, or names in
+            :data:`ttt_eval.checks.probes.PROBES`.
         family: whose right runs set the limits: ``"tabular"``, ``"dqn"`` or ``"ppo"``; or None for
             another kind of learner or other settings: its limits are lower, one that does not reach
-            them with the budget has twice the budget, and it fails only if it no longer learns.
+            them with the budget has twice the budget, and it fails only if it no longer learns, or
+            if its values are beyond the possible results.
         seeds: maximum number of seeds of a probe.
         seed: the first of them.
+        on_row: is called with each row when it is known.
 
     Returns:
         A row for each probe, and one for its values or critic. Evidence is the position in which
-        the agent loses most; causes are errors with the nearest exact results.
+        the agent loses most; causes are signatures of errors, and errors with the nearest exact
+        results.
 
     Raises:
         TypeError: ``train`` is no function, or returns none.
@@ -186,8 +232,8 @@ def check_learner(
     check_range("seed", seed, 0)
     names = [probes] if isinstance(probes, str) else probes
     if probes == QUICK:
-        names = list(PROBES)
-    checker = _LearnerCheck(train, family, range(seed, seed + seeds))
+        names = sorted(PROBES, key=lambda name: PROBES[name].steps)
+    checker = _LearnerCheck(train, family, range(seed, seed + seeds), on_row)
     for name in names:
         checker.check_probe(find_named("probe", name, PROBES))
     return checker.report()
@@ -198,20 +244,38 @@ class ProbeLimits(NamedTuple):
 
     score: float
     """the least that holds"""
-    error: float
+    number: str
+    """of a run with values or a critic, which is judged: ``"error"`` or ``"excess"``"""
+    largest: float
     """the largest that holds"""
+
+    def hold(self, run: LearnerRun) -> bool:
+        """Return whether they hold in a run."""
+        return run.score >= self.score and not getattr(run, self.number) > self.largest
 
 
 class _LearnerCheck:
     """The rows of a check of a learner."""
 
-    def __init__(self, train: Train, family: str | None, seeds: range) -> None:
+    def __init__(
+        self,
+        train: Train,
+        family: str | None,
+        seeds: range,
+        on_row: Callable[[CheckRow], None],
+    ) -> None:
         self.train = train
         self.family = family
         self.seeds = seeds
+        self.on_row = on_row
         self.rows: list[CheckRow] = []
         self.best_runs: dict[str, LearnerRun] = {}
         """of the probes with runs, the one with the largest score"""
+
+    def add(self, row: CheckRow) -> None:
+        """Add a row."""
+        self.rows.append(row)
+        self.on_row(row)
 
     def run(self, probe: LearnerProbe, steps: int, seed: int) -> LearnerRun | None:
         """Train and measure; None if the learner is not for the probe."""
@@ -223,90 +287,86 @@ class _LearnerCheck:
     def check_probe(self, probe: LearnerProbe) -> None:
         """Add the rows of a probe."""
         runs: list[LearnerRun] = []
-        limits = self.limits(probe)
         steps = probe.steps
         for seed in self.seeds:
             run = self.run(probe, steps, seed)
             if run is None:
                 text = "train returned None: it is not for this probe"
-                self.rows.append(CheckRow(probe.name, text, "no evidence"))
+                self.add(CheckRow(probe.name, text, "no evidence"))
                 return
-            is_slow = self.family is None and run.score < limits.score
-            if is_slow and steps == probe.steps:  # slow is not wrong
+            limits = self.limits(probe, run.kind)
+            is_first = steps == probe.steps
+            if self.family is None and is_first and not limits.hold(run):  # slow is not wrong
                 steps = 2 * probe.steps
                 run = self.run(probe, steps, seed) or run
             runs.append(run)
-            if run.score >= limits.score and not run.error > limits.error:
+            if limits.hold(run):
                 break
-        self.best_runs[probe.name] = max(runs, key=lambda run: run.score)
-        self.add_score(probe, steps, runs, limits.score)
-        self.add_error(probe, runs, limits.error)
+        best = max(runs, key=lambda run: run.score)
+        self.best_runs[probe.name] = best
+        evidence = [] if best.mistake is None else [best.mistake]
+        text = f"score {_list(runs, 'score')} with {steps:,} steps"
+        self.judge(probe, probe.name, text, runs, "score", limits.score, evidence)
+        if best.kind:
+            text = f"error {_list(runs, 'error')}, beyond 1 or -1 by {_list(runs, 'excess')}"
+            name = f"{probe.name}, {best.kind}"
+            self.judge(probe, name, text, runs, limits.number, limits.largest)
+        if best.kind == "critic":
+            low, high = FAMILIES["ppo"][probe.name].entropies
+            text = f"{best.entropy:.2f} nats; right PPO {low:.2f} to {high:.2f}"
+            self.add(CheckRow(f"{probe.name}, entropy", text, "remark"))
 
-    def limits(self, probe: LearnerProbe) -> ProbeLimits:
-        """Return the limits of the family.
+    def limits(self, probe: LearnerProbe, kind: str) -> ProbeLimits:
+        """Return the limits of the family, for an agent with values or a critic.
 
-        Without one, the score must reach the lowest limit of a family, or half of the way from the
-        nearest error that the probe shows to the best policy.
+        Without a family, the score must reach the lowest limit of a family, or half of the way from
+        the nearest error that the probe shows to the best policy. Values must be possible, and
+        right where no discount changes them.
         """
         if self.family is not None:
             right = FAMILIES[self.family][probe.name]
-            return ProbeLimits(right.score_limit, right.error_limit)
+            return ProbeLimits(right.score_limit, "error", right.error_limit)
         scores = [probe.power(error).score for error in ERRORS]
         nearest = max(score for score in scores if score < MAX_SHOWN_SCORE)
         lowest = min(family[probe.name].score_limit for family in FAMILIES.values())
-        return ProbeLimits(min(lowest, (1 + nearest) / 2), inf)
+        score = min(lowest, (1 + nearest) / 2)
+        if probe.name == ONE_STEP and kind == "values":
+            return ProbeLimits(score, "error", MAX_ONE_STEP_ERROR)
+        return ProbeLimits(score, "excess", MAX_EXCESS)
 
-    def add_score(
-        self, probe: LearnerProbe, steps: int, runs: Sequence[LearnerRun], limit: float
+    def judge(
+        self,
+        probe: LearnerProbe,
+        name: str,
+        text: str,
+        runs: Sequence[LearnerRun],
+        number: str,
+        limit: float,
+        evidence: Sequence[Evidence] = (),
     ) -> None:
-        """Add the row about scores."""
-        best = self.best_runs[probe.name]
-        scores = ", ".join(f"{run.score:.2f}" for run in runs)
-        text = f"score {scores} with {steps:,} steps"
-        evidence = [] if best.mistake is None else [best.mistake]
-        rule = f"at least {limit:.2f} with {self.count_seeds(probe)}"
-        row = judge(probe.name, text, best.score, limit, evidence, minimum=True, rule=rule)
-        if self.family is None and row.status == "fails":
-            row = self.judge_curve(probe, row, runs[-1].score)
-        self.rows.append(row)
+        """Add a row about a number of runs; without a family, by the curve of the last seed too."""
+        minimum = number == "score"
+        numbers = [getattr(run, number) for run in runs]
+        best = max(numbers) if minimum else min(numbers)
+        rule = f"{number} at {'least' if minimum else 'most'} {limit:.3g}"
+        row = judge(name, text, best, limit, evidence, minimum=minimum, rule=rule)
+        if self.family is None and row.status == "fails" and number in MIN_CHANGES:
+            row = self.judge_curve(probe, row, runs[-1], number)
+        self.add(row)
 
-    def judge_curve(self, probe: LearnerProbe, row: CheckRow, last_score: float) -> CheckRow:
-        """Return the row of a learner below its limit, by the curve of the last seed."""
+    def judge_curve(
+        self, probe: LearnerProbe, row: CheckRow, last: LearnerRun, number: str
+    ) -> CheckRow:
+        """Return the row of a learner beyond its limit, by the curve of the last seed."""
         parts = (1 / 4, 1 / 2, 1)
-        runs = [self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in parts]
-        scores = [*(run.score for run in runs if run), last_score]
-        curve = ", ".join(f"{score:.2f}" for score in scores)
-        text = f"score {curve} with 1/4, 1/2, 1, 2 times {probe.steps:,} steps"
-        if last_score - scores[1] > MIN_RISE:
-            return CheckRow(probe.name, f"{text}: it still learns, give it more", "no evidence")
+        curve = [self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in parts]
+        runs = [run for run in (*curve, last) if run is not None]
+        budgets = f"1/4, 1/2, 1, 2 times {probe.steps:,} steps"
+        text = f"{number} {_list(runs, number)} with {budgets}"
+        change = getattr(last, number) - getattr(runs[1], number)
+        if change / MIN_CHANGES[number] > 1:
+            return CheckRow(row.name, f"{text}: it still learns, give it more", "no evidence")
         return row._replace(measured=f"{text}: it no longer learns")
-
-    def add_error(self, probe: LearnerProbe, runs: Sequence[LearnerRun], limit: float) -> None:
-        """Add the rows about values or the critic, and about the entropy."""
-        best = self.best_runs[probe.name]
-        if isnan(best.error):
-            return
-        kind = "values" if isnan(best.entropy) else "critic"
-        name = f"{probe.name}, {kind}"
-        errors = ", ".join(f"{run.error:.3f}" for run in runs)
-        text = f"error {errors}"
-        if self.family is None:
-            self.rows.append(CheckRow(name, text, "remark"))
-        else:
-            rule = f"at most {limit:.3f} with {self.count_seeds(probe)}"
-            error = min(run.error for run in runs)
-            self.rows.append(judge(name, text, error, limit, rule=rule))
-        if kind == "critic":
-            low, high = FAMILIES["ppo"][probe.name].entropies
-            text = f"{best.entropy:.2f} nats; right PPO {low:.2f} to {high:.2f}"
-            self.rows.append(CheckRow(f"{probe.name}, entropy", text, "remark"))
-
-    def count_seeds(self, probe: LearnerProbe) -> str:
-        """Return the number of seeds in words, with the chance that a right learner fails."""
-        seeds = f"one of {len(self.seeds)} seeds"
-        if self.family is None:
-            return seeds
-        return f"{seeds}; a right learner fails in less than 1 of {self.odds(probe.name):,}"
 
     def odds(self, name: str) -> int:
         """Return the number of rows of a probe of which a right learner fails one on average."""
@@ -315,20 +375,45 @@ class _LearnerCheck:
 
     def report(self) -> Check:
         """Return the result."""
-        failed = any(row.status == "fails" for row in self.rows)
         num_judged = sum(row.status in ("holds", "fails") for row in self.rows)
         if self.family is not None and num_judged:
-            odds = min(map(self.odds, self.best_runs)) // num_judged
-            text = f"a right learner fails one of these {num_judged} rows in at most 1 of {odds:,}"
-            self.rows.append(CheckRow("false alarms", f"{text} checks", "remark"))
-        return Check("a learner", self.rows, self.suspects() if failed else ())
+            odds = min(map(self.odds, self.best_runs))
+            text = (
+                f"a row fails only if all {len(self.seeds)} seeds do: a right learner fails one in "
+                f"at most 1 of {odds:,}, and one of these {num_judged} in at most 1 of "
+                f"{odds // num_judged:,} checks"
+            )
+            self.add(CheckRow("false alarms", text, "remark"))
+        return Check("a learner", self.rows, self.causes()[:MAX_CAUSES])
 
-    def suspects(self) -> list[str]:
-        """Return the errors whose exact results are nearest to those of the learner."""
-        distances = {error: self.distance(error) for error in ERRORS}
+    def causes(self) -> list[str]:
+        """Return the errors that explain the failed rows, the likeliest first."""
+        failed = {row.name for row in self.rows if row.status == "fails"}
+        if not failed:
+            return []
+        causes = []
+        errors = set(ERRORS)
+        if any(run.excess > MAX_EXCESS for run in self.best_runs.values()):
+            causes.append(NO_MASK)
+        if failed <= SELF_PLAY_ROWS:
+            causes.append(NO_SELF_PLAY)
+        if failed & self.best_runs.keys():
+            errors -= DISCOUNTS
+        elif self.improves():
+            causes.append(NOT_CONVERGED)
+            errors -= DISCOUNTS
+        distances = {error: self.distance(error) for error in errors}
         limit = min(MAX_DISTANCE, self.distance(""))
-        near = [error for error in ERRORS if distances[error] < limit]
-        return sorted(near, key=distances.__getitem__)[:MAX_SUSPECTS]
+        near = [error for error, distance in distances.items() if distance < limit]
+        return [*causes, *sorted(near, key=distances.__getitem__)]
+
+    def improves(self) -> bool:
+        """Return whether the values of the first failed row are better with twice the budget."""
+        failed = next(row for row in self.rows if row.status == "fails")
+        probe = PROBES[failed.name.partition(",")[0]]
+        run = self.run(probe, 2 * probe.steps, self.seeds[0])
+        error = self.best_runs[probe.name].error
+        return run is not None and run.error < (1 - MAX_CONVERGED_FALL) * error
 
     def distance(self, error: str) -> float:
         """Return the root mean square difference from the results of an error; "" for none."""
@@ -336,6 +421,6 @@ class _LearnerCheck:
         for name, run in self.best_runs.items():
             power = PROBES[name].power(error) if error else Power(1.0, 0.0)
             squares.append((run.score - power.score) ** 2)
-            if isnan(run.entropy) and not isnan(run.error):
+            if run.kind == "values":
                 squares.append((run.error - power.value_error) ** 2)
         return float(np.sqrt(np.mean(squares)))
