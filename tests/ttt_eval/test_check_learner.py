@@ -266,11 +266,12 @@ def test_a_rising_curve_is_no_evidence():
         right = probe.exact.action_values
         share = min(0.9, steps / probe.steps / 4)
         keep = np.random.default_rng(0).random(len(right)) < share
-        return make_agent(probe, np.where(keep[:, None], right, -right))
+        return make_agent(probe, np.where(keep[:, None], right, -right), values=right)
 
     check = check_learner(train, "second")
     assert check.row("second").status == "no evidence"
     assert "still learns" in check.row("second").measured
+    assert not check.ok
 
 
 def test_no_training_is_repeated_for_another_seed():
@@ -436,9 +437,33 @@ def test_limits_are_those_of_right_runs():
     assert right.error_limit == pytest.approx(0.5 + np.std([0.5, 0.7, 0.9]))
 
 
+def copy_repository(folder):
+    """Return a copy of the repository to copy."""
+    return shutil.copytree(ROOT / "examples" / "learner_repository", folder / "repository")
+
+
 def test_the_repository_to_copy_passes_its_test(tmp_path):
-    folder = tmp_path / "repository"
-    shutil.copytree(ROOT / "examples" / "learner_repository", folder)
+    folder = copy_repository(tmp_path)
     selected = ["-p", "no:cacheprovider", "-k", "bandit or self-play", "tests"]
     result = run_python("-m", "pytest", "-q", *selected, cwd=folder, PYTHONPATH=str(ROOT))
     assert "1 passed, 1 skipped, 8 deselected" in result.stdout
+
+
+def test_the_repository_to_copy_fails_without_a_mask_at_the_end(tmp_path):
+    folder = copy_repository(tmp_path)
+    path = folder / "my_learner.py"
+    source = path.read_text("utf-8")
+    old = "        if not terminated:\n"
+    new = "        if terminated:\n            next_obs, info = env.reset()\n        if True:\n"
+    assert source.count(old) == 1
+    path.write_text(source.replace(old, new), "utf-8")
+    selected = ["-p", "no:cacheprovider", "-k", "bandit", "tests"]
+    result = run_python("-m", "pytest", "-q", *selected, cwd=folder, code=1, PYTHONPATH=str(ROOT))
+    assert "1 failed, 9 deselected" in result.stdout
+    assert NO_MASK in result.stdout
+
+
+def test_the_command_shows_rows_when_they_are_known(evaluate_py):
+    line = "check learner examples.checks.q_learning:train --probes bandit"
+    assert "verdict: no error found" in evaluate_py(line)
+    assert "bandit: score 1.00" in evaluate_py.err
