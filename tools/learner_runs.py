@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from time import process_time
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import tyro
@@ -33,6 +33,17 @@ ERROR_SEED = 3_000
 ALARM_SEED = 5_000
 NUM_SEEDS = 2
 """Number of runs of which all must fail."""
+VALUE_ROWS = {name: (f"{name}, values", f"{name}, critic") for name in PROBES}
+MAX_OTHERS = 2
+"""Maximum number of probes that are named in place of all others."""
+
+
+class Failures(NamedTuple):
+    """By what all runs in a probe fail."""
+
+    by_score: bool
+    by_value: bool
+    """or by the critic"""
 
 
 class Runs:
@@ -57,10 +68,8 @@ class Runs:
             self.runs[job] = run._replace(mistake=None)
         return self.runs[job]
 
-    def judge(self, family: str, error: str, name: str, first_seed: int) -> str:
-        """Return the largest score in a probe, with ``*`` if all runs fail by their score, and
-        ``v`` if they do by values or critic.
-        """
+    def judge(self, family: str, error: str, name: str, first_seed: int) -> Failures:
+        """Return by what all runs in a probe fail."""
         right = FAMILIES[family][name]
         runs: list[LearnerRun] = []
         for seed in range(first_seed, first_seed + NUM_SEEDS):
@@ -69,7 +78,7 @@ class Runs:
             by_value = all(run.error > right.error_limit for run in runs)
             if not (by_score or by_value):
                 break
-        return f"{max(run.score for run in runs):.2f}{'*' * by_score}{'v' * by_value}"
+        return Failures(by_score, by_value)
 
 
 def summarize(runs: Sequence[LearnerRun]) -> RightRuns:
@@ -99,15 +108,26 @@ def limit_lines(runs: Runs) -> Iterator[str]:
 
 def judge_all(runs: Runs, cases: Iterable[tuple[str, str, int]]) -> Iterator[str]:
     """Yield a table of verdicts about learners, given by family, error and first seed."""
-    yield f"| | {' | '.join(PROBES)} |\n|{'---|' * (len(PROBES) + 1)}"
+    yield "| learner | scores fail | values fail |\n|---|---|---|"
     num_failed = 0
     num_cases = 0
     for family, error, seed in cases:
-        cells = [runs.judge(family, error, name, seed) for name in PROBES]
+        failures = {name: runs.judge(family, error, name, seed) for name in PROBES}
+        scores = list_names(name for name in PROBES if failures[name].by_score)
+        values = list_names(name for name in PROBES if failures[name].by_value)
         num_cases += 1
-        num_failed += any(cell[-1] in "*v" for cell in cells)
-        yield f"| {family}: {error or seed} | {' | '.join(cells)} |"
+        num_failed += bool(scores or values)
+        yield f"| {family}: {error or seed} | {scores} | {values} |"
     yield f"\n{num_failed} of {num_cases} fail a probe"
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Return names of probes in words."""
+    chosen = list(names)
+    others = [name for name in PROBES if name not in chosen]
+    if chosen and len(others) <= MAX_OTHERS:
+        return f"all but {', '.join(others)}" if others else "all"
+    return ", ".join(chosen)
 
 
 def check_open(family: str, name: str, probes: Sequence[str]) -> str:
@@ -115,8 +135,11 @@ def check_open(family: str, name: str, probes: Sequence[str]) -> str:
     start = process_time()
     check = check_learner(plant(family, name), probes, seed=ERROR_SEED)
     seconds = process_time() - start
+    failed = set(check.failed)
+    scores = list_names(name for name in PROBES if name in failed)
+    values = list_names(name for name in PROBES if not failed.isdisjoint(VALUE_ROWS[name]))
     open_rows = [row.name for row in check.rows if row.status == "no evidence"]
-    cells = [f"{family}: {name}", ", ".join(check.failed), check.cause, ", ".join(open_rows)]
+    cells = [f"{family}: {name}", scores, values, check.cause, ", ".join(open_rows)]
     return f"| {' | '.join(cells)} | {seconds:.0f} |"
 
 
@@ -142,7 +165,8 @@ def main(
     """
     if command.startswith("open"):
         changes = LEARNER_ERRORS if command == "open-errors" else SETTINGS
-        print("| learner | fails | cause | no evidence | CPU s |\n|---|---|---|---|--:|")
+        heads = "scores fail | values fail | cause | no evidence | CPU s"
+        print(f"| learner | {heads} |\n|---|---|---|---|---|--:|")
         for family in families:
             for name in names or changes[family]:
                 print(check_open(family, name, probes), flush=True)

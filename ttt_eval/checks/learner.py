@@ -370,20 +370,17 @@ class _LearnerCheck:
             return CheckRow(row.name, f"{text}: it still learns, give it more", "no evidence")
         return row._replace(measured=f"{text}: it no longer learns")
 
-    def odds(self, name: str) -> int:
-        """Return the number of rows of a probe of which a right learner fails one on average."""
-        num_runs = 0 if self.family is None else FAMILIES[self.family][name].runs
-        return comb(num_runs + len(self.seeds), len(self.seeds))
-
     def report(self) -> Check:
         """Return the result."""
+        count = len(self.seeds)
         num_judged = sum(row.status in ("holds", "fails") for row in self.rows)
         if self.family is not None and num_judged:
-            odds = min(map(self.odds, self.best_runs))
+            num_runs = min(right.runs for right in FAMILIES[self.family].values())
+            odds = comb(num_runs + count, count)
             text = (
-                f"a row fails only if all {len(self.seeds)} seeds do: a right learner fails one in "
-                f"at most 1 of {odds:,}, and one of these {num_judged} in at most 1 of "
-                f"{odds // num_judged:,} checks"
+                f"a row fails only if all {count} seeds do: of a right learner one in at most 1 of "
+                f"{odds:,}, and one of these {num_judged} in at most 1 of {odds // num_judged:,} "
+                "checks"
             )
             self.add(CheckRow("false alarms", text, "remark"))
         return Check("a learner", self.rows, self.causes()[:MAX_CAUSES])
@@ -393,20 +390,19 @@ class _LearnerCheck:
         failed = {row.name for row in self.rows if row.status == "fails"}
         if not failed:
             return []
-        causes = []
-        errors = set(ERRORS)
-        if any(run.excess > MAX_EXCESS for run in self.best_runs.values()):
-            causes.append(NO_MASK)
-        if failed <= SELF_PLAY_ROWS:
-            causes.append(NO_SELF_PLAY)
-        if failed & self.best_runs.keys():
-            errors -= DISCOUNTS
-        elif self.improves():
-            causes.append(NOT_CONVERGED)
-            errors -= DISCOUNTS
-        distances = {error: self.distance(error) for error in errors}
+        scores_fail = not failed.isdisjoint(self.best_runs)
+        improves = not scores_fail and self.improves()
+        signatures = {
+            NO_MASK: any(run.excess > MAX_EXCESS for run in self.best_runs.values()),
+            NO_SELF_PLAY: failed <= SELF_PLAY_ROWS,
+            NOT_CONVERGED: improves,
+        }
+        distances = {error: self.distance(error) for error in ERRORS}
         limit = min(MAX_DISTANCE, self.distance(""))
-        near = [error for error, distance in distances.items() if distance < limit]
+        near = {error for error in ERRORS if distances[error] < limit}
+        if scores_fail or improves:
+            near -= DISCOUNTS
+        causes = [cause for cause, fits in signatures.items() if fits]
         return [*causes, *sorted(near, key=distances.__getitem__)]
 
     def improves(self) -> bool:
