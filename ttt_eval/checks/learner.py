@@ -37,7 +37,9 @@ ONE_STEP = "bandit"
 MAX_ONE_STEP_ERROR = 0.1
 """Largest error of values there that holds without a family: twice that of right runs."""
 MAX_EXCESS = 0.25
-"""Maximum mean size of learned values above 1, the largest possible result. PLACEHOLDER
+"""Maximum mean of what learned values are beyond 1 and -1, the largest results. Right tabular
+learners have 0; the largest of right DQN and PPO is 0.10, with learning rates from 3e-4 to 3e-2,
+targets copied after 1 to 100 updates, and a quarter of the budget to twice the budget.
 """
 MAX_DISTANCE = 0.25
 """Maximum root mean square difference from the results of an error that is suspected."""
