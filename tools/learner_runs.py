@@ -3,7 +3,8 @@
 ``python tools/learner_runs.py limits`` trains right learners, and writes the limits of
 ``check_learner``, ttt_eval/checks/learner.toml. ``errors`` trains learners with planted errors,
 ``alarms`` right ones with other seeds; both print a table. All runs are kept in a log, a file of
-JSON lines, and none is repeated.
+JSON lines, and none is repeated. ``open-errors`` and ``open-alarms`` check learners with errors,
+and right ones with other settings, without a family.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Literal
+from time import process_time
+from typing import Literal, NamedTuple
 
 import numpy as np
 import tyro
-from planted_learners import LEARNER_ERRORS, plant
+from planted_learners import LEARNER_ERRORS, SETTINGS, plant
 
 from ttt_envs.core.files import write_bytes
-from ttt_eval.checks import learner
+from ttt_eval.checks import check_learner, learner
 from ttt_eval.checks.learner import FAMILIES, LearnerRun, RightRuns, measure_agent
 from ttt_eval.checks.probes import PROBES
 
@@ -31,6 +33,17 @@ ERROR_SEED = 3_000
 ALARM_SEED = 5_000
 NUM_SEEDS = 2
 """Number of runs of which all must fail."""
+VALUE_ROWS = {name: (f"{name}, values", f"{name}, critic") for name in PROBES}
+MAX_OTHERS = 2
+"""Maximum number of probes that are named in place of all others."""
+
+
+class Failures(NamedTuple):
+    """By what all runs in a probe fail."""
+
+    by_score: bool
+    by_value: bool
+    """or by the critic"""
 
 
 class Runs:
@@ -49,25 +62,23 @@ class Runs:
             probe = PROBES[name]
             agent = plant(family, error or None)(probe.make_env, probe.steps, seed)
             run = measure_agent(probe, agent)
-            numbers = {name: getattr(run, name) for name in ("score", "error", "entropy")}
+            numbers = {name: getattr(run, name) for name in ("score", "error", "entropy", "excess")}
             with self.log.open("a", encoding="utf-8") as file:
                 file.write(f"{json.dumps({'job': job, 'run': numbers})}\n")
             self.runs[job] = run._replace(mistake=None)
         return self.runs[job]
 
-    def judge(self, family: str, error: str, name: str, first_seed: int) -> str:
-        """Return the largest score in a probe, with ``*`` if all runs fail by their score, and
-        ``v`` if they do by values or critic.
-        """
-        family_learner = FAMILIES[family][name]
+    def judge(self, family: str, error: str, name: str, first_seed: int) -> Failures:
+        """Return by what all runs in a probe fail."""
+        right = FAMILIES[family][name]
         runs: list[LearnerRun] = []
         for seed in range(first_seed, first_seed + NUM_SEEDS):
             runs.append(self.run(family, error, name, seed))
-            by_score = all(run.score < family_learner.score_limit for run in runs)
-            by_value = all(run.error > family_learner.error_limit for run in runs)
+            by_score = all(run.score < right.score_limit for run in runs)
+            by_value = all(run.error > right.error_limit for run in runs)
             if not (by_score or by_value):
                 break
-        return f"{max(run.score for run in runs):.2f}{'*' * by_score}{'v' * by_value}"
+        return Failures(by_score, by_value)
 
 
 def summarize(runs: Sequence[LearnerRun]) -> RightRuns:
@@ -97,22 +108,50 @@ def limit_lines(runs: Runs) -> Iterator[str]:
 
 def judge_all(runs: Runs, cases: Iterable[tuple[str, str, int]]) -> Iterator[str]:
     """Yield a table of verdicts about learners, given by family, error and first seed."""
-    yield f"| | {' | '.join(PROBES)} |\n|{'---|' * (len(PROBES) + 1)}"
+    yield "| learner | scores fail | values fail |\n|---|---|---|"
     num_failed = 0
     num_cases = 0
     for family, error, seed in cases:
-        cells = [runs.judge(family, error, name, seed) for name in PROBES]
+        failures = {name: runs.judge(family, error, name, seed) for name in PROBES}
+        scores = list_names(name for name in PROBES if failures[name].by_score)
+        values = list_names(name for name in PROBES if failures[name].by_value)
         num_cases += 1
-        num_failed += any(cell[-1] in "*v" for cell in cells)
-        yield f"| {family}: {error or seed} | {' | '.join(cells)} |"
+        num_failed += bool(scores or values)
+        yield f"| {family}: {error or seed} | {scores} | {values} |"
     yield f"\n{num_failed} of {num_cases} fail a probe"
 
 
+def list_names(names: Iterable[str]) -> str:
+    """Return names of probes in words."""
+    chosen = list(names)
+    others = [name for name in PROBES if name not in chosen]
+    if chosen and len(others) <= MAX_OTHERS:
+        return f"all but {', '.join(others)}" if others else "all"
+    return ", ".join(chosen)
+
+
+def check_open(family: str, name: str, probes: Sequence[str]) -> str:
+    """Return the verdict without a family, as a row of a table."""
+    start = process_time()
+    check = check_learner(plant(family, name), probes, seed=ERROR_SEED)
+    seconds = process_time() - start
+    failed = set(check.failed)
+    scores = list_names(name for name in PROBES if name in failed)
+    values = list_names(name for name in PROBES if not failed.isdisjoint(VALUE_ROWS[name]))
+    open_rows = [row.name for row in check.rows if row.status == "no evidence"]
+    cells = [f"{family}: {name}", scores, values, check.cause, ", ".join(open_rows)]
+    return f"| {' | '.join(cells)} | {seconds:.0f} |"
+
+
 def main(
-    command: tyro.conf.Positional[Literal["limits", "errors", "alarms"]],
-    log: Path,
+    command: tyro.conf.Positional[
+        Literal["limits", "errors", "alarms", "open-errors", "open-alarms"]
+    ],
+    log: Path = Path("runs.jsonl"),
     families: tuple[str, ...] = tuple(NUM_RUNS),
     count: int = 20,
+    names: tuple[str, ...] = (),
+    probes: tuple[str, ...] = tuple(PROBES),
 ) -> None:
     """Train what the log does not have, and write the limits or print a table.
 
@@ -121,7 +160,17 @@ def main(
         log: a file of JSON lines.
         families: of errors and alarms.
         count: number of alarms of each family.
+        names: of errors or settings without a family, by default all.
+        probes: of checks without a family.
     """
+    if command.startswith("open"):
+        changes = LEARNER_ERRORS if command == "open-errors" else SETTINGS
+        heads = "scores fail | values fail | cause | no evidence | CPU s"
+        print(f"| learner | {heads} |\n|---|---|---|---|---|--:|")
+        for family in families:
+            for name in names or changes[family]:
+                print(check_open(family, name, probes), flush=True)
+        return
     runs = Runs(log)
     if command == "limits":
         write_bytes(LIMITS, "\n".join([*limit_lines(runs), ""]).encode())

@@ -361,6 +361,14 @@ def test_planted_errors_are_found(error):
 
 
 @pytest.mark.more
+def test_another_discount_is_told_how_to_call():
+    check = check_advantages(partial(gae, discount=0.99, lam=0.95))
+    assert check.failed[0] == "discount"
+    assert "yours is 0.99" in check.cause
+    assert "--gamma 0.99" in check.cause
+    check_advantages(partial(gae, discount=0.99, lam=0.95), gamma=0.99).assert_ok()
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_right_functions_are_not_called_wrong(seed):
     assert not gradients.right_call(seed)().failed

@@ -2,16 +2,25 @@
 
 import random
 import shutil
+from collections import defaultdict
 from math import comb
 
+import gymnasium
 import learner_runs
 import numpy as np
 import pytest
-from planted_learners import LEARNER_ERRORS, plant
+from planted_learners import LEARNER_ERRORS, SETTINGS, plant
 from processes import ROOT, run_python
 
 from ttt_eval.checks import PROBES, check_learner
-from ttt_eval.checks.learner import FAMILIES, LearnerRun, measure_agent
+from ttt_eval.checks.learner import (
+    FAMILIES,
+    NO_MASK,
+    NO_SELF_PLAY,
+    NOT_CONVERGED,
+    LearnerRun,
+    measure_agent,
+)
 from ttt_eval.checks.probes import ERRORS, WrongTarget
 
 SHORT = ("bandit", "credit", "defence")
@@ -55,11 +64,15 @@ def train_exactly(error=""):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_perfect_learner_holds_in_all_rows(family):
     check = check_learner(train_exactly(), family=family)
-    assert {row.status for row in check.rows} == {"holds"}
-    assert [row.name for row in check.rows if "," not in row.name] == list(PROBES)
-    assert len(check.rows) == 2 * len(PROBES)
-    odds = {"tabular": 20_301, "dqn": 861, "ppo": 861}[family]
-    assert all(row.limit.endswith(f"less than 1 of {odds:,}") for row in check.rows)
+    *judged, alarms = check.rows
+    assert {row.status for row in judged} == {"holds"}
+    names = [row.name for row in judged if "," not in row.name]
+    assert sorted(names) == sorted(PROBES)
+    assert sorted(names, key=lambda name: PROBES[name].steps) == names  # the cheapest first
+    assert len(judged) == 2 * len(PROBES)
+    odds = {"tabular": 20_301, "dqn": 861, "ppo": 861}[family] // len(judged)
+    assert alarms.measured.endswith(f"in at most 1 of {odds:,} checks")
+    assert "all 2 seeds" in alarms.measured
     check.assert_ok()
 
 
@@ -86,7 +99,7 @@ def test_all_seeds_must_fail():
     failed = check_learner(train, SHORT, "tabular", 2, seed=9)
     assert "credit" in failed.failed
     runs = FAMILIES["tabular"]["credit"].runs
-    assert f"1 of {comb(runs + 2, 2):,}" in failed.row("credit").limit
+    assert f"1 of {comb(runs + 2, 2):,}" in failed.row("false alarms").measured
 
 
 def test_right_learners_train_once():
@@ -125,7 +138,108 @@ def test_the_entropy_is_that_of_the_policy():
     assert run.entropy == pytest.approx(weights @ np.log(num_legal))
 
 
-# -- other families: the curve
+# -- other families: values that cannot be, and the curve
+
+
+def learn_without_ends(autoreset):
+    """Return ``train`` of tabular Q-learning that never reads whether a game is over."""
+
+    def train(make_env, steps, seed):
+        rng = np.random.default_rng(seed)
+        envs = make_env(8, **autoreset)
+        table = defaultdict(lambda: np.zeros(envs.single_action_space.n))
+        obs, info = envs.reset(seed=seed)
+        for _ in range(steps // 8):
+            values = np.array([table[row.tobytes()] for row in obs])
+            explores = rng.random((8, 1)) < 0.3
+            scores = np.where(explores, rng.random(values.shape), values)
+            mask = (info["action_mask"] == 1) | (not make_env.masks)
+            action = np.where(mask, scores, -np.inf).argmax(axis=1)
+            next_obs, reward, _, _, info = envs.step(action)
+            for game in range(8):
+                target = reward[game] + table[next_obs[game].tobytes()].max()
+                row = table[obs[game].tobytes()]
+                row[action[game]] += 0.1 * (target - row[action[game]])
+            obs = next_obs
+
+        def action_values(observations):
+            return np.array([table[row.tobytes()] for row in observations])
+
+        action_values.values = action_values
+        return action_values
+
+    return train
+
+
+@pytest.mark.parametrize("family", [None, "tabular"])
+@pytest.mark.parametrize(
+    "autoreset", [{}, {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}], ids=str
+)
+def test_values_of_the_next_game_fail_and_are_named(autoreset, family):
+    check = check_learner(learn_without_ends(autoreset), ["bandit", "gravity"], family)
+    assert {"bandit, values", "gravity, values"} <= set(check.failed)
+    assert check.cause == NO_MASK
+
+
+@pytest.mark.parametrize("family", [None, "tabular"])
+def test_a_missing_mask_at_the_end_is_named(family):
+    error = "no terminal mask: the next game's first position"
+    assert check_learner(plant("tabular", error), SHORT, family).cause == NO_MASK
+
+
+@pytest.mark.parametrize("setting", SETTINGS["tabular"])
+def test_other_settings_of_right_learners_hold_without_a_family(setting):
+    check = check_learner(plant("tabular", setting), ["bandit", "defence", "credit"])
+    assert not check.failed
+
+
+def test_values_in_games_of_one_move_must_be_right_without_a_family():
+    def learn_share(share_of):
+        def train(make_env, steps, seed):
+            probe = probe_of(make_env)
+            right = probe.exact.action_values
+            return make_agent(probe, right, values=right * share_of(steps / probe.steps))
+
+        return train
+
+    check = check_learner(learn_share(lambda part: 0.5), SHORT)
+    assert check.failed == ("bandit, values",)
+    assert "no longer learns" in check.row("bandit, values").measured
+    check = check_learner(learn_share(lambda part: 0.3 * part), SHORT)
+    assert not check.failed
+    assert check.row("bandit, values").status == "no evidence"
+
+
+def test_values_that_have_not_converged_are_not_called_a_discount():
+    check = check_learner(plant("tabular", "step size 0.02"), ["credit", "gravity"], "tabular")
+    assert check.failed == ("credit, values", "gravity, values")
+    assert check.causes == [NOT_CONVERGED]
+    check = check_learner(plant("tabular", "discount 0.9"), ["credit", "gravity"], "tabular")
+    assert check.cause == "discount 0.9"
+
+
+@pytest.mark.parametrize("family", [None, "tabular"])
+def test_a_right_learner_that_does_not_know_self_play_is_told_so(family):
+    def train(make_env, steps, seed):
+        error = "sign of the next value" if make_env.self_play else ""
+        return train_exactly(error)(make_env, steps, seed)
+
+    check = check_learner(train, family=family)
+    assert set(check.failed) <= {"self-play", "self-play, values"}
+    assert check.cause == NO_SELF_PLAY
+
+
+def test_rows_are_reported_when_they_are_known():
+    reported = []
+
+    def train(make_env, steps, seed):
+        trained.append(len(reported))
+        return train_exactly()(make_env, steps, seed)
+
+    trained = []
+    check = check_learner(train, SHORT, on_row=reported.append)
+    assert trained == [0, 2, 4]
+    assert reported == list(check.rows)
 
 
 def learn_until(factor, last=""):
@@ -152,11 +266,12 @@ def test_a_rising_curve_is_no_evidence():
         right = probe.exact.action_values
         share = min(0.9, steps / probe.steps / 4)
         keep = np.random.default_rng(0).random(len(right)) < share
-        return make_agent(probe, np.where(keep[:, None], right, -right))
+        return make_agent(probe, np.where(keep[:, None], right, -right), values=right)
 
     check = check_learner(train, "second")
     assert check.row("second").status == "no evidence"
     assert "still learns" in check.row("second").measured
+    assert not check.ok
 
 
 def test_no_training_is_repeated_for_another_seed():
@@ -202,8 +317,8 @@ def test_planted_errors_fail(family, error, name):
 
 @planted_families
 def test_planted_lines_are_lines_of_the_learners(family):
-    for error in LEARNER_ERRORS[family]:
-        assert callable(plant(family, error))
+    for name in [*LEARNER_ERRORS[family], *SETTINGS[family]]:
+        assert callable(plant(family, name))
     with pytest.raises(KeyError):
         plant(family, "no such error")
 
@@ -307,8 +422,8 @@ def test_runs_are_kept_in_a_log_and_not_repeated(tmp_path, monkeypatch):
     for _ in range(2):
         lines = list(learner_runs.judge_all(learner_runs.Runs(log), cases))
         assert lines[1:] == [
-            "| dqn: sign of the next value | -0.57*v |",
-            "| dqn: 3 | 1.00 |",
+            "| dqn: sign of the next value | all | all |",
+            "| dqn: 3 |  |  |",
             "\n1 of 2 fail a probe",
         ]
     assert trained == ["sign of the next value"] * 2 + [None]
@@ -321,16 +436,40 @@ def test_learners_are_planted_from_any_folder(tmp_path):
 
 
 def test_limits_are_those_of_right_runs():
-    runs = [LearnerRun(score, 1 - score, np.nan, None) for score in (0.5, 0.7, 0.9)]
+    runs = [LearnerRun(score, 1 - score, np.nan, 0.0, None) for score in (0.5, 0.7, 0.9)]
     right = learner_runs.summarize(runs)
     assert right[:3] == pytest.approx((3, 0.5, 0.7))
     assert right.score_limit == pytest.approx(0.5 - np.std([0.5, 0.7, 0.9]))
     assert right.error_limit == pytest.approx(0.5 + np.std([0.5, 0.7, 0.9]))
 
 
+def copy_repository(folder):
+    """Return a copy of the repository to copy."""
+    return shutil.copytree(ROOT / "examples" / "learner_repository", folder / "repository")
+
+
 def test_the_repository_to_copy_passes_its_test(tmp_path):
-    folder = tmp_path / "repository"
-    shutil.copytree(ROOT / "examples" / "learner_repository", folder)
+    folder = copy_repository(tmp_path)
     selected = ["-p", "no:cacheprovider", "-k", "bandit or self-play", "tests"]
     result = run_python("-m", "pytest", "-q", *selected, cwd=folder, PYTHONPATH=str(ROOT))
     assert "1 passed, 1 skipped, 8 deselected" in result.stdout
+
+
+def test_the_repository_to_copy_fails_without_a_mask_at_the_end(tmp_path):
+    folder = copy_repository(tmp_path)
+    path = folder / "my_learner.py"
+    source = path.read_text("utf-8")
+    old = "        if not terminated:\n"
+    new = "        if terminated:\n            next_obs, info = env.reset()\n        if True:\n"
+    assert source.count(old) == 1
+    path.write_text(source.replace(old, new), "utf-8")
+    selected = ["-p", "no:cacheprovider", "-k", "bandit", "tests"]
+    result = run_python("-m", "pytest", "-q", *selected, cwd=folder, code=1, PYTHONPATH=str(ROOT))
+    assert "1 failed, 9 deselected" in result.stdout
+    assert NO_MASK in result.stdout
+
+
+def test_the_command_shows_rows_when_they_are_known(evaluate_py):
+    line = "check learner examples.checks.q_learning:train --probes bandit"
+    assert "verdict: no error found" in evaluate_py(line)
+    assert "bandit: score 1.00" in evaluate_py.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -10,8 +11,9 @@ import tyro
 
 from ttt_apps.cli import options as cli
 from ttt_envs.agents.specs import load_object, make_values, parse_spec
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import Refusal, escape_unprintable
 from ttt_eval.checks import Check, check_agent, check_learner, check_search, check_values
+from ttt_eval.checks.check import CheckRow
 from ttt_eval.checks.tables import make_table
 from ttt_eval.reports.checks import check_report
 from ttt_eval.reports.formats import command
@@ -168,18 +170,27 @@ class CheckLearner(cli.JsonOptions):
     """the first seed"""
 
     def run(self) -> None:
-        """Check and print.
+        """Check and print, each row on standard error when it is known.
 
         Raises:
             ValueError: an unknown name or an invalid option; or, after the output, another verdict
                 than that no error was found.
         """
         probes = "quick" if self.probes == ("quick",) else self.probes
-        check = check_learner(_load(self.name), probes, self.family, self.seeds, seed=self.seed)
+        check = check_learner(
+            _load(self.name), probes, self.family, self.seeds, seed=self.seed, on_row=_show_row
+        )
         settings = {key: value for key, value in vars(self).items() if key != "json"}
         self.show({**settings, **check.to_dict()}, str(check))
         if not check.ok:
             raise Refusal(f"{self.name}: {check.verdict}")
+
+
+def _show_row(row: CheckRow) -> None:
+    """Print a row on standard error, nothing with --quiet."""
+    if not cli.is_quiet():
+        text = escape_unprintable(f"{row.status:11}  {row.name}: {row.measured}")
+        print(text, file=sys.stderr, flush=True)
 
 
 def _load(name: str) -> Any:

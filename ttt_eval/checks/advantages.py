@@ -49,7 +49,10 @@ CAUSES = {
     "environments": "environments are mixed up",
     "past": "estimates depend on steps before the decision",
     "movers": "signs do not follow the movers: after a skip the same player moves again",
-    "discount": "later values have another discount",
+    "discount": (
+        "later values have another discount: yours is {measured}: if it is meant, call with "
+        "gamma={measured} (--gamma {measured})"
+    ),
     "own reward": "the sign is wrong",
     "mask": "what is behind the mask is used",
     "groups": "groups are mixed up: estimates compare episodes of other groups",
@@ -171,8 +174,10 @@ def run_check(
                 rows.append(item)
         except CallError as error:
             rows.append(CheckRow("answers", str(error), "fails", "numbers of the right shape"))
-    failed = {row.name for row in rows if row.status == "fails"}
-    causes = [cause for name, cause in CAUSES.items() if name in failed]
+    failed = {row.name: row.measured for row in rows if row.status == "fails"}
+    causes = [
+        cause.format(measured=failed[name]) for name, cause in CAUSES.items() if name in failed
+    ]
     return GradientCheck(subject, rows, causes[:3], effect)
 
 

@@ -29,9 +29,39 @@ OTHER_PLAYER = "leaf values are taken for the other player"
 OTHER_SIZE = (
     "results are backed up with another size: a discount, another scale, other turns or chance"
 )
+NO_PRIORS = (
+    "priors are not used, or those of another position; a search without priors: use "
+    "evaluator=None (--evaluator none)"
+)
 MAX_ALTERNATING_SHARE = 0.25
 """Maximum loss in a game whose turns alternate that explains moves, as a share of the true one."""
-
+# Results are 1, 0 and -1. The errors of right searches are at most 0.05, with chance 0.10
+# (MAX_RESULT_ERROR in search.py); a draw that counts as a win has an error of 1, less what right
+# results of other simulations take back.
+MIN_DRAW_ERROR = 0.3
+"""Minimum mean error of a draw that counts as a win or a loss."""
+MIN_WIN_ERROR = 0.7
+"""Minimum mean error of a win that counts as a draw."""
+MIN_SIGN_ERROR = 0.35
+"""Minimum mean error of results with the wrong sign."""
+MIN_WRONG_ERROR = 0.4
+MAX_RIGHT_ERROR = 0.1
+"""Errors for the two players, of values with a fixed player's view: the same, and that of right
+ones.
+"""
+MIN_WRONG_SHARE = 1.05
+MAX_RIGHT_SHARE = 0.5
+"""Losses of moves for the two players, of a selection with a fixed player's view, as shares of the
+loss of random moves: worse than those, and MAX_UNTOLD_SHARE in search.py.
+"""
+MIN_MISSING_SHARE = 0.2
+"""Minimum share of simulations without a visit of the root: right searches lack one or two."""
+MAX_OWN_WEIGHT = -0.05
+"""Maximum weight of the root's own evaluation that counts as a wrong sign: right ones have 0 or
+more.
+"""
+MIN_ROOT_ERROR = 0.5
+"""Minimum error of results by which the root's value, too, is the other player's."""
 
 SIGN_PATTERNS: Mapping[str, Int64Array] = {
     "": RIGHT_SIGNS,
@@ -88,6 +118,9 @@ def _one_sided(pair: tuple[float, float], low: float, high: float) -> bool:
 
 def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
     """Return whether causes explain the failed rows, from the most specific to the least."""
+    draw_value = facts.errors.get("draws", nan)
+    signs_are_wrong = facts.largest_error > MIN_SIGN_ERROR
+    moves_are_one_sided = _one_sided(facts.late_share_by_parity, MIN_WRONG_SHARE, MAX_RIGHT_SHARE)
     return {
         "the search does not end: it does not see finished games, or waits": "time" in failed,
         "the tree of another position is kept between calls": (
@@ -104,30 +137,29 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "finished positions are evaluated as if they were not": "ends" in failed,
         facts.sign_pattern: bool(facts.sign_pattern),  # "" is no cause
         "results of finished games are not backed up": (
-            facts.missing_share > 0.2
+            facts.missing_share > MIN_MISSING_SHARE
             and bool(failed & {"rules", "results", "near the end"})
             and "visits" not in failed
         ),
         "turns are assumed to alternate: the search is right only where they do": (
             facts.alternating_share < MAX_ALTERNATING_SHARE
         ),
-        "draws count as wins": facts.errors.get("draws", nan) > 0.3,
-        "draws count as losses": facts.errors.get("draws", nan) < -0.3,
-        "draws count as wins or losses": facts.draw_error > 0.3,
+        "draws count as wins": draw_value > MIN_DRAW_ERROR,
+        "draws count as losses": draw_value < -MIN_DRAW_ERROR,
+        "draws count as wins or losses": facts.draw_error > MIN_DRAW_ERROR,
         "second turns are never searched": "second turns" in failed,
         FIXED_VIEW: (
-            facts.sign_pattern == FIXED_VIEW or _one_sided(facts.error_by_parity, 0.4, 0.1)
+            facts.sign_pattern == FIXED_VIEW
+            or _one_sided(facts.error_by_parity, MIN_WRONG_ERROR, MAX_RIGHT_ERROR)
         ),
         "selection has a fixed player's view: right for one player, wrong for the other": (
-            not facts.largest_error > 0.35 and _one_sided(facts.late_share_by_parity, 1.05, 0.5)
+            not signs_are_wrong and moves_are_one_sided
         ),
-        "wins and losses count as draws": facts.errors.get("wins", nan) < -0.7,
-        "results are backed up with the wrong sign, for the wrong player": (
-            facts.largest_error > 0.35
-        ),
+        "wins and losses count as draws": facts.errors.get("wins", nan) < -MIN_WIN_ERROR,
+        "results are backed up with the wrong sign, for the wrong player": signs_are_wrong,
         "rollout results are taken for the other player": "rollouts" in failed,
         OTHER_SIZE: "results" in failed,
-        "priors are not used, or those of another position": failed <= {"priors", "inner priors"},
+        NO_PRIORS: failed <= {"priors", "inner priors"},
         "selection: it prefers what is good for the other player, or plays what it visits least": (
             max(facts.told_share, *facts.late_share_by_parity) > 1
         ),
@@ -145,12 +177,12 @@ def sign_cause(votes: Float64Array, facts: Facts) -> str:
     """
     if (votes * RIGHT_SIGNS >= 0).all():
         return ""
-    if facts.own_weight < -0.05:
+    if facts.own_weight < MAX_OWN_WEIGHT:
         return OFF_BY_ONE
     even, odd = votes
     if np.count_nonzero(even * odd) >= 2 and (even * odd <= 0).all():
         return FIXED_VIEW
     cause = max(SIGN_PATTERNS, key=lambda name: (votes @ SIGN_PATTERNS[name]).sum())
-    if cause == OTHER_PLAYER and facts.largest_error > 0.5:
+    if cause == OTHER_PLAYER and facts.largest_error > MIN_ROOT_ERROR:
         return OTHER_ROOT
     return cause or "some values have the wrong sign"

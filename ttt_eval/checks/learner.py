@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from math import comb, inf, isnan, nan
+from collections.abc import Callable, Mapping, Sequence
+from math import comb, isnan, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,11 +30,36 @@ deviation of these, or by this much.
 """
 MAX_SHOWN_SCORE = 0.9
 """A probe shows an error whose exact score is below this."""
-MIN_RISE = 0.1
-"""Rise of the score from half the budget to twice the budget by which a learner still learns."""
+MIN_CHANGES = {"score": 0.1, "error": -0.02}
+"""Change from half the budget to twice the budget by which a learner still learns."""
+ONE_STEP = "bandit"
+"""The probe in which no discount changes the values of best play."""
+MAX_ONE_STEP_ERROR = 0.1
+"""Largest error of values there that holds without a family: twice that of right runs."""
+MAX_EXCESS = 0.25
+"""Maximum mean of what learned values are beyond 1 and -1, the largest results. Right tabular
+learners have 0; the largest of right DQN and PPO is 0.10, with learning rates from 3e-4 to 3e-2,
+targets copied after 1 to 100 updates, and a quarter of the budget to twice the budget.
+"""
 MAX_DISTANCE = 0.25
 """Maximum root mean square difference from the results of an error that is suspected."""
-MAX_SUSPECTS = 3
+MAX_CONVERGED_FALL = 0.25
+"""Maximum share by which the error of converged values falls with twice the budget: those of a
+discount stay, and right ones that are like them, because they have not converged, lose more.
+"""
+MAX_CAUSES = 3
+NO_MASK = (
+    "values beyond the possible results: no mask at the end of a game, whose next value is that of "
+    "the next game's first position, or done flags of another step"
+)
+NO_SELF_PLAY = (
+    "it does not know self-play: return None from train there, or use info['mover'] for the sign "
+    "of the next value"
+)
+SELF_PLAY_ROWS = {"self-play", "self-play, values", "self-play, critic"}
+NOT_CONVERGED = "values have not converged: they are better with twice the budget"
+DISCOUNTS = {"discount 0.9", "discount 0.5"}
+"""Errors that leave all scores right."""
 
 Train = Callable[[MakeEnv, int, int], Any]
 """``train(make_env, steps, seed)``, which returns an agent, see :func:`check_learner`."""
@@ -87,8 +111,17 @@ class LearnerRun(NamedTuple):
     leads; NaN without both"""
     entropy: float
     """mean entropy of the policy of a learner with a ``critic``, in nats; else NaN"""
+    excess: float
+    """mean of what values or critic are beyond 1 or -1, where the same policy leads; else NaN"""
     mistake: Evidence | None
     """the position in which its best actions lose most"""
+
+    @property
+    def kind(self) -> str:
+        """What the agent has beside scores: ``"values"``, a ``"critic"``, or ``""``."""
+        if isnan(self.error):
+            return ""
+        return "values" if isnan(self.entropy) else "critic"
 
 
 def measure_agent(probe: LearnerProbe, agent: Any) -> LearnerRun:
@@ -117,20 +150,24 @@ def measure_agent(probe: LearnerProbe, agent: Any) -> LearnerRun:
     policy = exact.greedy(scores)
     error = nan
     entropy = nan
+    excess = nan
     if hasattr(agent, "critic"):
         values = ask(agent.critic, "critic", shape[:1])
         own_policy = exact.softmax(scores)
         error = exact.critic_error(own_policy, values)
         entropy = exact.entropy(own_policy)
+        excess = exact.excess(own_policy, values)
     elif hasattr(agent, "values"):
-        values = ask(agent.values, "values", shape)
-        error = exact.value_error(policy, exact.model.best(values))
-    return LearnerRun(exact.score(policy), error, entropy, exact.mistake(policy))
+        values = exact.model.best(ask(agent.values, "values", shape))
+        error = exact.value_error(policy, values)
+        excess = exact.excess(policy, values)
+    return LearnerRun(exact.score(policy), error, entropy, excess, exact.mistake(policy))
 
 
-def join_numbers(numbers: Iterable[float], digits: int = 2) -> str:
-    """Return numbers as text."""
-    return ", ".join(f"{number:.{digits}f}" for number in numbers)
+def _list(runs: Sequence[LearnerRun], number: str) -> str:
+    """Return a number of runs in words."""
+    digits = 2 if number == "score" else 3
+    return ", ".join(f"{getattr(run, number):.{digits}f}" for run in runs)
 
 
 def check_learner(
@@ -140,6 +177,7 @@ def check_learner(
     seeds: int = 2,
     *,
     seed: int = 0,
+    on_row: Callable[[CheckRow], None] = lambda row: None,
 ) -> Check:
     """Check a learner by what it reaches in probes with exact answers.
 
@@ -156,16 +194,20 @@ def check_learner(
             played, from float32[S, 2 * cells]. Attributes are optional: ``agent.values``, which
             returns learned values of actions, float[S, A]; or of an actor-critic ``agent.critic``,
             which returns values of positions, float[S], and the scores are logits.
-        probes: ``"quick"`` for all, or names in :data:`ttt_eval.checks.probes.PROBES`.
+        probes: ``"quick"`` for all, the cheapest first, or names in
+            :data:`ttt_eval.checks.probes.PROBES`.
         family: whose right runs set the limits: ``"tabular"``, ``"dqn"`` or ``"ppo"``; or None for
             another kind of learner or other settings: its limits are lower, one that does not reach
-            them with the budget has twice the budget, and it fails only if it no longer learns.
+            them with the budget has twice the budget, and it fails only if it no longer learns, or
+            if its values are beyond the possible results.
         seeds: maximum number of seeds of a probe.
         seed: the first of them.
+        on_row: is called with each row when it is known.
 
     Returns:
         A row for each probe, and one for its values or critic. Evidence is the position in which
-        the agent loses most; causes are errors with the nearest exact results.
+        the agent loses most; causes are signatures of errors, and errors with the nearest exact
+        results.
 
     Raises:
         TypeError: ``train`` is no function, or returns none.
@@ -179,11 +221,11 @@ def check_learner(
     check_range("seed", seed, 0)
     names = [probes] if isinstance(probes, str) else probes
     if probes == QUICK:
-        names = list(PROBES)
-    checker = _LearnerCheck(train, FAMILIES.get(family or "", {}), range(seed, seed + seeds))
-    chosen = [find_named("probe", name, PROBES) for name in names]
-    check = Check("a learner", [row for probe in chosen for row in checker.check_probe(probe)])
-    return replace(check, causes=checker.suspects()) if check.failed else check
+        names = sorted(PROBES, key=lambda name: PROBES[name].steps)
+    checker = _LearnerCheck(train, family, range(seed, seed + seeds), on_row)
+    for name in names:
+        checker.check_probe(find_named("probe", name, PROBES))
+    return checker.report()
 
 
 class ProbeLimits(NamedTuple):
@@ -191,20 +233,38 @@ class ProbeLimits(NamedTuple):
 
     score: float
     """the least that holds"""
-    error: float
+    number: str
+    """of a run with values or a critic, which is judged: ``"error"`` or ``"excess"``"""
+    largest: float
     """the largest that holds"""
 
+    def hold(self, run: LearnerRun) -> bool:
+        """Return whether they hold in a run."""
+        return run.score >= self.score and not getattr(run, self.number) > self.largest
 
-@dataclass
+
 class _LearnerCheck:
     """The rows of a check of a learner."""
 
-    train: Train
-    right: Mapping[str, RightRuns]
-    """right runs of the family by probe; none without one"""
-    seeds: range
-    best_runs: dict[str, LearnerRun] = field(default_factory=dict)
-    """of the probes with runs, the one with the largest score"""
+    def __init__(
+        self,
+        train: Train,
+        family: str | None,
+        seeds: range,
+        on_row: Callable[[CheckRow], None],
+    ) -> None:
+        self.train = train
+        self.family = family
+        self.seeds = seeds
+        self.on_row = on_row
+        self.rows: list[CheckRow] = []
+        self.best_runs: dict[str, LearnerRun] = {}
+        """of the probes with runs, the one with the largest score"""
+
+    def add(self, row: CheckRow) -> None:
+        """Add a row."""
+        self.rows.append(row)
+        self.on_row(row)
 
     def run(self, probe: LearnerProbe, steps: int, seed: int) -> LearnerRun | None:
         """Train and measure; None if the learner is not for the probe."""
@@ -213,118 +273,141 @@ class _LearnerCheck:
             agent = self.train(probe.make_env, steps, seed)
             return None if agent is None else measure_agent(probe, agent)
 
-    def check_probe(self, probe: LearnerProbe) -> Iterator[CheckRow]:
-        """Yield the rows of a probe."""
+    def check_probe(self, probe: LearnerProbe) -> None:
+        """Add the rows of a probe."""
         runs: list[LearnerRun] = []
-        limits = self.limits(probe)
         steps = probe.steps
         for seed in self.seeds:
             run = self.run(probe, steps, seed)
             if run is None:
-                yield CheckRow(
-                    probe.name, "train returned None: it is not for this probe", "no evidence"
-                )
+                text = "train returned None: it is not for this probe"
+                self.add(CheckRow(probe.name, text, "no evidence"))
                 return
-            is_slow = not self.right and run.score < limits.score
-            if is_slow and steps == probe.steps:  # slow is not wrong
+            limits = self.limits(probe, run.kind)
+            is_first = steps == probe.steps
+            if self.family is None and is_first and not limits.hold(run):  # slow is not wrong
                 steps = 2 * probe.steps
                 run = self.run(probe, steps, seed) or run
             runs.append(run)
-            if run.score >= limits.score and not run.error > limits.error:
+            if limits.hold(run):
                 break
-        self.best_runs[probe.name] = max(runs, key=lambda run: run.score)
-        yield self.judge_score(probe, steps, runs, limits.score)
-        yield from self.judge_error(probe, runs, limits.error)
+        best = max(runs, key=lambda run: run.score)
+        self.best_runs[probe.name] = best
+        evidence = [] if best.mistake is None else [best.mistake]
+        text = f"score {_list(runs, 'score')} with {steps:,} steps"
+        self.judge(probe, probe.name, text, runs, "score", limits.score, evidence)
+        if best.kind:
+            text = f"error {_list(runs, 'error')}, beyond 1 or -1 by {_list(runs, 'excess')}"
+            name = f"{probe.name}, {best.kind}"
+            self.judge(probe, name, text, runs, limits.number, limits.largest)
+        if best.kind == "critic":
+            low, high = FAMILIES["ppo"][probe.name].entropies
+            text = f"{best.entropy:.2f} nats; right PPO {low:.2f} to {high:.2f}"
+            self.add(CheckRow(f"{probe.name}, entropy", text, "remark"))
 
-    def limits(self, probe: LearnerProbe) -> ProbeLimits:
-        """Return the limits of the family.
+    def limits(self, probe: LearnerProbe, kind: str) -> ProbeLimits:
+        """Return the limits of the family, for an agent with values or a critic.
 
-        Without one, the score must reach the lowest limit of a family, or half of the way from the
-        nearest error that the probe shows to the best policy.
+        Without a family, the score must reach the lowest limit of a family, or half of the way from
+        the nearest error that the probe shows to the best policy. Values must be possible, and
+        right where no discount changes them.
         """
-        if self.right:
-            right = self.right[probe.name]
-            return ProbeLimits(right.score_limit, right.error_limit)
+        if self.family is not None:
+            right = FAMILIES[self.family][probe.name]
+            return ProbeLimits(right.score_limit, "error", right.error_limit)
         scores = [probe.power(error).score for error in ERRORS]
         nearest = max(score for score in scores if score < MAX_SHOWN_SCORE)
         lowest = min(family[probe.name].score_limit for family in FAMILIES.values())
-        return ProbeLimits(min(lowest, (1 + nearest) / 2), inf)
+        score = min(lowest, (1 + nearest) / 2)
+        if probe.name == ONE_STEP and kind == "values":
+            return ProbeLimits(score, "error", MAX_ONE_STEP_ERROR)
+        return ProbeLimits(score, "excess", MAX_EXCESS)
 
-    def judge_score(
-        self, probe: LearnerProbe, steps: int, runs: Sequence[LearnerRun], limit: float
+    def judge(
+        self,
+        probe: LearnerProbe,
+        name: str,
+        text: str,
+        runs: Sequence[LearnerRun],
+        number: str,
+        limit: float,
+        evidence: Sequence[Evidence] = (),
+    ) -> None:
+        """Add a row about a number of runs; without a family, by the curve of the last seed too."""
+        minimum = number == "score"
+        numbers = [getattr(run, number) for run in runs]
+        best = max(numbers) if minimum else min(numbers)
+        rule = f"{number} at {'least' if minimum else 'most'} {limit:.3g}"
+        row = judge(name, text, best, limit, evidence, minimum=minimum, rule=rule)
+        if self.family is None and row.status == "fails" and number in MIN_CHANGES:
+            row = self.judge_curve(probe, row, runs[-1], number)
+        if number == "excess" and row.status == "holds":
+            row = CheckRow(name, text, "remark")  # possible values may be wrong
+        self.add(row)
+
+    def judge_curve(
+        self, probe: LearnerProbe, row: CheckRow, last: LearnerRun, number: str
     ) -> CheckRow:
-        """Return the row about scores."""
-        best = self.best_runs[probe.name]
-        text = f"score {join_numbers(run.score for run in runs)} with {steps:,} steps"
-        row = judge(
-            probe.name, text, best.score, limit, [best.mistake] if best.mistake else [],
-            minimum=True, rule=f"at least {limit:.2f} with {self.count_seeds(probe)}",
-        )  # fmt: skip
-        if row.status == "fails" and not self.right:
-            return self.judge_curve(probe, row, runs[-1].score)
-        return row
-
-    def judge_curve(self, probe: LearnerProbe, row: CheckRow, last_score: float) -> CheckRow:
-        """Return the row of a learner below its limit, by the curve of the last seed."""
-        runs = [
-            self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in (1 / 4, 1 / 2, 1)
-        ]
-        scores = [*(run.score for run in runs if run), last_score]
-        text = f"score {join_numbers(scores)} with 1/4, 1/2, 1, 2 times {probe.steps:,} steps"
-        if last_score - scores[1] > MIN_RISE:
-            return CheckRow(probe.name, f"{text}: it still learns, give it more", "no evidence")
+        """Return the row of a learner beyond its limit, by the curve of the last seed."""
+        parts = (1 / 4, 1 / 2, 1)
+        curve = [self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in parts]
+        runs = [run for run in (*curve, last) if run is not None]
+        budgets = f"1/4, 1/2, 1, 2 times {probe.steps:,} steps"
+        text = f"{number} {_list(runs, number)} with {budgets}"
+        change = getattr(last, number) - getattr(runs[1], number)
+        if change / MIN_CHANGES[number] > 1:
+            return CheckRow(row.name, f"{text}: it still learns, give it more", "no evidence")
         return row._replace(measured=f"{text}: it no longer learns")
 
-    def judge_error(
-        self, probe: LearnerProbe, runs: Sequence[LearnerRun], limit: float
-    ) -> Iterator[CheckRow]:
-        """Yield the rows about values or the critic, and about the entropy."""
-        best = self.best_runs[probe.name]
-        if isnan(best.error):
-            return
-        kind = "values" if isnan(best.entropy) else "critic"
-        name = f"{probe.name}, {kind}"
-        errors = [run.error for run in runs]
-        text = f"error {join_numbers(errors, 3)}"
-        row = CheckRow(name, text, "remark")
-        if self.right:
-            row = judge(
-                name, text, min(errors), limit,
-                rule=f"at most {limit:.3f} with {self.count_seeds(probe)}",
-            )  # fmt: skip
-        yield row
-        if kind == "critic":
-            low, high = FAMILIES["ppo"][probe.name].entropies
-            text = f"{best.entropy:.2f} nats; right PPO {low:.2f} to {high:.2f}"
-            yield CheckRow(f"{probe.name}, entropy", text, "remark")
-
-    def count_seeds(self, probe: LearnerProbe) -> str:
-        """Return the number of seeds in words, with the chance that a right learner fails."""
+    def report(self) -> Check:
+        """Return the result."""
         count = len(self.seeds)
-        text = f"one of {count} seeds"
-        if self.right:
-            odds = comb(self.right[probe.name].runs + count, count)
-            text += f"; a right learner fails in less than 1 of {odds:,}"
-        return text
+        num_judged = sum(row.status in ("holds", "fails") for row in self.rows)
+        if self.family is not None and num_judged:
+            num_runs = min(right.runs for right in FAMILIES[self.family].values())
+            odds = comb(num_runs + count, count)
+            text = (
+                f"a row fails only if all {count} seeds do: of a right learner one in at most 1 of "
+                f"{odds:,}, and one of these {num_judged} in at most 1 of {odds // num_judged:,} "
+                "checks"
+            )
+            self.add(CheckRow("false alarms", text, "remark"))
+        return Check("a learner", self.rows, self.causes()[:MAX_CAUSES])
 
-    def suspects(self) -> list[str]:
-        """Return the errors whose exact results are nearest to those of the learner, at a smaller
-        root mean square difference than those without an error.
-        """
-        results = np.array(
-            [
-                (run.score, run.error if isnan(run.entropy) else nan)
-                for run in self.best_runs.values()
-            ]
-        )
-
-        def distance(exact: Any) -> float:
-            return float(np.sqrt(np.nanmean((results - exact) ** 2)))
-
-        distances = {
-            error: distance([PROBES[name].power(error) for name in self.best_runs])
-            for error in ERRORS
+    def causes(self) -> list[str]:
+        """Return the errors that explain the failed rows, the likeliest first."""
+        failed = {row.name for row in self.rows if row.status == "fails"}
+        if not failed:
+            return []
+        scores_fail = not failed.isdisjoint(self.best_runs)
+        improves = not scores_fail and self.improves()
+        signatures = {
+            NO_MASK: any(run.excess > MAX_EXCESS for run in self.best_runs.values()),
+            NO_SELF_PLAY: failed <= SELF_PLAY_ROWS,
+            NOT_CONVERGED: improves,
         }
-        limit = min(MAX_DISTANCE, distance(Power(1.0, 0.0)))
-        names = sorted(distances, key=distances.__getitem__)
-        return [error for error in names if distances[error] < limit][:MAX_SUSPECTS]
+        distances = {error: self.distance(error) for error in ERRORS}
+        limit = min(MAX_DISTANCE, self.distance(""))
+        near = {error for error in ERRORS if distances[error] < limit}
+        if scores_fail or improves:
+            near -= DISCOUNTS
+        causes = [cause for cause, fits in signatures.items() if fits]
+        return [*causes, *sorted(near, key=distances.__getitem__)]
+
+    def improves(self) -> bool:
+        """Return whether the values of the first failed row are better with twice the budget."""
+        failed = next(row for row in self.rows if row.status == "fails")
+        probe = PROBES[failed.name.partition(",")[0]]
+        run = self.run(probe, 2 * probe.steps, self.seeds[0])
+        error = self.best_runs[probe.name].error
+        return run is not None and run.error < (1 - MAX_CONVERGED_FALL) * error
+
+    def distance(self, error: str) -> float:
+        """Return the root mean square difference from the results of an error; "" for none."""
+        squares = []
+        for name, run in self.best_runs.items():
+            power = PROBES[name].power(error) if error else Power(1.0, 0.0)
+            squares.append((run.score - power.score) ** 2)
+            if run.kind == "values":
+                squares.append((run.error - power.value_error) ** 2)
+        return float(np.sqrt(np.mean(squares)))

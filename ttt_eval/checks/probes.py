@@ -240,6 +240,12 @@ class ExactProbe:
         errors = values - self.model.policy_values(probabilities)[0]
         return float(np.sqrt(self.weights(probabilities) @ errors**2))
 
+    def excess(self, probabilities: Float64Array, values: Float64Array) -> float:
+        """Return the mean of what values, float64[S], are beyond 1 or -1, the largest results,
+        where a policy comes.
+        """
+        return float(self.weights(probabilities) @ np.maximum(np.abs(values) - 1, 0))
+
     def entropy(self, probabilities: Float64Array) -> float:
         """Return the mean entropy of a policy where it comes, in nats."""
         from scipy.special import entr
