@@ -37,14 +37,7 @@ from learners.training import GamesTraining
 from ttt_envs.agents.policy import best_shares, sample
 from ttt_envs.agents.softmax_table import softmax
 from ttt_envs.core.hash_index import KeyIndex
-from ttt_envs.core.jit import (
-    BoolArray,
-    Float32Array,
-    Float64Array,
-    Int8Array,
-    Int64Array,
-    kernel,
-)
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, kernel
 from ttt_envs.core.records import concatenate
 from ttt_envs.game.boards import Boards, keys
 from ttt_envs.game.game import VARIANTS, Game
@@ -202,7 +195,7 @@ class Adam(Stored):
             "updates": (0, MAX_COUNT),
         }
 
-    def step(self, weights: Float32Array, gradient: Floats, learning_rate: float) -> None:
+    def step(self, weights: Floats, gradient: Floats, learning_rate: float) -> None:
         """Make a step down the gradient, in place."""
         self.updates += 1
         count = int(self.updates[0])
