@@ -108,8 +108,8 @@ TRAININGS = {
     "environment.moves": "AttributeError: ",
     "return None": "train returned 'NoneType'",
     "return 1": "train returned 'int'",
-    "return lambda observations: observations": "scores of observations",
-    "return lambda observations: None": "scores of observations",
+    "return lambda observations: observations": "scores have the shape",
+    "return lambda observations: None": "scores have the shape",
     "return lambda observations: 1 / 0": "ZeroDivisionError",
 }
 """The same of a learner."""

@@ -22,7 +22,7 @@ from ttt_envs.envs.config import EnvConfig
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import visible
-from ttt_eval.checks.probes import ERRORS, TIE, ExactProbe, LearnerProbe
+from ttt_eval.checks.probes import PREDICTED_ERRORS, TIE, ExactProbe, LearnerProbe
 
 DATA = read_table(__file__)
 PERFECT = "perfect play"
@@ -43,7 +43,7 @@ def wrong_policy(exact: ExactProbe, error: str, options: Mapping[str, Any]) -> F
     Perfect play of the game without skips plays right in positions that only skips lead to.
     """
     if error != PERFECT:
-        return exact.greedy(exact.learned_values(ERRORS[error])[1])
+        return exact.greedy(exact.learned_values(PREDICTED_ERRORS[error])[1])
     plain = ExactProbe(
         LearnerProbe("", "", 0, {**options, "opponent": "optimal", "skip_chance": 0.0})
     )

@@ -21,7 +21,7 @@ from ttt_eval.checks.learner import (
     LearnerRun,
     measure_agent,
 )
-from ttt_eval.checks.probes import ERRORS, WrongTarget
+from ttt_eval.checks.probes import PREDICTED_ERRORS, WrongTarget
 
 SHORT = ("bandit", "credit", "defence")
 
@@ -49,7 +49,7 @@ def train_exactly(error=""):
 
     def train(make_env, steps, seed):
         probe = probe_of(make_env)
-        wrong = ERRORS[error] if error else WrongTarget()
+        wrong = PREDICTED_ERRORS[error] if error else WrongTarget()
         if wrong.at_cuts and "max_episode_steps" not in make_env.options:
             wrong = WrongTarget()
         values = probe.exact.learned_values(wrong)[1]
@@ -76,7 +76,7 @@ def test_a_perfect_learner_holds_in_all_rows(family):
     check.assert_ok()
 
 
-@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("error", PREDICTED_ERRORS)
 def test_a_wrong_fixed_point_fails_and_is_named(error):
     check = check_learner(train_exactly(error), family="tabular")
     assert not check.ok

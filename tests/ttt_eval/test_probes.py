@@ -13,7 +13,7 @@ from ttt_envs import Game, make_policy
 from ttt_envs.agents.policy import normalise
 from ttt_envs.arrays import game_arrays
 from ttt_eval.checks import PROBES, probes
-from ttt_eval.checks.probes import ERRORS
+from ttt_eval.checks.probes import PREDICTED_ERRORS
 from ttt_eval.exact import best_response, exploitability, outcome
 from ttt_eval.exact.decision_values import DecisionValues, SelfPlayValues
 
@@ -142,7 +142,7 @@ def test_power(error, name):
 
 
 def test_every_error_is_seen_by_its_score_or_by_values():
-    for error in ERRORS:
+    for error in PREDICTED_ERRORS:
         powers = [probe.power(error) for probe in PROBES.values()]
         lowest = min(power.score for power in powers)
         largest = max(power.value_error for power in powers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ttt_eval.checks.advantages import GradientCheck, check_advantages
 from ttt_eval.checks.agent import check_agent
 from ttt_eval.checks.check import Check, CheckRow, Evidence
-from ttt_eval.checks.learner import check_learner
+from ttt_eval.checks.learner import FAMILIES, check_learner
 from ttt_eval.checks.losses import check_loss
 from ttt_eval.checks.probes import PROBES
 from ttt_eval.checks.samples import gae
@@ -13,6 +13,7 @@ from ttt_eval.checks.search import check_search
 from ttt_eval.checks.values import check_values
 
 __all__ = [
+    "FAMILIES",
     "PROBES",
     "Check",
     "CheckRow",

@@ -19,7 +19,7 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import kept_generators, seed_generators
 from ttt_eval.checks.calls import read_numbers
 from ttt_eval.checks.check import Check, CheckRow, Evidence, judge
-from ttt_eval.checks.probes import ERRORS, PROBES, LearnerProbe, MakeEnv, Power
+from ttt_eval.checks.probes import PREDICTED_ERRORS, PROBES, LearnerProbe, MakeEnv, Power
 
 QUICK = "quick"
 """Name of the ladder of all probes."""
@@ -315,7 +315,7 @@ class _LearnerCheck:
         if self.family is not None:
             right = FAMILIES[self.family][probe.name]
             return ProbeLimits(right.score_limit, "error", right.error_limit)
-        scores = [probe.power(error).score for error in ERRORS]
+        scores = [probe.power(error).score for error in PREDICTED_ERRORS]
         nearest = max(score for score in scores if score < MAX_SHOWN_SCORE)
         lowest = min(family[probe.name].score_limit for family in FAMILIES.values())
         score = min(lowest, (1 + nearest) / 2)
@@ -386,9 +386,9 @@ class _LearnerCheck:
             NO_SELF_PLAY: failed <= SELF_PLAY_ROWS,
             NOT_CONVERGED: improves,
         }
-        distances = {error: self.distance(error) for error in ERRORS}
+        distances = {error: self.distance(error) for error in PREDICTED_ERRORS}
         limit = min(MAX_DISTANCE, self.distance(""))
-        near = {error for error in ERRORS if distances[error] < limit}
+        near = {error for error in PREDICTED_ERRORS if distances[error] < limit}
         if scores_fail or improves:
             near -= DISCOUNTS
         causes = [cause for cause, fits in signatures.items() if fits]

@@ -58,7 +58,7 @@ class WrongTarget(NamedTuple):
     """whether only the last step of an episode that is cut has the error"""
 
 
-ERRORS: Mapping[str, WrongTarget] = {
+PREDICTED_ERRORS: Mapping[str, WrongTarget] = {
     "sign of the next value": WrongTarget(discount=-1.0),
     "maximum over illegal actions": WrongTarget(takes_illegal=True),
     "no next value": WrongTarget(discount=0.0),
@@ -142,12 +142,12 @@ class LearnerProbe:
         """Return the exact results of a learner with an error, without training.
 
         Args:
-            error: a name in :data:`ERRORS`.
+            error: a name in :data:`PREDICTED_ERRORS`.
 
         Raises:
             ValueError: it is unknown.
         """
-        wrong = find_named("error", error, ERRORS)
+        wrong = find_named("error", error, PREDICTED_ERRORS)
         exact = self.exact
         if wrong.at_cuts and "max_episode_steps" not in self.options:
             wrong = WrongTarget()

@@ -28,7 +28,7 @@ from ttt_eval.checks import (
 from ttt_eval.checks.calls import CallError
 from ttt_eval.checks.check import Status, judge
 from ttt_eval.checks.learner import LearnerRun, measure_agent
-from ttt_eval.checks.probes import ERRORS, LearnerProbe, MakeEnv
+from ttt_eval.checks.probes import PREDICTED_ERRORS, LearnerProbe, MakeEnv
 from ttt_eval.checks.tables import TIE, make_table
 from ttt_eval.exact.decision_values import SelfPlayValues
 from ttt_eval.grading.submission import SubmissionError, SubmissionProcess
@@ -80,9 +80,9 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
     agent = check_agent(lambda board: ask(board)[0], limit_s=None)
     values = check_values(lambda board: ask(board)[1], limit_s=None)
     rows = {row.name: row for row in (*values.rows, *agent.rows)}
-    wrong = sum(not _is_exact(board, answer) for board, answer in answers.items())
-    text = f"{wrong} of {len(answers)} moves or values are not the best"
-    exact = judge("exact", text, wrong if answers else nan, 0, rule="none")
+    num_errors = sum(not _is_exact(board, answer) for board, answer in answers.items())
+    text = f"{num_errors} of {len(answers)} moves or values are not the best"
+    exact = judge("exact", text, num_errors if answers else nan, 0, rule="none")
     return Check(agent.subject, [*rows.values(), exact], [*agent.causes, *values.causes])
 
 
@@ -130,9 +130,10 @@ def judge_advantages(submission: SubmissionProcess) -> Check:
         return submission.call(0, *arrays, DISCOUNT, LAMBDA)
 
     check = check_advantages(gae, gamma=DISCOUNT, cpu=10.0, limit_s=None)
-    right = f"GAE({DISCOUNT}, {LAMBDA})"
-    wrong = float(check.recognised != right)
-    row = judge("lambda", f"recognised: {check.recognised or 'nothing'}", wrong, 0, rule=right)
+    estimator = f"GAE({DISCOUNT}, {LAMBDA})"
+    is_other = float(check.recognised != estimator)
+    text = f"recognised: {check.recognised or 'nothing'}"
+    row = judge("lambda", text, is_other, 0, rule=estimator)
     return replace(check, rows=[*check.rows, row])
 
 
@@ -160,10 +161,10 @@ def judge_value_iteration(submission: SubmissionProcess) -> Check:
             )
             for row in np.argsort(-np.abs(errors))[:MAX_EVIDENCE]
         ]
-        largest = np.abs(errors).max()
-        text = f"largest error of {len(exact)} values: {largest:.4f}"
+        max_error = np.abs(errors).max()
+        text = f"largest error of {len(exact)} values: {max_error:.4f}"
         rule = f"at most {MAX_VALUE_ERROR}"
-        rows.append(judge(name, text, largest, MAX_VALUE_ERROR, evidence, rule=rule))
+        rows.append(judge(name, text, max_error, MAX_VALUE_ERROR, evidence, rule=rule))
     return Check("value iteration", rows, ["values are not those of perfect play"])
 
 
@@ -210,7 +211,9 @@ def judge_learner(
         if causes:
             status = "fails"
         rows.append(CheckRow("values", text, status, "none of a known error; any that converge"))
-    return Check("a learner", rows, [*causes, *filter(partial(_explains, scores), ERRORS)])
+    return Check(
+        "a learner", rows, [*causes, *filter(partial(_explains, scores), PREDICTED_ERRORS)]
+    )
 
 
 def train_in_probe(submission: Any, probe: LearnerProbe, seed: int, values: bool) -> LearnerRun:
@@ -240,16 +243,19 @@ def _wrong_values(name: str, run: LearnerRun) -> str:
     """
     if name == "bandit" and run.error > MAX_BANDIT_ERROR and run.score > MAX_WRONG_SCORE:
         return NO_END
-    predicted = {wrong: PROBES["credit"].power(wrong).value_error for wrong in DISCOUNTS}
-    near = [wrong for wrong in DISCOUNTS if abs(run.error - predicted[wrong]) < NEAR_ERROR]
-    return near[0] if near and name == "credit" else ""
+    causes = [
+        discount
+        for discount in DISCOUNTS
+        if abs(run.error - PROBES["credit"].power(discount).value_error) < NEAR_ERROR
+    ]
+    return causes[0] if causes and name == "credit" else ""
 
 
 def _explains(scores: Mapping[str, float], error: str) -> bool:
     """Return whether an error, and no right learner, has scores like these."""
-    predicted = {name: PROBES[name].power(error).score for name in SURE_PROBES if name in scores}
-    is_near = all(abs(scores[name] - predicted[name]) < NEAR_SCORE for name in predicted)
-    return is_near and any(score < MAX_WRONG_SCORE for score in predicted.values())
+    predictions = {name: PROBES[name].power(error).score for name in SURE_PROBES if name in scores}
+    is_near = all(abs(scores[name] - score) < NEAR_SCORE for name, score in predictions.items())
+    return is_near and any(score < MAX_WRONG_SCORE for score in predictions.values())
 
 
 def _task(probe: LearnerProbe, seed: int) -> tuple[Any, ...]:
