@@ -67,7 +67,7 @@ ENDS = {
 """Submissions that cannot be loaded, and the remark."""
 CALLS = {
     "while True: pass": "it took more than 2 s of CPU time",
-    "while True: print('words ' * 1000)": "it writes more than 1 MiB: OSError",
+    "while True: print('words ' * 1000)": "it took more than 2 s",
     "while True: os.fork()": "it starts a process, or opens a connection: PermissionError",
     "os.system('true') and 1 / 0": "ZeroDivisionError",
     "subprocess.run(['true'])": "it starts a process, or opens a connection: PermissionError",

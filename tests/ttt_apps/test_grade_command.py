@@ -30,6 +30,7 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
     out = tmp_path / "grades"
     words = ["grade", folder, "--task=minimax"]
     text = evaluate_py.text(*words, f"--jobs=2 --out={out}")
+    assert "not graded, for they are no files of Python: ['notes.txt']" in evaluate_py.err
     assert "broken.py 0 0 0 SyntaxError: expected ':' (line 1)" in text
     assert f"written: {out}/grades.csv" in text
     task = load_task("minimax")
@@ -78,12 +79,14 @@ def test_a_system_without_a_filter_of_system_calls_is_told(
     folder, tmp_path, evaluate_py, monkeypatch
 ):
     words = ["grade", folder / "right.py", "--task=minimax"]
-    assert "no filter of system calls" not in evaluate_py.text(*words)
+    evaluate_py(*words)
+    assert "no filter of system calls" not in evaluate_py.err
     program = tmp_path / "submission_side.py"
     source = Path(submission_side.__file__).read_text()
     program.write_text(source.replace("not in DENIED", "in DENIED"))
     monkeypatch.setattr(submission_side, "__file__", str(program))
-    assert "no filter of system calls" in evaluate_py.text(*words)
+    evaluate_py(*words)
+    assert "no filter of system calls" in evaluate_py.err
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_an_error_with_a_clear_signature_is_named(write, cause, texts, step_size
 def limited(source=""):
     """The task minimax, with a small limit of time for what does not end."""
     task = load_task("minimax")
-    cpu_s = 2 if "True: pass" in source or "sleep" in source else 60
+    cpu_s = 2 if "while True" in source or "sleep" in source else 60
     return replace(task, limits=replace(task.limits, cpu_s=cpu_s))
 
 
@@ -225,6 +225,38 @@ def test_a_damaged_rubric_is_refused(tmp_path, old, new, problem):
     (tmp_path / "task.toml").write_text(changed)
     with pytest.raises(ValueError, match=re.escape(problem)):
         load_task(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('"trap" = 0.7', '"trep" = 0.7', "there is no probe 'trep': did you mean 'trap'"),
+        ('"trap" = 0.7', '"trap" = 7', "trap=7 is no score"),
+        ('"trap" = 0.7', '"gravity" = 0.7', "there is no row with a limit 'trap'"),
+        ("values = true", "values = false", "there is no row with a limit 'values'"),
+        ('"credit" = 2', '"credit" = -1', "credit=-1.0 is no weight"),
+    ],
+    ids=str,
+)
+def test_limits_of_learners_are_checked(tmp_path, old, new, problem):
+    text = (TASK_FOLDER / "q-learning" / "task.toml").read_text()
+    assert old in text
+    (tmp_path / "task.toml").write_text(text.replace(old, new, 1))
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        load_task(str(tmp_path))
+
+
+def test_a_right_learner_may_print_name_variables_and_rule_out_illegal_actions(write):
+    source = (SOLUTIONS / "q-learning.py").read_text()
+    answer = "np.array([table[row.tobytes()] for row in observations])\n"
+    taken = "observations.reshape(-1, 2, 9).any(axis=1)"
+    source = source.replace(
+        f"return lambda observations: {answer}",
+        f"return lambda observations: np.where({taken}, -np.inf, {answer.strip()})",
+    )
+    extra = "learners = 0\nprint('words ' * (1 << 18))\nprint(learners)\n"
+    result = grade(write(extra + source), load_task("q-learning"))
+    assert (result.score, result.remark) == (1.0, "no error found")
 
 
 def test_an_unknown_task_is_named():

@@ -21,7 +21,7 @@ from ttt_eval.reports.formats import command
 class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
     """Grade submissions: files of Python with one function, as the task says.
 
-    Each runs in a process of its own with limits of time, memory and output, and is judged by exact
+    Each runs in a process of its own with limits of time and memory, and is judged by exact
     values. This is no sandbox: grade what you would run.
     """
 
@@ -47,6 +47,10 @@ class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
         paths = sorted(self.folder.glob("*.py")) if self.folder.is_dir() else [self.folder]
         if not all(path.is_file() for path in paths) or not paths:
             raise Refusal(f"{self.folder} has no submissions: name a folder with files of Python")
+        if self.folder.is_dir():
+            others = {path.name for path in self.folder.iterdir()} - {path.name for path in paths}
+            if others:
+                cli.warn(f"not graded, for they are no files of Python: {sorted(others)}")
         if self.out is not None:
             pages = [self.out / f"{path.stem}.html" for path in paths]
             self.check_new_file(self.out / TABLE, *pages)
@@ -75,7 +79,7 @@ class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
     def report(self, grades: Sequence[Grade], task: GradedTask) -> None:
         """Print the grades."""
         if not all(result.is_filtered for result in grades):
-            cli.print_status(
+            cli.warn(
                 "this system has no filter of system calls: submissions could start processes and "
                 "use the network"
             )

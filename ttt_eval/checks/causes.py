@@ -23,7 +23,10 @@ DEPTH_SIGNS = np.where(DEPTHS % 2, -1, 1)
 
 FIXED_VIEW = "values have a fixed player's view: right for one player, wrong for the other"
 OTHER_ROOT = "the root's value has the other player's view"
-NO_LEAVES = "leaf values do not reach the root"
+NO_LEAVES = (
+    "leaf values do not reach the root; a search without an evaluator: use evaluator=None "
+    "(--evaluator none)"
+)
 OFF_BY_ONE = "a leaf's parent is evaluated in its place, one ply off"
 OTHER_PLAYER = "leaf values are taken for the other player"
 OTHER_SIZE = (
@@ -41,7 +44,10 @@ MAX_ALTERNATING_SHARE = 0.25
 MIN_DRAW_ERROR = 0.3
 """Minimum mean error of a draw that counts as a win or a loss."""
 MIN_WIN_ERROR = 0.7
-"""Minimum mean error of a win that counts as a draw."""
+MAX_WIN_ERROR = 1.3
+"""Minimum and maximum mean error of a win that counts as a draw."""
+MIN_OTHER_RESULT_ERROR = 1.5
+"""Minimum mean error of a win that counts as a loss, or the other way round."""
 MIN_SIGN_ERROR = 0.35
 """Minimum mean error of results with the wrong sign."""
 MIN_WRONG_ERROR = 0.4
@@ -143,6 +149,7 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         ),
         "turns are assumed to alternate: the search is right only where they do": (
             facts.alternating_share < MAX_ALTERNATING_SHARE
+            and not facts.largest_error > MIN_OTHER_RESULT_ERROR
         ),
         "draws count as wins": draw_value > MIN_DRAW_ERROR,
         "draws count as losses": draw_value < -MIN_DRAW_ERROR,
@@ -155,7 +162,9 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "selection has a fixed player's view: right for one player, wrong for the other": (
             not signs_are_wrong and moves_are_one_sided
         ),
-        "wins and losses count as draws": facts.errors.get("wins", nan) < -MIN_WIN_ERROR,
+        "wins and losses count as draws": (
+            MIN_WIN_ERROR < -facts.errors.get("wins", nan) < MAX_WIN_ERROR
+        ),
         "results are backed up with the wrong sign, for the wrong player": signs_are_wrong,
         "rollout results are taken for the other player": "rollouts" in failed,
         OTHER_SIZE: "results" in failed,

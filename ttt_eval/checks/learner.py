@@ -15,7 +15,7 @@ from ttt_envs.core.checks import (
     find_named,
 )
 from ttt_envs.core.files import read_table
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.core.random import kept_generators, seed_generators
 from ttt_eval.checks.calls import read_numbers
 from ttt_eval.checks.check import Check, CheckRow, Evidence, judge
@@ -57,6 +57,7 @@ NO_SELF_PLAY = (
     "of the next value"
 )
 SELF_PLAY_ROWS = {"self-play", "self-play, values", "self-play, critic"}
+OTHER_SETTINGS = "no known error, or other settings than examples/checks: leave the family out"
 NOT_CONVERGED = "values have not converged: they are better with twice the budget"
 DISCOUNTS = {"discount 0.9", "discount 0.5"}
 """Errors that leave all scores right."""
@@ -133,7 +134,8 @@ def measure_agent(probe: LearnerProbe, agent: Any) -> LearnerRun:
 
     Raises:
         TypeError: it is no function.
-        ValueError: its answers have another shape, or numbers that are not finite.
+        ValueError: its answers have another shape, or numbers of allowed actions that are not
+            finite.
     """
     if not callable(agent):
         raise TypeRefusal(
@@ -141,24 +143,24 @@ def measure_agent(probe: LearnerProbe, agent: Any) -> LearnerRun:
             "returns scores of actions"
         )
     exact = probe.exact
-    shape = exact.model.allowed.shape
+    allowed = exact.model.allowed
 
-    def ask(function: Callable[..., Any], name: str, shape: tuple[int, ...]) -> Float64Array:
-        return read_numbers(function(exact.observations.copy()), shape, name)
+    def ask(function: Callable[..., Any], name: str, where: BoolArray) -> Float64Array:
+        return read_numbers(function(exact.observations.copy()), where.shape, name, where)
 
-    scores = ask(agent, "scores", shape)
+    scores = ask(agent, "scores", allowed)
     policy = exact.greedy(scores)
     error = nan
     entropy = nan
     excess = nan
     if hasattr(agent, "critic"):
-        values = ask(agent.critic, "critic", shape[:1])
+        values = ask(agent.critic, "critic", np.ones(len(allowed), np.bool_))
         own_policy = exact.softmax(scores)
         error = exact.critic_error(own_policy, values)
         entropy = exact.entropy(own_policy)
         excess = exact.excess(own_policy, values)
     elif hasattr(agent, "values"):
-        values = exact.model.best(ask(agent.values, "values", shape))
+        values = exact.model.best(ask(agent.values, "values", allowed))
         error = exact.value_error(policy, values)
         excess = exact.excess(policy, values)
     return LearnerRun(exact.score(policy), error, entropy, excess, exact.mistake(policy))
@@ -367,9 +369,9 @@ class _LearnerCheck:
             num_runs = min(right.runs for right in FAMILIES[self.family].values())
             odds = comb(num_runs + count, count)
             text = (
-                f"a row fails only if all {count} seeds do: of a right learner one in at most 1 of "
-                f"{odds:,}, and one of these {num_judged} in at most 1 of {odds // num_judged:,} "
-                "checks"
+                f"a row fails only if all {count} seeds do; of a right learner with the settings "
+                f"of examples/checks in at most 1 of {odds:,} cases, and one of these {num_judged} "
+                f"rows in at most 1 of {odds // num_judged:,} checks"
             )
             self.add(CheckRow("false alarms", text, "remark"))
         return Check("a learner", self.rows, self.causes()[:MAX_CAUSES])
@@ -392,7 +394,10 @@ class _LearnerCheck:
         if scores_fail or improves:
             near -= DISCOUNTS
         causes = [cause for cause, fits in signatures.items() if fits]
-        return [*causes, *sorted(near, key=distances.__getitem__)]
+        causes += sorted(near, key=distances.__getitem__)
+        if self.family is not None and not causes:
+            return [OTHER_SETTINGS]
+        return causes
 
     def improves(self) -> bool:
         """Return whether the values of the first failed row are better with twice the budget."""

@@ -31,7 +31,7 @@ from ttt_eval.grading.submission_side import MAX_MESSAGE, Channel
 MAX_SOURCE = 1 << 20
 """Maximum size of a submission in bytes."""
 MAX_FILE = 1 << 20
-"""Maximum size of its output, and of each of its files, in bytes."""
+"""Maximum size of each of its files, in bytes."""
 POLL_S = 0.1
 MAX_WAITS = 10
 """Maximum s that a submission is waited for, as a multiple of its CPU s."""
@@ -81,7 +81,12 @@ def check_source(path: Path, forbidden: Sequence[str]) -> None:
         raise SubmissionError(f"SyntaxError: {error.msg} (line {error.lineno or 1})") from None
     except (ValueError, RecursionError, MemoryError, OSError) as error:
         raise SubmissionError(f"it cannot be read: {error}") from None
-    for node in ast.walk(tree):
+    nodes = [*ast.walk(tree)]
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    variables = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    for node in nodes:
+        if isinstance(node, ast.Name) and node.id in variables:
+            continue  # its own, of a common name
         for _, text in ast.iter_fields(node):  # names of modules, variables, attributes; strings
             parts = text.split(".") if isinstance(text, str) else ()
             for name in set(parts) & set(forbidden):
@@ -121,7 +126,6 @@ class SubmissionProcess:
         self._idle_s = -inf
         """s for which it has slept since it was asked; minus infinity while it is not"""
         self._folder = tempfile.TemporaryDirectory()
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
         ours, theirs = Pipe()
         with theirs:
             self._process = self._start(path, function, theirs.fileno())
@@ -146,7 +150,7 @@ class SubmissionProcess:
         return subprocess.Popen(
             [*program, str(path.resolve()), function, str(descriptor), json.dumps(limits)],
             cwd=self._folder.name, env=kept | own, pass_fds=[descriptor], start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
     def __enter__(self) -> SubmissionProcess:
@@ -160,7 +164,6 @@ class SubmissionProcess:
         self._kill()
         self._process.wait()
         self._channel.connection.close()
-        self._output.close()
         with contextlib.suppress(OSError, RecursionError):
             self._folder.cleanup()
 

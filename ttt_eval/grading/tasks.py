@@ -12,7 +12,7 @@ import msgspec
 
 from ttt_envs.core.checks import Refusal, check_range, find_named, name_place
 from ttt_envs.core.files import read_bounded
-from ttt_eval.checks import Check
+from ttt_eval.checks import PROBES, Check
 from ttt_eval.grading.judges import JUDGES, ROWS
 from ttt_eval.grading.submission import SubmissionLimits
 
@@ -82,9 +82,23 @@ def load_task(name: str) -> GradedTask:
         _check_names("option", task.options, list(inspect.signature(judge).parameters)[1:])
         _check_names("row", [*task.weights, *task.needs, *task.texts], ROWS[task.judge])
         check_range("points", task.points, 0, above=True)
+        for name, weight in task.weights.items():
+            check_range(name, weight, 0, problem="is no weight")
+        if "limits" in task.options:
+            _check_learner_options(task)
     if not sum(task.weights.values()) > 0:
         raise Refusal(f"{path} has no weights: give rows of the check numbers above 0")
     return task
+
+
+def _check_learner_options(task: GradedTask) -> None:
+    """Raise ValueError for limits of unknown probes, and for weights of rows that nothing fills."""
+    limits = task.options["limits"]
+    _check_names("probe", limits, PROBES)
+    for name, limit in limits.items():
+        check_range(name, limit, -1, 1, problem="is no score")
+    values = ["values"] if task.options.get("values") else []
+    _check_names("row with a limit", task.weights, [*limits, *values])
 
 
 def _check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
