@@ -89,7 +89,7 @@ class _AgentCheck(Checker):
         sections += [self.check_loss, self.check_exploitability, self.check_strength]
         return self.report("an agent", sections)
 
-    def answer(self, rows: Sequence[int], board: Any, *_: Any) -> Any:
+    def answer(self, rows: Sequence[int], board: Any, *_: object) -> Any:
         """Return a move or shares of moves."""
         if self.batch:
             shares = self.function(self.table.to_boards(rows))

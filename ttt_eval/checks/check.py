@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from math import isnan
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ttt_envs.game.boards import draw_text
 
@@ -126,7 +126,7 @@ class Check:
         if not self.ok:
             raise AssertionError(f"\n{self}")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON-ready data."""
         rows = [
             {**row._asdict(), "evidence": [evidence._asdict() for evidence in row.evidence]}

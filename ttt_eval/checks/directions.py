@@ -55,7 +55,7 @@ class Effect(NamedTuple):
     exact: bool
     """whether the numbers are exact"""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON-ready data."""
         intervals = {"length": self.length.to_dict(), "degrees": self.degrees.to_dict()}
         return {**self._asdict(), **intervals}

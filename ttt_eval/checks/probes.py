@@ -190,12 +190,12 @@ class ExactProbe:
         self.best = self.value(self.greedy(self.action_values))
         self.random = self.value(normalise(self.model.allowed))
 
-    def greedy(self, scores: Any) -> Float64Array:
+    def greedy(self, scores: Float64Array) -> Float64Array:
         """Return the policy that plays the best allowed actions, float64[S, A], from scores."""
         scores = np.where(self.model.allowed, scores, -np.inf)
         return normalise(scores >= scores.max(axis=1, keepdims=True) - TIE)
 
-    def softmax(self, scores: Any) -> Float64Array:
+    def softmax(self, scores: Float64Array) -> Float64Array:
         """Return the policy of logits over the allowed actions, float64[S, A]."""
         from scipy.special import softmax
 

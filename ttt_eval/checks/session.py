@@ -10,6 +10,7 @@ from math import nan
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ttt_envs.core.checks import TypeRefusal, check_range
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
@@ -330,18 +331,18 @@ def _parse(answer: Any, count: int, num_actions: int, batch: bool) -> SearchAnsw
     return SearchAnswers(numbers, np.broadcast_to(values.reshape(-1), (count,)))
 
 
-def finite(numbers: Any) -> Float64Array:
+def finite(numbers: ArrayLike) -> Float64Array:
     """Return the finite numbers, or NaN if there are none."""
     array = np.ravel(np.asarray(numbers, np.float64))
     array = array[np.isfinite(array)]
     return array if array.size else np.array([nan])
 
 
-def mean_of(numbers: Any) -> float:
+def mean_of(numbers: ArrayLike) -> float:
     """Return the mean of the finite numbers, NaN without any."""
     return float(finite(numbers).mean())
 
 
-def median_of(numbers: Any) -> float:
+def median_of(numbers: ArrayLike) -> float:
     """Return the median of the finite numbers, NaN without any."""
     return float(np.median(finite(numbers)))

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ttt_envs.arrays import GameArrays, game_arrays
 from ttt_envs.core.checks import Refusal, check_choice, check_range, find_named, name_place
@@ -244,11 +245,11 @@ class GameTable:
 
     # -- positions
 
-    def find(self, board: Any) -> int:
+    def find(self, board: ArrayLike) -> int:
         """Return the row of a board, a sequence of numbers; -1 if it is no position."""
         return self._index.get(tuple(np.ravel(board).tolist()), -1)
 
-    def index(self, board: Any) -> int:
+    def index(self, board: ArrayLike) -> int:
         """Return the row of a board.
 
         Raises:
@@ -256,14 +257,14 @@ class GameTable:
         """
         row = self.find(board)
         if row < 0:
-            raise Refusal(f"{board} is no position of this game: no play leads to it")
+            raise Refusal(f"{board!r} is no position of this game: no play leads to it")
         return row
 
     def board(self, index: int) -> tuple[int, ...]:
         """Return the board of a row."""
         return tuple(self.boards[index].tolist())
 
-    def legal_actions(self, board: Any) -> list[int]:
+    def legal_actions(self, board: ArrayLike) -> list[int]:
         """Return the legal actions; none on a finished board."""
         return np.flatnonzero(self.legal[self.index(board)]).tolist()
 
@@ -272,7 +273,7 @@ class GameTable:
         return [np.flatnonzero(losses < TIE).tolist() for losses in self.losses[rows]]
 
     def step(
-        self, board: Any, action: int, again: bool = False
+        self, board: ArrayLike, action: int, again: bool = False
     ) -> tuple[tuple[int, ...], float, bool]:
         """Make a move.
 
@@ -306,7 +307,7 @@ class GameTable:
         """Return a position as text, the player to move as o."""
         return to_text(Position(self.boards[row] % 3, 0), self.game)
 
-    def to_boards(self, rows: Any) -> Boards:
+    def to_boards(self, rows: Int64Array | Sequence[int]) -> Boards:
         """Return rows as a batch of positions; an odd number of stones is the second player's
         turn.
         """
@@ -343,7 +344,7 @@ class PlantedEvaluator:
         for array in (values, priors):
             array.setflags(write=False)
 
-    def __call__(self, board: Any) -> tuple[Float64Array, float]:
+    def __call__(self, board: ArrayLike) -> tuple[Float64Array, float]:
         """Return the priors, float64[A], and the value for the player to move."""
         row = self._table.find(board)
         return self.priors[row], float(self.values[row])

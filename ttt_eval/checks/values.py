@@ -103,7 +103,7 @@ class _ValueCheck(Checker):
         sections = [self.ask_all, self.check_signs, self.check_late, self.check_errors]
         return self.report("values", sections)
 
-    def answer(self, rows: Sequence[int], board: Any, *_: Any) -> Any:
+    def answer(self, rows: Sequence[int], board: Any, *_: object) -> Any:
         """Return legal moves and values."""
         argument = self.table.to_boards(rows) if self.batch else board
         return self.table.legal[rows], self.function(argument)

@@ -145,7 +145,7 @@ class ImportBlocker:
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names
 
-    def find_spec(self, name: str, *_: Any) -> None:
+    def find_spec(self, name: str, *_: object) -> None:
         """Raise ImportError for a forbidden package."""
         if name.partition(".")[0] in self.names:
             raise ImportError(f"the task forbids {name}")
