@@ -30,7 +30,7 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
     out = tmp_path / "grades"
     words = ["grade", folder, "--task=minimax"]
     text = evaluate_py.text(*words, f"--jobs=2 --out={out}")
-    assert "not graded, for they are no files of Python: ['notes.txt']" in evaluate_py.err
+    assert "not graded, because their names do not end in .py: ['notes.txt']" in evaluate_py.err
     assert "broken.py 0 0 0 SyntaxError: expected ':' (line 1)" in text
     assert f"written: {out}/grades.csv" in text
     task = load_task("minimax")

@@ -383,7 +383,11 @@ def test_unknown_arguments_are_refused(arguments, message):
     ("agent", "error", "message"),
     [
         (3, TypeError, "train returned 'int'"),
-        (lambda observations: np.zeros(len(observations)), ValueError, "return finite numbers"),
+        (
+            lambda observations: np.zeros(len(observations)),
+            ValueError,
+            "return numbers of the shape",
+        ),
         (lambda observations: np.full((len(observations), 9), np.nan), ValueError, "not finite"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -11,7 +10,7 @@ import tyro
 
 from ttt_apps.cli import options as cli
 from ttt_envs.agents.specs import load_object, make_values, parse_spec
-from ttt_envs.core.checks import Refusal, escape_unprintable
+from ttt_envs.core.checks import Refusal
 from ttt_eval.checks import Check, check_agent, check_learner, check_search, check_values
 from ttt_eval.checks.check import CheckRow
 from ttt_eval.checks.tables import make_table
@@ -187,10 +186,7 @@ class CheckLearner(cli.JsonOptions):
 
 
 def _show_row(row: CheckRow) -> None:
-    """Print a row on standard error, nothing with --quiet."""
-    if not cli.is_quiet():
-        text = escape_unprintable(f"{row.status:11}  {row.name}: {row.measured}")
-        print(text, file=sys.stderr, flush=True)
+    cli.warn(f"{row.status}  {row.name}: {row.measured}")
 
 
 def _load(name: str) -> Any:

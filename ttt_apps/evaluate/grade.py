@@ -50,7 +50,7 @@ class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
         if self.folder.is_dir():
             others = {path.name for path in self.folder.iterdir()} - {path.name for path in paths}
             if others:
-                cli.warn(f"not graded, for they are no files of Python: {sorted(others)}")
+                cli.warn(f"not graded, because their names do not end in .py: {sorted(others)}")
         if self.out is not None:
             pages = [self.out / f"{path.stem}.html" for path in paths]
             self.check_new_file(self.out / TABLE, *pages)

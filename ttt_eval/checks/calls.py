@@ -127,11 +127,10 @@ def read_numbers(
         ValueError: it has another shape, or other numbers.
     """
     numbers = np.asarray(answer, np.float64)
-    if numbers.shape != shape or not np.isfinite(numbers).all(where=where):
-        raise Refusal(
-            f"{name} have the shape {numbers.shape}, or are not finite: return finite numbers of "
-            f"the shape {shape}"
-        )
+    if numbers.shape != shape:
+        raise Refusal(f"{name} have the shape {numbers.shape}: return numbers of the shape {shape}")
+    if not np.isfinite(numbers).all(where=where):
+        raise Refusal(f"{name} are not all finite: return finite numbers")
     return np.where(where, numbers, 0.0)
 
 

@@ -59,7 +59,7 @@ NO_SELF_PLAY = (
 SELF_PLAY_ROWS = {"self-play", "self-play, values", "self-play, critic"}
 OTHER_SETTINGS = "no known error, or other settings than examples/checks: leave the family out"
 NOT_CONVERGED = "values have not converged: they are better with twice the budget"
-DISCOUNTS = {"discount 0.9", "discount 0.5"}
+DISCOUNTS = ("discount 0.9", "discount 0.5")
 """Errors that leave all scores right."""
 
 Train = Callable[[MakeEnv, int, int], Any]
@@ -392,7 +392,7 @@ class _LearnerCheck:
         limit = min(MAX_DISTANCE, self.distance(""))
         near = {error for error in PREDICTED_ERRORS if distances[error] < limit}
         if scores_fail or improves:
-            near -= DISCOUNTS
+            near -= set(DISCOUNTS)
         causes = [cause for cause, fits in signatures.items() if fits]
         causes += sorted(near, key=distances.__getitem__)
         if self.family is not None and not causes:

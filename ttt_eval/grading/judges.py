@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from ttt_envs.arrays import GameArrays, game_arrays
-from ttt_envs.core.checks import DATA_PROBLEMS, Refusal, find_named, truncate
+from ttt_envs.core.checks import DATA_PROBLEMS, Refusal, truncate
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
 from ttt_eval.checks import (
@@ -27,7 +27,7 @@ from ttt_eval.checks import (
 )
 from ttt_eval.checks.calls import CallError
 from ttt_eval.checks.check import Status, judge
-from ttt_eval.checks.learner import LearnerRun, measure_agent
+from ttt_eval.checks.learner import DISCOUNTS, MAX_SHOWN_SCORE, LearnerRun, measure_agent
 from ttt_eval.checks.probes import PREDICTED_ERRORS, LearnerProbe, MakeEnv
 from ttt_eval.checks.tables import TIE, make_table
 from ttt_eval.exact.decision_values import SelfPlayValues
@@ -42,18 +42,16 @@ MAX_EVIDENCE = 3
 NUM_ENVS = 16
 """Number of simultaneous games in the environments of submissions."""
 NUM_ATTEMPTS = 2
-MAX_WRONG_SCORE = 0.9
-"""An error whose score is below this one shows in a probe."""
 SURE_PROBES = ("bandit", "credit", "defence", "truncation")
 """Probes in which errors have sure scores, because nothing there is by chance."""
 NEAR_SCORE = 0.04
 """Scores within this distance are those of an error."""
 VALUE_PROBES = ("bandit", "credit")
 """Probes without whose moves values are not judged."""
-DISCOUNTS = ("discount 0.9", "discount 0.5")
-"""Errors that no score shows; in the probe "credit" values have a mean error that is known."""
 NEAR_ERROR = 0.005
-"""Mean errors of values within this distance are those of an error."""
+"""Mean errors of values within this distance are those of an error, such as a discount, whose mean
+error in the probe "credit" is known.
+"""
 MAX_BANDIT_ERROR = 1.0
 """Values of 0 to 1, whose truth is 1, have no larger mean error."""
 NO_END = "next values count after the end of a game (or values are rescaled): values grow above 1"
@@ -188,7 +186,7 @@ def judge_learner(
     causes: list[str] = []
     try:
         for name, limit in limits.items():
-            probe = find_named("probe", name, PROBES)
+            probe = PROBES[name]
             runs: list[LearnerRun] = []
             cause = ""
             for seed in range(NUM_ATTEMPTS):
@@ -199,7 +197,8 @@ def judge_learner(
             rows.append(_score_row(probe, runs, limit))
             scores[name] = max(run.score for run in runs)
             errors[name] = f"{name} {runs[-1].error:.2f}"
-            causes += [cause] * bool(cause)
+            if cause:
+                causes.append(cause)
     except (CallError, SubmissionError, *DATA_PROBLEMS) as error:
         submission.error = submission.error or str(error)
         row = CheckRow("answers", str(error), "fails", "a function of observations")
@@ -232,8 +231,9 @@ def train_in_probe(submission: Any, probe: LearnerProbe, seed: int, values: bool
 def _score_row(probe: LearnerProbe, runs: Sequence[LearnerRun], limit: float) -> CheckRow:
     best = max(runs, key=lambda run: run.score)
     evidence = [] if best.mistake is None else [best.mistake]
-    scores = ", ".join(f"{run.score:.2f}" for run in runs)
-    text = f"score {scores} with {probe.steps:,} steps, then twice as many"
+    text = f"score {runs[0].score:.2f} with {probe.steps:,} steps"
+    if len(runs) > 1:
+        text += f", {runs[1].score:.2f} with twice as many"
     return judge(probe.name, text, best.score, limit, evidence, minimum=True)
 
 
@@ -241,7 +241,7 @@ def _wrong_values(name: str, run: LearnerRun) -> str:
     """Return the error of a learner whose moves are right, but not its values; "" if a right one
     that has not converged may have them too.
     """
-    if name == "bandit" and run.error > MAX_BANDIT_ERROR and run.score > MAX_WRONG_SCORE:
+    if name == "bandit" and run.error > MAX_BANDIT_ERROR and run.score > MAX_SHOWN_SCORE:
         return NO_END
     causes = [
         discount
@@ -255,7 +255,7 @@ def _explains(scores: Mapping[str, float], error: str) -> bool:
     """Return whether an error, and no right learner, has scores like these."""
     predictions = {name: PROBES[name].power(error).score for name in SURE_PROBES if name in scores}
     is_near = all(abs(scores[name] - score) < NEAR_SCORE for name, score in predictions.items())
-    return is_near and any(score < MAX_WRONG_SCORE for score in predictions.values())
+    return is_near and any(score < MAX_SHOWN_SCORE for score in predictions.values())
 
 
 def _task(probe: LearnerProbe, seed: int) -> tuple[Any, ...]:
