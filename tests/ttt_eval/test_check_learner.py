@@ -388,7 +388,11 @@ def test_unknown_arguments_are_refused(arguments, message):
             ValueError,
             "return numbers of the shape",
         ),
-        (lambda observations: np.full((len(observations), 9), np.nan), ValueError, "not finite"),
+        (
+            lambda observations: np.full((len(observations), 9), np.nan),
+            ValueError,
+            "not all finite",
+        ),
     ],
 )
 def test_wrong_agents_are_refused(agent, error, message):
