@@ -211,20 +211,23 @@ def test_where_boards_differ_the_next_value_is_of_the_own_next_turn():
 # Trainings
 
 
-@pytest.mark.parametrize(("settings", "limit"), [({}, 0.2), ({"grouped": False}, 0.1)], ids=str)
+@pytest.mark.parametrize(("settings", "limit"), [({}, 0.2), ({"grouped": False}, 0.05)], ids=str)
 def test_self_play_approaches_perfect_play(settings, limit):
     game = Game(2, 4, 3, 0.25)
-    training = train(
-        game, 6_000, batch=256, rollout=2_048, batch_size=256, hidden=(32,), learning_rate=0.01,
-        n_epochs=8, ent_coef=0.2, final_ent_coef=0.05, **settings,
-    )  # fmt: skip
-    assert exploitability(game, training.learner) > 0.6
-    training.run()
-    assert training.done.games == 6_000
-    assert exploitability(game, training.learner) < limit
     start = Boards.start(game)
-    optimal = make_policy("optimal", game)
-    assert_allclose(training.learner.values(start), optimal.values(start), atol=0.1)
+    value = make_policy("optimal", game).values(start)
+    losses = []
+    for seed in range(5):
+        training = train(
+            game, 6_000, batch=256, rollout=2_048, batch_size=256, hidden=(32,), learning_rate=0.01,
+            n_epochs=8, ent_coef=0.2, final_ent_coef=0.05, seed=seed, **settings,
+        )  # fmt: skip
+        assert exploitability(game, training.learner) > 0.6
+        training.run()
+        assert training.done.games == 6_000
+        losses.append(exploitability(game, training.learner))
+        assert_allclose(training.learner.values(start), value, atol=0.1)
+    assert np.median(losses) < limit
 
 
 @pytest.mark.parametrize(

@@ -132,8 +132,8 @@ class KernelGames(HasArrayViews):
         self._lines = visible(self.config.game).parameters.lines
         boards = self._boards if len(self._boards) else None
         permutations = self.config.permutations
-        seen = permutations if self._observes else None
-        self._arguments = (self._memory, seen, self._lines, boards)
+        observed_permutations = permutations if self._observes else None
+        self._arguments = (self._memory, observed_permutations, self._lines, boards)
         is_seen_as_it_is = len(permutations) == 1 and not isinstance(self.config.game, PhantomGame)
         # whether `step_one` has a shorter way
         self._is_quick_in_cells = is_seen_as_it_is and boards is not None and self._plays_alone
