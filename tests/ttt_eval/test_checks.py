@@ -277,7 +277,7 @@ def raise_(error):
         (lambda: "e4", "ValueError"),
         (lambda: 9, "is no move from 0 to 8"),
         (lambda: 0.5, "is no move"),
-        (lambda: ([1, 2, 3], 0.0), "finite numbers of the shape \\(1, 9\\)"),
+        (lambda: ([1, 2, 3], 0.0), "numbers of the shape \\(1, 9\\)"),
         (lambda: ([float("nan")] * 9, 0.0), "finite numbers"),
         (lambda: ([0] * 9, 0.0), "visits without a move"),
         (lambda: ([1] * 9, "good"), "ValueError"),
