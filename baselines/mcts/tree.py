@@ -18,11 +18,13 @@ from ttt_envs.core.jit import (
     Int8Array,
     Int64Array,
     UInt64Array,
+    int8,
     int64,
     kernel,
     pasted,
 )
 from ttt_envs.core.records import Records, record_size, records
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, to_bits
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
@@ -181,14 +183,13 @@ class Tree(NamedTuple):
         count, size = boards.cells.shape
         turns = 2 if game.skip_chance > 0 else 1
         prior_cells = size if has_priors else 0
-        cell_bits = np.int64(1) << np.arange(size) % 64
         tree = cls(
             edges=records(Edge, (count, room)),
             nodes=records(Node, (count, room * turns)),
             priors=np.zeros((count, room * turns, prior_cells), np.float32),
             cells=boards.cells.copy(),
-            bits=np.stack([(boards.cells == stone) @ cell_bits for stone in (1, 2)], axis=1),
-            stones=np.count_nonzero(boards.cells, axis=1),
+            bits=np.zeros((count, 2), np.int64),
+            stones=np.zeros(count, np.int64),
             root_wins=np.full(count, -1),
             counts=np.ones(count, np.int64),
             keys=keys,
@@ -200,6 +201,7 @@ class Tree(NamedTuple):
             turns_per_move=turns,
         )
         tree.edges["player"][:, 0] = 1 - boards.mover
+        _read_stones(tree.cells, tree.bits, tree.stones)
         return tree
 
     def rows(self, rows: slice) -> Tree:
@@ -226,6 +228,19 @@ class Tree(NamedTuple):
         edge = record_size(Edge)
         node = record_size(Node)
         return room * (edge + (node + 4 * cells) * turns_per_move)
+
+
+@kernel
+def _read_stones(cells: Int8Array, bits: Int64Array, stones: Int64Array) -> None:
+    """Read boards int8[B, cells]: the stones of each player as bits int64[B, 2], on boards up to
+    ``MAX_CELLS_IN_BITS`` cells, and the number of stones int64[B].
+    """
+    for b in range(len(cells)):
+        for cell in range(cells.shape[1]):
+            stones[b] += cells[b, cell] != 0
+        if cells.shape[1] <= MAX_CELLS_IN_BITS:
+            for player in range(2):
+                bits[b, player] = to_bits(cells[b], int8(player + 1))
 
 
 def _resized(array: Any, room: int) -> Any:
