@@ -1,5 +1,6 @@
 """Releases: source distribution, wheel, and metadata."""
 
+import json
 import os
 import re
 import shutil
@@ -93,7 +94,8 @@ def test_the_release_command_sets_version_and_date(checkout, tmp_path):
     from ttt_envs import __version__
 
     assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
-    for name in ("CHANGELOG.md", "CITATION.cff", "ttt_envs/version.py"):
+    assert json.loads((ROOT / "codemeta.json").read_text())["version"] == __version__
+    for name in ("CHANGELOG.md", "CITATION.cff", "codemeta.json", "ttt_envs/version.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(checkout / name, tmp_path / name)
     commands = checklist_block("VERSION=")
@@ -104,6 +106,7 @@ def test_the_release_command_sets_version_and_date(checkout, tmp_path):
         .read_text()
         .endswith(f'\n__version__ = "{version}"\n')
     )
+    assert json.loads((tmp_path / "codemeta.json").read_text())["version"] == version
     cited = (tmp_path / "CITATION.cff").read_text()
     [date] = re.findall(r"^date-released: (\d{4}-\d\d-\d\d)$", cited, re.M)
     assert f"\nversion: {version}\n" in cited

@@ -37,6 +37,12 @@ def test_make_steps_are_targets():
     assert {"test", "unit"} <= words <= targets
 
 
+def test_actions_are_pinned_by_their_hash():
+    actions = matches(r"uses: ([a-z].*)")
+    assert actions
+    assert not [action for action in actions if not re.search(r"@[0-9a-f]{40}  # v[\d.]+$", action)]
+
+
 def test_tests_for_windows_exist():
     paths = matches(r"\btests/\S+\.py")
     assert paths
