@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ttt_eval.grading.grades import Grade, grade
+from ttt_eval.grading.grades import Grade, grade, hash_inputs, student_of, summarize
 from ttt_eval.grading.submission import SubmissionError, SubmissionLimits, SubmissionProcess
 from ttt_eval.grading.tasks import TASK_FOLDER, TASKS, GradedTask, load_task
 
@@ -15,5 +15,8 @@ __all__ = [
     "SubmissionLimits",
     "SubmissionProcess",
     "grade",
+    "hash_inputs",
     "load_task",
+    "student_of",
+    "summarize",
 ]

@@ -65,15 +65,17 @@ class SubmissionLimits:
     """CPU s, and s for which it may sleep before it answers"""
     memory_mib: int = 2048
     """address space in MiB"""
+    allowed: Sequence[str] = ("numpy",)
+    """names of packages that its source may import, beside Python's standard library"""
     forbidden: Sequence[str] = ()
     """names of packages that it may not import, and of functions that it may not name"""
 
 
-def check_source(path: Path, forbidden: Sequence[str]) -> None:
+def check_source(path: Path, limits: SubmissionLimits) -> None:
     """Check the source of a submission without running it.
 
     Raises:
-        SubmissionError: it is no Python, or names what is forbidden.
+        SubmissionError: it is no Python, or imports or names what it may not.
     """
     try:
         tree = ast.parse(read_bounded(path, MAX_SOURCE))
@@ -89,9 +91,20 @@ def check_source(path: Path, forbidden: Sequence[str]) -> None:
             continue  # its own, of a common name
         for _, text in ast.iter_fields(node):  # names of modules, variables, attributes; strings
             parts = text.split(".") if isinstance(text, str) else ()
-            for name in set(parts) & set(forbidden):
+            for name in set(parts) & set(limits.forbidden):
                 place = f"line {getattr(node, 'lineno', '?')}"
                 raise SubmissionError(f"{place}: it uses {name}, which the task forbids")
+    packages = {*sys.stdlib_module_names, *limits.allowed}
+    for node in nodes:
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        for alias in node.names:
+            module = getattr(node, "module", None) or alias.name
+            if module.partition(".")[0] not in packages:
+                known = ", ".join(["Python's standard library", *limits.allowed])
+                raise SubmissionError(
+                    f"line {node.lineno}: it imports {module}; the task allows {known} only"
+                )
 
 
 class SubmissionProcess:
@@ -118,7 +131,7 @@ class SubmissionProcess:
     def __init__(self, path: Path, function: str, limits: SubmissionLimits) -> None:
         if os.name != "posix":
             raise Refusal("submissions run on systems with POSIX limits only: use Linux or macOS")
-        check_source(path, limits.forbidden)
+        check_source(path, limits)
         self.limits = limits
         self.waited_s = 0.0
         self.problem = ""
