@@ -20,6 +20,8 @@ from ttt_eval.grading.tasks import GradedTask
 
 RIGHT = "right"
 """The result of a row that has its points."""
+COLUMNS = ("file", "points", "score", "seconds", "remark")
+"""Fields of a grade that tables show."""
 
 
 @dataclass(frozen=True)
@@ -49,26 +51,6 @@ class Grade:
         """Return JSON-ready data."""
         check = None if self.check is None else self.check.to_dict()
         return {**vars(self), "hashes": [*self.hashes], "check": check}
-
-
-def summarize(grade: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row of a table, of a grade by :meth:`Grade.to_dict`."""
-    return {
-        "file": grade["file"],
-        "points": round(grade["points"], 2),
-        "score": round(grade["score"], 4),
-        "s": grade["seconds"],
-        "remark": grade["remark"],
-    }
-
-
-def student_of(file: str) -> str:
-    """Return the name of a submission's student.
-
-    >>> student_of("ada.py"), student_of("bob/solution.py")
-    ('ada', 'bob')
-    """
-    return file.partition("/")[0].removesuffix(".py")
 
 
 def hash_inputs(path: Path, task: GradedTask) -> tuple[str, str]:
@@ -104,10 +86,10 @@ def grade(path: Path, task: GradedTask, file: str = "") -> Grade:
         problem = str(error)
         statuses = {}
     results = _describe_rows(statuses, task, problem)
-    earned = {name: task.worth(name) * (text == RIGHT) for name, text in results.items()}
-    points = round(sum(earned.values()), 9)
-    score = points / task.points
-    remark = problem or _remark(check, task, score)
+    earned = {name: task.worth(name) if text == RIGHT else 0.0 for name, text in results.items()}
+    points = round(sum(earned.values()), 2)
+    score = round(points / task.points, 4)
+    remark = problem or _remark(check, task, results)
     inputs = hash_inputs(path, task)
     return Grade(
         file or path.name,
@@ -146,15 +128,11 @@ def _describe_rows(
     return {name: texts[statuses.get(name, "no evidence")] for name in task.weights}
 
 
-def _remark(check: Check, task: GradedTask, score: float) -> str:
+def _remark(check: Check, task: GradedTask, results: Mapping[str, str]) -> str:
     """Return the likeliest error, if one explains the rows; else the rows without their points."""
-    if score == 1.0:
+    wrong = [task.describe(name) for name, text in results.items() if text != RIGHT]
+    if not wrong:
         return "no error found"
-    holding = {row.name for row in check.rows if row.status == "holds"}
-    lacking = [name for name in (*task.needs, *task.weights) if name not in holding]
-    text = f"not right yet: {'; '.join(task.describe(name) for name in lacking)}"
     if check.failed and check.causes:
-        text = f"likely: {check.causes[0]}"
-    if not holding.issuperset(task.needs):
-        text += f" (no points without: {task.describe(lacking[0])})"
-    return text
+        return f"likely: {check.causes[0]}"
+    return f"not right yet: {'; '.join(wrong)}"

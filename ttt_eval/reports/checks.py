@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from io import StringIO
+from operator import itemgetter
 from pathlib import Path
 
-import msgspec
-
-from ttt_envs.core.checks import name_place
-from ttt_envs.core.files import read_json, write_bytes, write_json
+from ttt_envs.core.files import write_bytes, write_json
 from ttt_eval.checks import Check
-from ttt_eval.grading import Grade, GradedTask, student_of, summarize
+from ttt_eval.grading import COLUMNS, Grade, GradedTask
 from ttt_eval.reports import parts
 from ttt_eval.reports.page import (
     BoardRow,
@@ -72,52 +70,31 @@ def grade_report(grade: Grade, task: GradedTask) -> Report:
     return Report(f"{grade.file}: {task.title}", grade.remark, tiles, sections)
 
 
-def write_pages(folder: Path, grade: Grade, task: GradedTask, line: str) -> None:
+def write_grades(
+    folder: Path, grade: Grade, grades: Sequence[Data], task: GradedTask, line: str
+) -> None:
     """Write the pages of a submission: ``NAME.html`` for its student, and ``teacher/NAME.html``
-    with all that was measured.
-
-    Args:
-        folder: of the files.
-        grade: of the submission.
-        task: what it was asked.
-        line: the command that writes the pages.
-    """
-    page = f"{student_of(grade.file)}.html"
-    write_report(folder / page, grade_report(grade, task))
-    check = grade.check or Check(grade.remark, ())
-    report = check_report(f"{grade.file}: {task.title}", check, line)
-    write_report(folder / NOTES / page, report._replace(verdict=grade.remark))
-
-
-def write_grades(folder: Path, grades: Sequence[Data], task: GradedTask) -> None:
-    """Write ``grades.csv``, with the points of submissions in total and by row of the rubric, and
-    ``grades.json``.
+    with all that was measured; ``grades.csv``, with the points of all in total and by row of the
+    rubric; and ``grades.json``.
 
     Args:
         folder: of the files, made if it is missing.
-        grades: one or more, by :meth:`Grade.to_dict`.
-        task: what they are of.
+        grade: of the submission.
+        grades: of all submissions so far, by :meth:`Grade.to_dict`.
+        task: what they were asked.
+        line: the command that writes the files.
     """
-    rows = [{**summarize(grade), **grade["earned"]} for grade in grades]
+    page = Path(grade.file).with_suffix(".html")
+    write_report(folder / page, grade_report(grade, task))
+    notes = check_report(grade.file, grade.check or Check(task.title, ()), line)
+    write_report(folder / NOTES / page, notes._replace(verdict=grade.remark))
     text = StringIO()
-    table = csv.DictWriter(text, rows[0], lineterminator="\n")
-    table.writeheader()
-    table.writerows(rows)
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow([*COLUMNS, *task.weights])
+    for row in sorted(grades, key=itemgetter("file")):
+        table.writerow([*(row[name] for name in COLUMNS), *row["earned"].values()])
     write_bytes(folder / TABLE, text.getvalue().encode("utf-8", "backslashreplace"))
     write_json(folder / GRADES, grades)
-
-
-def read_grades(path: Path) -> list[Data]:
-    """Return the grades in ``grades.json``.
-
-    Raises:
-        ValueError: the file is damaged.
-    """
-    grades: list[Data] = read_json(path)
-    with name_place(f"{path} has no grades"):
-        for grade in grades:
-            msgspec.convert({**grade, "check": None}, Grade)
-    return grades
 
 
 def _boards(check: Check) -> list[BoardRow]:
