@@ -107,7 +107,7 @@ def test_the_sheet_has_the_points_of_an_error(write, name, error):
             {
                 "STEP_SIZE = 0.1": "STEP_SIZE = 0.1\nprint('words ' * (1 << 18))",
                 "observations: np": (
-                    "observations: -np.inf * observations.reshape(-1, 2, 9).any(axis=1) + np"
+                    "observations: np.where(observations.reshape(-1, 2, 9).any(1), -np.inf, 0) + np"
                 ),
             },
         ),

@@ -88,13 +88,14 @@ def write_grades(
     write_report(folder / page, grade_report(grade, task))
     notes = check_report(grade.file, grade.check or Check(task.title, ()), line)
     write_report(folder / NOTES / page, notes._replace(verdict=grade.remark))
+    rows = sorted(grades, key=itemgetter("file"))
     text = StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow([*COLUMNS, *task.weights])
-    for row in sorted(grades, key=itemgetter("file")):
+    for row in rows:
         table.writerow([*(row[name] for name in COLUMNS), *row["earned"].values()])
     write_bytes(folder / TABLE, text.getvalue().encode("utf-8", "backslashreplace"))
-    write_json(folder / GRADES, grades)
+    write_json(folder / GRADES, rows)
 
 
 def _boards(check: Check) -> list[BoardRow]:
