@@ -85,7 +85,7 @@ class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
         with name_place(f"{path} has no grades"):
             for row in read_json(path):
                 stored = msgspec.convert({**row, "check": None}, Grade)
-                if stored.hashes == hashes.get(stored.file, (task_hash, stored.hashes[1])):
+                if stored.hashes == hashes.get(stored.file, [task_hash, stored.hashes[1]]):
                     kept[stored.file] = row
         if kept:
             cli.warn(f"kept: {len(kept)} grades whose files and rubric have not changed")

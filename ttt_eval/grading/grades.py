@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -40,7 +40,7 @@ class Grade:
     """points of each row of the rubric"""
     results: Mapping[str, str]
     """what became of each row of the rubric, in words for the student"""
-    hashes: tuple[str, str]
+    hashes: Sequence[str]
     """of the rubric and of the file, see :func:`hash_inputs`"""
     check: Check | None = None
     """None if it could not be loaded"""
@@ -50,10 +50,10 @@ class Grade:
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
         check = None if self.check is None else self.check.to_dict()
-        return {**vars(self), "hashes": [*self.hashes], "check": check}
+        return {**vars(self), "check": check}
 
 
-def hash_inputs(path: Path, task: GradedTask) -> tuple[str, str]:
+def hash_inputs(path: Path, task: GradedTask) -> list[str]:
     """Return what a grade depends on, as two hashes: of the rubric and the version of this package,
     and of the file, or of the reason why it is not read.
     """
@@ -61,7 +61,7 @@ def hash_inputs(path: Path, task: GradedTask) -> tuple[str, str]:
         source = read_bounded(path, MAX_SOURCE)
     except (OSError, ValueError) as problem:
         source = str(problem).encode()
-    return hash_json([__version__, msgspec.to_builtins(task)]), sha256(source).hexdigest()
+    return [hash_json([__version__, msgspec.to_builtins(task)]), sha256(source).hexdigest()]
 
 
 def grade(path: Path, task: GradedTask, file: str = "") -> Grade:
@@ -72,6 +72,7 @@ def grade(path: Path, task: GradedTask, file: str = "") -> Grade:
         task: what it is asked.
         file: its name in the grade, by default that of the file.
     """
+    hashes = hash_inputs(path, task)  # before it runs: it may write to its file
     check = Check(task.title, ())
     seconds = 0.0
     is_filtered = True
@@ -90,7 +91,6 @@ def grade(path: Path, task: GradedTask, file: str = "") -> Grade:
     points = round(sum(earned.values()), 2)
     score = round(points / task.points, 4)
     remark = problem or _remark(check, task, results)
-    inputs = hash_inputs(path, task)
     return Grade(
         file or path.name,
         score,
@@ -99,7 +99,7 @@ def grade(path: Path, task: GradedTask, file: str = "") -> Grade:
         remark,
         earned,
         results,
-        inputs,
+        hashes,
         check if check.rows else None,
         is_filtered,
     )
