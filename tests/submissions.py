@@ -6,16 +6,6 @@ from processes import ROOT
 
 SOLUTIONS = ROOT / "examples" / "grading"
 MUTANTS = {
-    ("minimax", "(-minimax", "(minimax"): "exact",
-    ("minimax", "max(results)", "min(results)"): "win at once",
-    ("minimax", "return None, 0", "return None, -1"): "exact",
-    ("minimax", "= -1", "= 1"): "exact",
-    ("minimax", ", (2, 4, 6)]", "]"): "exact",
-    ("mcts", "value = -value", "pass"): "results",
-    ("mcts", "-child.total", "child.total"): "near the end",
-    ("mcts", "return sign * result(board)", "return -sign * result(board)"): "results",
-    ("mcts", "node.total += value", "node.total -= value"): "results",
-    ("mcts", ", (2, 4, 6)]", "]"): "results",
     ("gae", "alive[step + 1]", "alive[step]"): "ends",
     ("gae", "discount * lam * alive[step + 1]", "discount * lam"): "ends",
     ("gae", "discount * lam", "discount"): "lambda",
@@ -30,18 +20,6 @@ MUTANTS = {
 }
 """(solution, its text, the wrong text in its place) -> a row that fails."""
 LEARNERS = {
-    ("q-learning", "target += next", "target -= next"): "credit",
-    ("q-learning", "target += next", "target += 0.9 * next"): "values",
-    ("q-learning", 'info["next_observations"]', "next_observations"): "truncation",
-    ("q-learning", '[info["next_action_mask"][game] == 1].max()', ".max()"): "defence",
-    (
-        "q-learning",
-        "rewards, terminated, _, info =",
-        "rewards, _, terminated, info =",
-    ): "truncation",
-    ("q-learning", "STEP_SIZE * (", "-STEP_SIZE * ("): "bandit",
-    ("monte-carlo", "(total - values", "(-total - values"): "bandit",
-    ("monte-carlo", "total += reward", "total = reward"): "credit",
     ("ppo", "-gain * ratio", "gain * ratio"): "bandit",
     ("ppo", 'rewards"][t] + rollout', 'rewards"][t] - rollout'): "credit",
     ("alpha-zero", "again else -next_value", "again else next_value"): "self-play",
@@ -51,11 +29,10 @@ LEARNERS = {
 ENDS = {
     "def minimax(board)": "SyntaxError: expected ':' (line 1)",
     "def other(board): pass": "AttributeError: module 'submission' has no attribute 'minimax'",
-    "import numpy, baselines.exact": "line 1: it uses baselines, which the task forbids",
-    "from ttt_eval import checks": "line 1: it uses ttt_eval, which the task forbids",
-    "import importlib\nimportlib.import_module('learners')": (
-        "line 2: it uses learners, which the task forbids"
+    "import gymnasium": (
+        "line 1: it imports gymnasium; the task allows Python's standard library and numpy only"
     ),
+    "from ttt_eval import checks": "line 1: it imports ttt_eval; the task allows",
     "__import__('base' + 'lines')": "ImportError: the task forbids baselines (line 1)",
     "\0": "SyntaxError: source code string cannot contain null bytes (line 1)",
     "raise SystemExit(3)": "SystemExit: 3 (line 1)",
@@ -138,21 +115,50 @@ SETTINGS = [
     ),
 ]
 """(solution, its texts and those of other sensible settings in their place)"""
-CAUSES = {
-    "sign of the next value": {"target += next": "target -= next"},
-    "discount 0.9": {"target += next": "target += 0.9 * next"},
-    "maximum over illegal actions": {'[info["next_action_mask"][game] == 1].max()': ".max()"},
-    "truncation taken for an end": {
-        "terminated, _, info": "terminated, truncated, info",
-        "if not terminated[game]": "if not (terminated[game] or truncated[game])",
+SHEET = {
+    "minimax": {
+        "the value of the reply keeps its sign": {"(-minimax": "(minimax"},
+        "the worst move is chosen": {"max(results)": "min(results)"},
+        "a draw counts as a loss": {"return None, 0": "return None, -1"},
+        "one diagonal is missing": {", (2, 4, 6)]": "]"},
+        "right values, but the first free cell is played": {
+            "return answers[board]": "return 0 in board and board.index(0), answers[board][1]"
+        },
     },
-    "next values count after the end of a game": {
-        'info["next_observations"]': "next_observations",
-        'info["next_action_mask"]': 'info["action_mask"]',
-        "if not terminated[game]:": "if True:",
+    "mcts": {
+        "all players get the same result": {"value = -value": "pass"},
+        "selection by the other player's mean": {"-child.total": "child.total"},
+        "a rollout's result has the wrong sign": {"return sign *": "return -sign *"},
+        "no rollouts": {"rollout(path[-1].board, generator)": "path[-1].result or 0"},
+        "no exploration": {"math.sqrt(2 *": "math.sqrt(0 *"},
+    },
+    "monte-carlo": {
+        "the sign of the result is wrong": {"(total - values": "(-total - values"},
+        "the reward of the move alone": {"total += reward": "total = reward"},
+        "rewards before the move, not after it": {"in reversed(game)": "in game"},
+        "no exploration": {"EPSILON = 0.2": "EPSILON = 0.0"},
+        "a discount of 0.9": {"total += reward": "total = 0.9 * total + reward"},
+    },
+    "q-learning": {
+        "sign of the next value": {"target += next": "target -= next"},
+        "discount 0.9": {"target += next": "target += 0.9 * next"},
+        "maximum over illegal actions": {'[info["next_action_mask"][game] == 1].max()': ".max()"},
+        "truncation taken for an end": {
+            "terminated, _, info": "terminated, truncated, info",
+            "if not terminated[game]": "if not (terminated[game] or truncated[game])",
+        },
+        "next values count after the end of a game": {
+            'info["next_observations"]': "next_observations",
+            'info["next_action_mask"]': 'info["action_mask"]',
+            "if not terminated[game]:": "if True:",
+        },
+        "no next value": {"target += next": "next"},
+        "observations in place of next_observations": {
+            'info["next_observations"]': "next_observations"
+        },
     },
 }
-"""Errors of Q-learning by the name that the grader gives them."""
+"""{task: {error, in the words of the teacher's sheet: texts of the solution and wrong ones}}"""
 
 
 def change(name: str, texts: dict[str, str]) -> str:

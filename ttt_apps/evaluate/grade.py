@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import tyro
 
 from ttt_apps.cli import options as cli
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import Refusal, name_place
+from ttt_envs.core.files import read_json, write_json
 from ttt_envs.core.parallel import map_blocks
-from ttt_eval.grading import Grade, GradedTask, grade, load_task
-from ttt_eval.reports.checks import TABLE, write_grades
+from ttt_eval.grading import COLUMNS, Grade, GradedTask, grade, hash_inputs, load_task
+from ttt_eval.reports.checks import GRADES, NOTES, TABLE, write_grades
 from ttt_eval.reports.formats import command
+from ttt_eval.store.result_store import Data
 
 
 @dataclass(frozen=True)
@@ -26,65 +29,99 @@ class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
     """
 
     folder: Annotated[Path, tyro.conf.Positional] = tyro.MISSING
-    """folder of submissions, or one file"""
+    """folder of submissions, NAME.py or NAME/solution.py; or one file"""
     task: str = tyro.MISSING
     """minimax, mcts, value-iteration, gae, q-learning, monte-carlo, ppo, alpha-zero; or a folder
     with task.toml"""
     jobs: cli.Count = 1
     """number of submissions at a time, -1 for one per core"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """write a page for each submission, and grades.csv"""
+    """write grades.csv, and pages of each submission for its student and for you. Grades that are
+    there already are kept if neither the file nor the rubric has changed"""
 
     def run(self) -> None:
-        """Grade, print, and write the files.
+        """Grade what is new or changed, print all, and write the files.
 
         Raises:
             ValueError: there are no submissions, no such task, or files are there already.
         """
         task = load_task(self.task)
-        if not self.folder.exists():
-            raise Refusal(f"{self.folder} does not exist: name a folder with files of Python")
-        paths = sorted(self.folder.glob("*.py")) if self.folder.is_dir() else [self.folder]
-        if not all(path.is_file() for path in paths) or not paths:
-            raise Refusal(f"{self.folder} has no submissions: name a folder with files of Python")
-        if self.folder.is_dir():
-            others = {path.name for path in self.folder.iterdir()} - {path.name for path in paths}
-            if others:
-                cli.warn(f"not graded, because their names do not end in .py: {sorted(others)}")
-        if self.out is not None:
-            pages = [self.out / f"{path.stem}.html" for path in paths]
-            self.check_new_file(self.out / TABLE, *pages)
-        blocks = [(path, task) for path in paths]
-        grades: list[Grade] = []
+        files = list_submissions(self.folder)
+        grades = {} if self.out is None else self.read_kept(self.out, files, task)
+        blocks = [(path, task, file) for file, path in files.items() if file not in grades]
+        number = len(grades) + len(blocks)
+        line = command("evaluate.py", "grade", str(self.folder), task=self.task, out=self.out)
         try:
-            with cli.bar("submissions") as update:
+            with cli.bar("submissions", self.out) as update:
                 for _, result in map_blocks(grade, blocks, self.jobs):
-                    grades.append(result)
-                    self.keep(grades, task)
-                    update(len(grades), len(paths), result.file)
-        except KeyboardInterrupt:
-            self.report(grades, task)
-            text = f"stopped: {len(grades)} of {len(paths)} submissions are graded"
-            raise cli.Stopped(text) from None
-        self.report(grades, task)
+                    grades[result.file] = result.to_dict()
+                    cli.warn(
+                        f"{result.file}: {result.points:g} of {task.points:g}: {result.remark}"
+                    )
+                    if self.out is not None:
+                        write_grades(self.out, result, [*grades.values()], task, line)
+                    update(len(grades), number, result.file)
+        finally:
+            self.report([grades[file] for file in sorted(grades)], task)
 
-    def keep(self, grades: Sequence[Grade], task: GradedTask) -> None:
-        """Print the last grade, and write what there is."""
-        result = grades[-1]
-        cli.warn(f"{result.file}: {result.points:g} of {task.points:g}: {result.remark}")
-        if self.out is not None:
-            line = command("evaluate.py", "grade", str(self.folder), task=self.task, out=self.out)
-            write_grades(self.out, grades, task, line)
+    def read_kept(self, out: Path, files: Mapping[str, Path], task: GradedTask) -> dict[str, Data]:
+        """Return the grades in the folder of an earlier command that still hold, by file.
 
-    def report(self, grades: Sequence[Grade], task: GradedTask) -> None:
+        Args:
+            out: the folder, which is made if it is missing.
+            files: the submissions by name.
+            task: what they are asked.
+
+        Raises:
+            ValueError: the folder has other files, or its grades are damaged.
+        """
+        path = out / GRADES
+        if self.overwrite or not path.exists():
+            self.check_new_file(*out.glob("*"))
+            write_json(path, [])
+        hashes = {file: hash_inputs(source, task) for file, source in files.items()}
+        [(task_hash, _), *_] = hashes.values()
+        kept: dict[str, Data] = {}
+        with name_place(f"{path} has no grades"):
+            for row in read_json(path):
+                stored = msgspec.convert({**row, "check": None}, Grade)
+                if stored.hashes == hashes.get(stored.file, [task_hash, stored.hashes[1]]):
+                    kept[stored.file] = row
+        if kept:
+            cli.warn(f"kept: {len(kept)} grades whose files and rubric have not changed")
+        return kept
+
+    def report(self, grades: Sequence[Data], task: GradedTask) -> None:
         """Print the grades."""
-        if not all(result.is_filtered for result in grades):
+        if not all(row["is_filtered"] for row in grades):
             cli.warn(
                 "this system has no filter of system calls: submissions could start processes and "
                 "use the network"
             )
-        results = sorted(grades, key=lambda result: result.file)
-        rows = [result.summary() for result in results]
-        self.show([result.to_dict() for result in results], cli.rows_table(rows, task.title))
-        if self.out is not None and grades:
-            cli.print_status(f"written: {self.out / TABLE}, and a page for each submission")
+        rows = [{name: row[name] for name in COLUMNS} for row in grades]
+        self.show(grades, cli.rows_table(rows, task.title))
+        if self.out is not None and not self.json:
+            cli.print_status(
+                f"written to {self.out}: {TABLE}, NAME.html for students, {NOTES}/NAME.html for you"
+            )
+
+
+def list_submissions(folder: Path) -> dict[str, Path]:
+    """Return the submissions in a folder by name: ``NAME.py`` and ``NAME/solution.py``.
+
+    Args:
+        folder: the folder, or one submission.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if folder.is_file():
+        return {folder.name: folder}
+    paths = sorted([*folder.glob("*.py"), *folder.glob("*/solution.py")])
+    files = {path.relative_to(folder).as_posix(): path for path in paths if path.is_file()}
+    if not files:
+        raise Refusal(f"{folder} has no submissions: name a folder of NAME.py or NAME/solution.py")
+    others = {path.name for path in folder.iterdir()} - {Path(file).parts[0] for file in files}
+    if others:
+        cli.warn(f"not graded, because no NAME.py and no NAME/solution.py: {sorted(others)}")
+    return files

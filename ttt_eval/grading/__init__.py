@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ttt_eval.grading.grades import Grade, grade
+from ttt_eval.grading.grades import COLUMNS, Grade, grade, hash_inputs
 from ttt_eval.grading.submission import SubmissionError, SubmissionLimits, SubmissionProcess
 from ttt_eval.grading.tasks import TASK_FOLDER, TASKS, GradedTask, load_task
 
 __all__ = [
+    "COLUMNS",
     "TASKS",
     "TASK_FOLDER",
     "Grade",
@@ -15,5 +16,6 @@ __all__ = [
     "SubmissionLimits",
     "SubmissionProcess",
     "grade",
+    "hash_inputs",
     "load_task",
 ]

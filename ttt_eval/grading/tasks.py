@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from ttt_envs.core.checks import Refusal, check_range, find_named, name_place
+from ttt_envs.core.checks import Refusal, check_range, find_named, name_place, quote
 from ttt_envs.core.files import read_bounded
-from ttt_eval.checks import PROBES, Check
+from ttt_eval.checks import PROBES
 from ttt_eval.grading.judges import JUDGES, ROWS
 from ttt_eval.grading.submission import SubmissionLimits
 
@@ -20,6 +20,14 @@ TASK_FOLDER = Path(__file__).with_name("tasks")
 RUBRIC = "task.toml"
 TASKS = tuple(sorted(path.parent.name for path in TASK_FOLDER.glob(f"*/{RUBRIC}")))
 """Names of the tasks."""
+FUNCTIONS = {
+    "minimax": "minimax",
+    "search": "search",
+    "value iteration": "value_iteration",
+    "advantages": "gae",
+    "learner": "train",
+}
+"""Names of the functions of submissions, by judge."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +36,7 @@ class GradedTask:
 
     title: str
     function: str
-    """name of the function that a submission has"""
+    """name of the function that a submission has: that of :data:`FUNCTIONS`"""
     judge: str
     """of :data:`ttt_eval.grading.judges.JUDGES`"""
     weights: Mapping[str, float]
@@ -43,17 +51,9 @@ class GradedTask:
     options: Mapping[str, Any] = field(default_factory=dict)
     """of the judge"""
 
-    def earned(self, check: Check | None) -> dict[str, float]:
-        """Return the points of each row with a weight; a row that is missing does not hold.
-
-        Args:
-            check: of a submission; None for one that cannot be graded, which has none.
-        """
-        rows = () if check is None else check.rows
-        holding = {row.name for row in rows if row.status == "holds"}
-        if not holding.issuperset(self.needs):
-            holding.clear()
-        return {name: self.worth(name) if name in holding else 0.0 for name in self.weights}
+    def describe(self, name: str) -> str:
+        """Return what a row is for, in words."""
+        return self.texts.get(name, name)
 
     def worth(self, name: str) -> float:
         """Return the points of a row that holds."""
@@ -78,6 +78,7 @@ def load_task(name: str) -> GradedTask:
         _check_names("key", data, (field.name for field in fields(GradedTask)))
         task = msgspec.convert(data, GradedTask)
         judge = find_named("judge", task.judge, JUDGES)
+        _check_names("function", [task.function], [FUNCTIONS[task.judge]])
         _check_names("limit", data.get("limits", ()), (field.name for field in fields(task.limits)))
         _check_names("option", task.options, list(inspect.signature(judge).parameters)[1:])
         _check_names("row", [*task.weights, *task.needs, *task.texts], ROWS[task.judge])
@@ -97,8 +98,11 @@ def _check_learner_options(task: GradedTask) -> None:
     _check_names("probe", limits, PROBES)
     for name, limit in limits.items():
         check_range(name, limit, -1, 1, problem="is no score")
-    values = ["values"] if task.options.get("values") else []
-    _check_names("row with a limit", task.weights, [*limits, *values])
+    values = task.options.get("values", False)
+    if not isinstance(values, bool):
+        raise Refusal(f"values={quote(values)} is no truth value: write true or false")
+    rows = [*limits, "values"] if values else limits
+    _check_names("row with a limit", [*task.weights, *task.needs], rows)
 
 
 def _check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:

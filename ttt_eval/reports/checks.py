@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from io import StringIO
+from operator import itemgetter
 from pathlib import Path
 
-from ttt_envs.core.files import write_bytes
+from ttt_envs.core.files import write_bytes, write_json
 from ttt_eval.checks import Check
-from ttt_eval.grading import Grade, GradedTask
+from ttt_eval.grading import COLUMNS, Grade, GradedTask
 from ttt_eval.reports import parts
 from ttt_eval.reports.page import (
     BoardRow,
+    Cell,
     DataTable,
     Parts,
     Report,
@@ -21,8 +23,12 @@ from ttt_eval.reports.page import (
     words,
     write_report,
 )
+from ttt_eval.store.result_store import Data
 
 TABLE = "grades.csv"
+GRADES = "grades.json"
+NOTES = "teacher"
+"""Folder of the pages for the teacher."""
 MAX_BOARDS = 2
 """Maximum number of boards on the page of a submission."""
 
@@ -39,47 +45,57 @@ def check_report(title: str, check: Check, line: str) -> Report:
     return Report(title, check.verdict, [], {**sections, **_reproduction(line)})
 
 
-def grade_report(grade: Grade, task: GradedTask, line: str) -> Report:
-    """Return the page of a submission: its points by row of the rubric, its likeliest mistake, and
-    what was measured.
+def grade_report(grade: Grade, task: GradedTask) -> Report:
+    """Return the page of a submission for its student: its points by row of the rubric, and
+    positions with mistakes.
 
     Args:
         grade: of the submission.
         task: what it was asked.
-        line: the command that writes the page.
     """
     rubric = [
-        (task.texts.get(name, name), points, task.worth(name))
+        (Cell(task.describe(name), f"{name}: {grade.results[name]}"), points, task.worth(name))
         for name, points in grade.earned.items()
     ]
     sections: dict[str, Parts] = {"": [parts.table("rubric", rubric)]}
-    if grade.check is not None:
-        boards = [row._replace(boards=row.boards[:1]) for row in _boards(grade.check)[:MAX_BOARDS]]
-        sections["Positions"] = boards
-        sections["For the teacher"] = [_measurements(grade.check)]
+    rows = () if grade.check is None else grade.check.rows
+    boards = [
+        BoardRow([parts.noted_board(*row.evidence[0])], f"{task.describe(row.name)} ({row.name})")
+        for row in rows
+        if row.evidence and row.name in {*task.needs, *task.weights}
+    ]
+    if boards:
+        sections["Positions"] = [Text(words("mistakes")), *boards[:MAX_BOARDS]]
     tiles = [Tile("points", f"{grade.points:.1f} of {task.points:g}")]
-    title = f"{grade.file}: {task.title}"
-    return Report(title, grade.remark, tiles, {**sections, **_reproduction(line)})
+    return Report(f"{grade.file}: {task.title}", grade.remark, tiles, sections)
 
 
-def write_grades(folder: Path, grades: Sequence[Grade], task: GradedTask, line: str) -> None:
-    """Write the page of the last submission, and ``grades.csv`` with the points of all, in total
-    and by row of the rubric.
+def write_grades(
+    folder: Path, grade: Grade, grades: Sequence[Data], task: GradedTask, line: str
+) -> None:
+    """Write the pages of a submission: ``NAME.html`` for its student, and ``teacher/NAME.html``
+    with all that was measured; ``grades.csv``, with the points of all in total and by row of the
+    rubric; and ``grades.json``.
 
     Args:
         folder: of the files, made if it is missing.
-        grades: of the submissions so far.
+        grade: of the submission.
+        grades: of all submissions so far, by :meth:`Grade.to_dict`.
         task: what they were asked.
-        line: the command that writes them.
+        line: the command that writes the files.
     """
-    page = (folder / grades[-1].file).with_suffix(".html")
-    write_report(page, grade_report(grades[-1], task, line))
+    page = Path(grade.file).with_suffix(".html")
+    write_report(folder / page, grade_report(grade, task))
+    notes = check_report(grade.file, grade.check or Check(task.title, ()), line)
+    write_report(folder / NOTES / page, notes._replace(verdict=grade.remark))
+    rows = sorted(grades, key=itemgetter("file"))
     text = StringIO()
-    table = csv.DictWriter(text, [*grades[0].summary(), *task.weights], lineterminator="\n")
-    table.writeheader()
-    for grade in sorted(grades, key=lambda grade: grade.file):
-        table.writerow({**grade.summary(), **grade.earned})
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow([*COLUMNS, *task.weights])
+    for row in rows:
+        table.writerow([*(row[name] for name in COLUMNS), *row["earned"].values()])
     write_bytes(folder / TABLE, text.getvalue().encode("utf-8", "backslashreplace"))
+    write_json(folder / GRADES, rows)
 
 
 def _boards(check: Check) -> list[BoardRow]:

@@ -94,6 +94,8 @@ class BoardFigure(NamedTuple):
     numbers: Float64Array | None = None
     """float64[cells], shown in empty cells, which they colour; NaN for none"""
     write: Callable[[float], str] = format_probability
+    names: Sequence[str] = ()
+    """of cells, shown in those without a stone or a number"""
     best: Sequence[int] = ()
     """cells that are framed"""
     last: int | None = None

@@ -351,7 +351,7 @@ def spot_board(
 
 
 def noted_board(position: str, note: str) -> BoardFigure:
-    """Return a position, as text, with a note below it.
+    """Return a position, as text, with a note below it, in the eyes of the player to move.
 
     Raises:
         ValueError: no position.
@@ -359,7 +359,8 @@ def noted_board(position: str, note: str) -> BoardFigure:
     cells = from_text(position).cells
     rows = position.count("/") + 1
     board = Game(rows, len(cells) // rows, 1)
-    return BoardFigure(board, cells, (f"{position[-1]} to move", note))
+    lines = (f"you are {position[-1]} and move", note)
+    return BoardFigure(board, cells, lines, names=list(map(str, range(len(cells)))))
 
 
 def differences(game: AnyGame, spots: Sequence[DifferentMoves] | None, a: str, b: str) -> Parts:
