@@ -15,6 +15,7 @@ from ttt_eval.checks.causes import (
     DEPTH_SIGNS,
     DEPTHS,
     GROUPS,
+    NO_CALLS,
     NO_LEAVES,
     RIGHT_SIGNS,
     SAME,
@@ -150,13 +151,16 @@ class _SearchCheck(Checker):
         self.root_free = min(ROOT_FREE, self.table.max_free)
         sections = [self.check_results, self.check_moves]
         if not self.owned:
-            return self.report("a search with rollouts", [*sections, self.check_rollouts])
+            sections += [self.check_rollouts, self.check_chance]
+            return self.report("a search with rollouts", sections)
         sections += [self.check_repeats, self.check_signs, self.check_ends]
-        sections += [self.check_priors, self.check_inner_priors]
+        sections += [self.check_priors, self.check_inner_priors, self.check_chance]
         return self.report("a search with a planted evaluator", sections)
 
     def patterns(self, failed: set[str]) -> dict[str, bool]:
         """Return whether causes explain the failed rows, the likeliest first."""
+        if self.is_unasked:
+            return {NO_CALLS: True}
         return patterns(self.facts, failed)
 
     def contract_rows(self) -> list[CheckRow]:
@@ -170,6 +174,11 @@ class _SearchCheck(Checker):
                 self.asked, -missing, "{:g} visits above the simulations", -missing,
                 rule="0 or more",
             )  # fmt: skip
+        self.is_unasked = self.owned and not (
+            self.is_evaluator_read or self.broken["rules"] or self.broken["time"]
+        )
+        if self.is_unasked:
+            self.remark("evaluator", "the evaluator was never called")
         return super().contract_rows()
 
     # -- results and moves
@@ -181,6 +190,7 @@ class _SearchCheck(Checker):
         facts = self.facts
         masks = [late & (np.sign(table.values.round(9)) == sign) for sign in RESULTS.values()]
         rows = [row for mask in masks for row in self.choose(mask, NUM_RESULTS)]
+        self.chosen = rows
         truth = table.values[rows]
         values = self.ask(rows, table.values, self.many // 2, 0).values
         errors = values - truth
@@ -191,14 +201,25 @@ class _SearchCheck(Checker):
         facts.errors = {name: mean_of(numbers) for name, numbers in by_result.items()}
         # a wrong result of a draw can be a win and a loss in turn, with the mean 0
         facts.draw_error = mean_of(np.abs(by_result["draws"]))
-        by_parity = [self.by_parity(rows, np.abs(by_result[name])) for name in ("wins", "losses")]
-        facts.error_by_parity = tuple(np.fmin.reduce(by_parity).tolist())
+        facts.errors_by_parity = [
+            self.by_parity(rows, np.abs(by_result[name])) for name in ("wins", "losses")
+        ]
         means = ", ".join(f"{name} {error:+.2f}" for name, error in facts.errors.items())
         self.judge(
             "results", f"mean of value - truth: {means}",
             facts.largest_error, MAX_RESULT_ERROR[table.turns],
             rows, np.abs(errors), VALUE_NOTE, values, truth,
         )  # fmt: skip
+
+    def check_chance(self) -> None:
+        """Difference of wrong values between seeds."""
+        is_wrong = self.facts.largest_error > MAX_RESULT_ERROR["skip"]
+        if self.table.turns == "skip" and is_wrong and not self.broken["rules"]:
+            values = [
+                self.ask(self.chosen, self.table.values, self.many // 2, salt).values
+                for salt in (1000, 1020, 1040, 1060)
+            ]
+            self.facts.spread = np.ptp(values, axis=0).max()
 
     def check_moves(self) -> None:
         """Moves near the end, and anywhere, without knowledge and with true values planted."""

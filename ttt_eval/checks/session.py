@@ -116,6 +116,7 @@ class Checker:
             "time": [],
         }
         """positions with broken answers, by the row"""
+        self.is_evaluator_read = False
         self.missing_visits: list[float] = []
         self.asked: list[int] = []
         """the position of each number of missing visits"""
@@ -148,6 +149,7 @@ class Checker:
         answers = [
             self._ask_part(part, evaluator, simulations, salt + b) for b, part in enumerate(parts)
         ]
+        self.is_evaluator_read |= evaluator.is_read
         return concatenate([SearchAnswers(self.uniform[:0], self.zeros[:0]), *answers])
 
     def _ask_part(

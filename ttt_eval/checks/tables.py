@@ -333,18 +333,29 @@ class PlantedEvaluator:
     compiled code.
 
     Attributes:
-        values: float64[N + 1], for the player to move.
-        priors: float64[N + 1, A], rows sum to 1; illegal moves have a part of it.
+        is_read: bool, whether anything was asked for.
     """
 
     def __init__(self, table: GameTable, values: Float64Array, priors: Float64Array) -> None:
         self._table = table
-        self.values = values
-        self.priors = priors
-        for array in (values, priors):
+        self._arrays = priors, values
+        self.is_read = False
+        for array in self._arrays:
             array.setflags(write=False)
 
     def __call__(self, board: ArrayLike) -> tuple[Float64Array, float]:
         """Return the priors, float64[A], and the value for the player to move."""
         row = self._table.find(board)
         return self.priors[row], float(self.values[row])
+
+    @property
+    def priors(self) -> Float64Array:
+        """float64[N + 1, A]: rows sum to 1; illegal moves have a part of it."""
+        self.is_read = True
+        return self._arrays[0]
+
+    @property
+    def values(self) -> Float64Array:
+        """float64[N + 1]: for the player to move."""
+        self.is_read = True
+        return self._arrays[1]
