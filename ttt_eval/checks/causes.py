@@ -103,6 +103,8 @@ class Facts:
     """mean of value - truth, by the result"""
     draw_error: float = nan
     """mean absolute error of values of draws"""
+    largest_error: float = nan
+    """that of values by result; NaN without values"""
     errors_by_parity: Sequence[tuple[float, float]] = ((nan, nan),)
     """mean absolute errors of values for even and odd numbers of stones, of wins and of losses"""
     late_share_by_parity: tuple[float, float] = nan, nan
@@ -113,19 +115,12 @@ class Facts:
     """loss of moves in a game whose turns alternate, as a share of the true one"""
     told_share: float = 0.0
     """mean loss with true values, as a share of that of random moves"""
-    extra_visits: float = nan
-    """largest number of visits above the simulations"""
     missing_share: float = nan
     """share of simulations without a visit of the root, near the end"""
     own_weight: float = nan
     """smallest weight of the root's own evaluation in its value"""
     sign_pattern: str = ""
     """cause of wrong signs"""
-
-    @property
-    def largest_error(self) -> float:
-        """The largest error of values by result; NaN without values."""
-        return float(np.fmax.reduce([*map(abs, self.errors.values()), self.draw_error]))
 
 
 def _one_sided(*pairs: tuple[float, float], low: float, high: float) -> bool:
@@ -143,7 +138,7 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
     return {
         "the search does not end: it does not see finished games, or waits": "time" in failed,
         "the tree of another position is kept between calls": (
-            facts.extra_visits > 0 and ("near the end" not in failed or "rules" in failed)
+            "visits" in failed and ("near the end" not in failed or "rules" in failed)
         ),
         "second turns are ignored, or taken where there are none": facts.impossible_turns,
         "illegal moves are made: occupied cells are not masked, or finished games go on": (

@@ -149,17 +149,18 @@ class _SearchCheck(Checker):
         self.is_repeatable = True
         self.is_solver = False
         self.root_free = min(ROOT_FREE, self.table.max_free)
-        sections = [self.check_results, self.check_moves]
-        if not self.owned:
-            sections += [self.check_rollouts, self.check_chance]
-            return self.report("a search with rollouts", sections)
-        sections += [self.check_repeats, self.check_signs, self.check_ends]
-        sections += [self.check_priors, self.check_inner_priors, self.check_chance]
-        return self.report("a search with a planted evaluator", sections)
+        what = "a search with rollouts"
+        sections = [self.check_rollouts]
+        if self.owned:
+            what = "a search with a planted evaluator"
+            sections = [self.check_repeats, self.check_signs, self.check_ends]
+            sections += [self.check_priors, self.check_inner_priors]
+        sections = [self.check_results, self.check_moves, *sections, self.check_chance]
+        return self.report(what, sections)
 
     def patterns(self, failed: set[str]) -> dict[str, bool]:
         """Return whether causes explain the failed rows, the likeliest first."""
-        if self.is_unasked:
+        if not (self.is_evaluator_read or failed & {"rules", "time"}):
             return {NO_CALLS: True}
         return patterns(self.facts, failed)
 
@@ -167,17 +168,13 @@ class _SearchCheck(Checker):
         """Return the rows about errors, steps, time and the number of visits, after all calls."""
         missing = np.array(self.missing_visits)
         if missing.size:
-            self.facts.extra_visits = -missing.min()
             self.judge(
                 "visits", f"simulations - visits: {missing.min():g} to {missing.max():g}",
                 -missing.min(), TIE,
                 self.asked, -missing, "{:g} visits above the simulations", -missing,
                 rule="0 or more",
             )  # fmt: skip
-        self.is_unasked = self.owned and not (
-            self.is_evaluator_read or self.broken["rules"] or self.broken["time"]
-        )
-        if self.is_unasked:
+        if not self.is_evaluator_read:
             self.remark("evaluator", "the evaluator was never called")
         return super().contract_rows()
 
@@ -188,19 +185,23 @@ class _SearchCheck(Checker):
         table = self.table
         late = table.forced & (table.num_free <= LATE_FREE + 1)
         facts = self.facts
-        masks = [late & (np.sign(table.values.round(9)) == sign) for sign in RESULTS.values()]
-        rows = [row for mask in masks for row in self.choose(mask, NUM_RESULTS)]
+        results = np.sign(table.values.round(9))
+        rows = [
+            row
+            for sign in RESULTS.values()
+            for row in self.choose(late & (results == sign), NUM_RESULTS)
+        ]
         self.chosen = rows
         truth = table.values[rows]
         values = self.ask(rows, table.values, self.many // 2, 0).values
         errors = values - truth
         by_result = {
-            name: np.where(mask[rows], errors, nan)
-            for name, mask in zip(RESULTS, masks, strict=True)
+            name: np.where(results[rows] == sign, errors, nan) for name, sign in RESULTS.items()
         }
         facts.errors = {name: mean_of(numbers) for name, numbers in by_result.items()}
         # a wrong result of a draw can be a win and a loss in turn, with the mean 0
         facts.draw_error = mean_of(np.abs(by_result["draws"]))
+        facts.largest_error = np.fmax.reduce([*map(abs, facts.errors.values()), facts.draw_error])
         facts.errors_by_parity = [
             self.by_parity(rows, np.abs(by_result[name])) for name in ("wins", "losses")
         ]
@@ -344,7 +345,7 @@ class _SearchCheck(Checker):
         )
         if self.is_solver:
             text += "; it solves positions"
-        known = 0.0 if np.isfinite(own).any() else nan
+        known = 0 * mean_of(own)  # NaN without values
         self.judge(
             "signs",
             f"response by depth and mover: {text}",
