@@ -81,6 +81,7 @@ SIGN_PATTERNS: Mapping[str, Int64Array] = {
     "the sign is never flipped": np.ones_like(DEPTHS),
     "the sign alternates with depth, not with the mover": DEPTH_SIGNS,
     OTHER_PLAYER: -RIGHT_SIGNS,
+    NEXT_PLAYER: np.where(DEPTHS == 1, 1, -RIGHT_SIGNS),
     INVERTED: -DEPTH_SIGNS,
     "the sign flips where the same player moves again, not where the turn passes": (
         DEPTH_SIGNS * RIGHT_SIGNS

@@ -337,8 +337,8 @@ class _SearchCheck(Checker):
         facts.own_weight = float(finite(own).min())
         facts.sign_pattern = sign_cause(np.sign(sums) * (clear & (np.abs(sums) > 2)), facts)
         # of most roots a value may be proved, which leaves do not change
-        is_reached = (np.abs(weights[:, 2:]) > MIN_RESPONSE).any()
-        if not is_reached and not self.is_solver and not facts.sign_pattern:
+        is_blind = not (self.is_solver or (np.abs(weights[:, 2:]) > MIN_RESPONSE).any())
+        if is_blind and not facts.sign_pattern:
             facts.sign_pattern = NO_LEAVES
         text = ", ".join(
             f"{GROUPS[g]} {median_of(weights[:, g]):+.2f}" for g in np.flatnonzero(clear)
@@ -358,7 +358,7 @@ class _SearchCheck(Checker):
             least,
             rule="+ for the same mover, - for the other",
         )
-        if self.table.turns != "plain" and (clear[2:].any() or not (is_reached or self.is_solver)):
+        if self.table.turns != "plain" and (clear[2:].any() or is_blind):
             is_searched = (clear & (RIGHT_SIGNS != DEPTH_SIGNS)).any()
             self.judge(
                 "second turns", "searched" if is_searched else "never searched",
