@@ -31,7 +31,7 @@ CAUSES = {
     "fixed player's view": ("fixed player's view", "wrong sign"),
     "root value of the other player": ("root's value has the other", "wrong sign"),
     "negated at second turns only": ("where the same player moves again", "wrong sign"),
-    "edge value of the next mover": ("one ply off", "the other player"),
+    "edge value of the next mover": ("one ply off", "wrong sign"),
     "second turn never searched": ("second turns are", "other turns"),
     "chance 1/2 for 1/4": ("chance", "another size"),
     "one outcome kept": ("outcomes of chance", "another size"),
