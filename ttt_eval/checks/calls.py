@@ -63,7 +63,6 @@ class GuardedCaller:
             CallError: it raised something.
             CallTimeoutError: it took longer than the limit. Make no further call.
         """
-
         answer: Future[Any] = Future()
 
         def run() -> None:
@@ -138,8 +137,6 @@ def _describe(error: BaseException) -> str:
     details = traceback.TracebackException.from_exception(error)  # str(error) can raise
     message = " ".join(str(details).split())[:160]
     own_folder = Path(__file__).parents[1]
-    places = [
-        frame for frame in details.stack if own_folder not in Path(frame.filename).parents
-    ]
+    places = [frame for frame in details.stack if own_folder not in Path(frame.filename).parents]
     place = f" ({Path(places[-1].filename).name}:{places[-1].lineno})" if places else ""
     return f"{type(error).__name__}: {message}{place}"

@@ -125,8 +125,8 @@ class Facts:
 
 
 def _one_sided(*pairs: tuple[float, float], low: float, high: float) -> bool:
-    """Return whether all errors of one player are above ``low``, all of the other below ``high``."""
-    return max(np.fmin.reduce(pairs)) > low and min(np.fmax.reduce(pairs)) < high
+    """Return whether the errors of one player are above ``low``, of the other below ``high``."""
+    return bool(max(np.fmin.reduce(pairs)) > low and min(np.fmax.reduce(pairs)) < high)
 
 
 def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
