@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import tyro
+from check_power import one_sided_bound
 from planted_learners import LEARNER_ERRORS, SETTINGS, plant
 
 from ttt_envs.core.files import write_bytes
@@ -130,17 +131,18 @@ def list_names(names: Iterable[str]) -> str:
     return ", ".join(chosen)
 
 
-def check_open(family: str, name: str, probes: Sequence[str]) -> str:
-    """Return the verdict without a family, as a row of a table."""
+def check_open(family: str, name: str, probes: Sequence[str], seed: int) -> bool:
+    """Print the verdict without a family, as a row of a table, and return whether it fails."""
     start = process_time()
-    check = check_learner(plant(family, name), probes, seed=ERROR_SEED)
+    check = check_learner(plant(family, name), probes, seed=seed)
     seconds = process_time() - start
     failed = set(check.failed)
     scores = list_names(name for name in PROBES if name in failed)
     values = list_names(name for name in PROBES if not failed.isdisjoint(VALUE_ROWS[name]))
     open_rows = [row.name for row in check.rows if row.status == "no evidence"]
     cells = [f"{family}: {name}", scores, values, check.cause, ", ".join(open_rows)]
-    return f"| {' | '.join(cells)} | {seconds:.0f} |"
+    print(f"| {' | '.join(cells)} | {seconds:.0f} |", flush=True)
+    return bool(failed)
 
 
 def main(
@@ -152,6 +154,7 @@ def main(
     count: int = 20,
     names: tuple[str, ...] = (),
     probes: tuple[str, ...] = tuple(PROBES),
+    seed: int = ERROR_SEED,
 ) -> None:
     """Train what the log does not have, and write the limits or print a table.
 
@@ -162,14 +165,19 @@ def main(
         count: number of alarms of each family.
         names: of errors or settings without a family, by default all.
         probes: of checks without a family.
+        seed: the first of a check without a family.
     """
     if command.startswith("open"):
         changes = LEARNER_ERRORS if command == "open-errors" else SETTINGS
         heads = "scores fail | values fail | cause | no evidence | CPU s"
         print(f"| learner | {heads} |\n|---|---|---|---|---|--:|")
-        for family in families:
-            for name in names or changes[family]:
-                print(check_open(family, name, probes), flush=True)
+        fails = [
+            check_open(family, name, probes, seed)
+            for family in families
+            for name in names or changes[family]
+        ]
+        bound = one_sided_bound(sum(fails), len(fails))
+        print(f"\n{sum(fails)} of {len(fails)} checks fail, at most {bound:.1%} (one-sided 95%)")
         return
     runs = Runs(log)
     if command == "limits":

@@ -21,8 +21,12 @@ ERRORS = (
     "leaf taken for the other player",
     "fixed player's view",
     "root value of the other player",
+    "negated at second turns only",
+    "edge value of the next mover",
     "second turn never searched",
     "chance 1/2 for 1/4",
+    "one outcome kept",
+    "outcomes share a node",
     "finished positions evaluated",
     "wins as draws",
     "draws as losses",
@@ -53,7 +57,6 @@ ROLLOUT_ERRORS = tuple(
         "priors of the parent",
         "value off by one ply",
         "illegal moves searched",
-        "root value of the other player",
     }
 )
 """Errors of UCT with rollouts."""
@@ -68,6 +71,8 @@ class PlantedNode:
     """whether its mover is the root's"""
     priors: dict[int, float] = field(default_factory=dict)
     children: dict[tuple[int, bool], PlantedNode] = field(default_factory=dict)
+    outcomes: dict[int, bool] = field(default_factory=dict)
+    """whether moves gave another turn at their first visit"""
     visits: dict[int, int] = field(default_factory=dict)
     sums: dict[int, float] = field(default_factory=dict)
     proved: dict[int, float] = field(default_factory=dict)
@@ -264,19 +269,23 @@ class _Run:
             action = first if first is not None and not path else self.select(node)
             path.append((node, action))
             moves_again = self.draw_turn(node.board, action)
+            if self.error == "one outcome kept":
+                moves_again = node.outcomes.setdefault(action, moves_again)
             next_board, reward, is_over = self.step(node.board, action, moves_again)
             next_same = node.same if moves_again else not node.same
             if is_over:
                 value, owner = self.end_value(node, next_board, reward, next_same)
                 break
-            child = node.children.get((action, moves_again))
+            place = action, moves_again and self.error != "outcomes share a node"
+            child = node.children.get(place)
             if child is None:
-                child = node.children[action, moves_again] = PlantedNode(next_board, next_same)
+                child = node.children[place] = PlantedNode(next_board, next_same)
                 value = self.expand(child, node)
                 owner = child.same
                 if self.error == "leaf taken for the other player":
                     owner = not owner
                 break
+            child.same = next_same
             node = child
         if is_over and self.error == "ends not backed up":
             return
@@ -301,6 +310,7 @@ class _Run:
     def back_up(
         self, path: list[tuple[PlantedNode, int]], value: float, owner: bool, is_over: bool
     ) -> None:
+        next_same = owner != is_over  # after an end the other player would be to move
         for depth, (node, action) in enumerate(reversed(path)):
             backed_up = value if node.same == owner else -value
             if self.error == "sign never flipped":
@@ -309,6 +319,12 @@ class _Run:
                 backed_up = value * (-1) ** (depth + (0 if is_over else 1))
             if self.error == "fixed player's view":
                 backed_up = value if owner == (self.first_player == 1) else -value
+            if self.error == "edge value of the next mover":
+                backed_up = value if next_same == owner else -value
+            if self.error == "negated at second turns only":
+                value = -value if node.same == next_same else value
+                backed_up = value
+            next_same = node.same
             if self.error == "discount 0.9 per ply":
                 backed_up *= 0.9 ** (depth + 1)
             node.visits[action] += 1

@@ -128,8 +128,12 @@ FOUND_BY = {
     "leaf taken for the other player": ("turns", "signs", "leaf values are taken for the other"),
     "fixed player's view": ("turns", "signs", "a fixed player's view"),
     "root value of the other player": ("turns", "signs", "the root's value has the other"),
+    "negated at second turns only": ("turns", "signs", "flips where the same player moves again"),
+    "edge value of the next mover": ("turns", "told the truth", "one ply off"),
     "second turn never searched": ("skip", "second turns", "second turns are never searched"),
     "chance 1/2 for 1/4": ("skip", "results", "other turns or chance"),
+    "one outcome kept": ("skip", "results", "outcomes of chance are mixed"),
+    "outcomes share a node": ("skip", "results", "outcomes of chance are mixed"),
     "finished positions evaluated": ("turns", "ends", "finished positions are evaluated"),
     "wins as draws": ("turns", "results", "wins and losses count as draws"),
     "draws as losses": ("plain", "results", "draws count as losses"),
@@ -162,6 +166,11 @@ ROLLOUTS_FOUND_BY = {
     "sign alternates with depth": ("turns", "results", "turns are assumed to alternate"),
     "sign never flipped": ("turns", "results", "results are backed up with the wrong sign"),
     "only the parent updated": ("turns", "near the end", "not backed up"),
+    "root value of the other player": ("turns", "results", "wrong sign"),
+    "negated at second turns only": ("turns", "results", "wrong sign"),
+    "edge value of the next mover": ("turns", "results", "wrong sign"),
+    "one outcome kept": ("skip", "results", "outcomes of chance are mixed"),
+    "outcomes share a node": ("skip", "results", "outcomes of chance are mixed"),
 }
 
 
@@ -176,7 +185,7 @@ def test_planted_errors_fail_the_row_that_names_them(error):
 
 def test_the_lists_of_planted_errors_are_complete():
     assert set(ERRORS) - set(FOUND_BY) == {"sum for mean"}  # greedy, and hardly harmful here
-    assert (len(ERRORS), len(ROLLOUT_ERRORS)) == (25, 19)
+    assert (len(ERRORS), len(ROLLOUT_ERRORS)) == (29, 24)
 
 
 @pytest.mark.parametrize("error", ROLLOUTS_FOUND_BY)
@@ -235,6 +244,19 @@ def test_rows_of_a_batch_that_are_mixed():
     assert "near the end" in check.failed
 
 
+def test_an_evaluator_that_is_never_called_is_the_only_cause():
+    def rollouts(game, board, evaluator, simulations, seed):
+        return PlantedTreeSearch("uct")(game, board, None, simulations, seed)
+
+    check = check_search(rollouts, "turns")
+    assert check.row("evaluator").measured == "the evaluator was never called"
+    [cause] = check.causes
+    assert "evaluator=None" in cause
+    # exact values need no evaluator; an error comes before it
+    check_search(alternating_negamax, "plain").assert_ok()
+    assert "raises an error" in check_search(lambda *_: raise_(KeyError("x")), "turns").cause
+
+
 def test_noise_and_unseeded_searches_are_remarks():
     puct = PlantedTreeSearch("puct")
 
@@ -284,7 +306,7 @@ def raise_(error):
         (lambda: ([1] * 9, 0.0), "visits of illegal moves"),
         (lambda: raise_(SystemExit(3)), "SystemExit: 3"),
         (lambda: raise_(KeyError("x")), "KeyError: 'x' \\(test_checks.py:"),
-        (lambda: raise_(UnprintableError()), "without a readable message"),
+        (lambda: raise_(UnprintableError()), "exception str\\(\\) failed"),
     ],
 )
 def test_broken_answers_end_in_a_row(answer, problem):

@@ -103,10 +103,10 @@ class _AgentCheck(Checker):
     def shares(self, rows: Sequence[int]) -> Float64Array:
         """Return the distribution over moves, float64[B, A]; equal shares for broken answers."""
         legal = self.table.legal[rows]
-        visits = np.where(legal, self.ask(rows).visits, 0)
+        visits = np.where(legal, self.ask(rows).visits, nan)
         if self.batch:  # a policy
-            return normalise(visits)
-        return best_shares(np.where(legal, visits, np.nan))
+            return normalise(np.nan_to_num(visits))
+        return best_shares(visits)
 
     def mean_losses(self, shares: Float64Array) -> Float64Array:
         """Return the mean loss of distributions over moves, float64[B]."""
@@ -227,8 +227,8 @@ class _AgentCheck(Checker):
         for simulations in UCT_SIMULATIONS:
             search = make_policy(f"mcts:simulations={simulations},decisive=false", self.table.game)
             searched = search.probabilities(boards, np.random.default_rng(self.seed))
-            shares = sum_by_action(searched, self.table.num_actions)
-            loss = mean_of(self.mean_losses(shares))
+            losses = self.mean_losses(sum_by_action(searched, self.table.num_actions))
+            loss = mean_of(losses)
             if loss <= mean_of(self.losses):
                 break
         self.remark("strength", f"plain UCT loses {loss:.3f} after {simulations} simulations")

@@ -11,6 +11,7 @@ import queue
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,6 @@ class GuardedCaller:
         self.limit_s = limit_s
         self.printed = io.StringIO()
         self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
-        self._results: queue.SimpleQueue[tuple[Any, str]] = queue.SimpleQueue()
         context = contextvars.copy_context()
         self._thread = threading.Thread(target=context.run, args=(self._work,), daemon=True)
         self._thread.start()
@@ -63,34 +63,32 @@ class GuardedCaller:
             CallError: it raised something.
             CallTimeoutError: it took longer than the limit. Make no further call.
         """
+        answer: Future[Any] = Future()
 
-        def run() -> Any:
-            seed_generators(seed)
-            return function(*arguments)
+        def run() -> None:
+            try:
+                seed_generators(seed)
+                answer.set_result(function(*arguments))
+            except BaseException as error:  # whatever foreign code raises is the result
+                answer.set_exception(CallError(_describe(error)))
 
         self._calls.put(run)
         try:
-            answer, problem = self._results.get(timeout=self.limit_s)
-        except queue.Empty:
+            return answer.result(self.limit_s)
+        except TimeoutError:
             # other code does not report SystemExit
             identifier = ctypes.c_ulong(self._thread.ident or 0)
             exception = ctypes.py_object(SystemExit)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, exception)
             raise CallTimeoutError(f"no answer within {self.limit_s} s") from None
-        if problem:
-            raise CallError(problem)
-        return answer
 
     def close(self) -> None:
         """End the thread; make no further call."""
         self._calls.put(None)
 
     def _work(self) -> None:
-        while True:
-            run = self._calls.get()
-            if run is None:
-                return
-            self._results.put(_attempt(run))
+        for run in iter(self._calls.get, None):
+            run()
 
 
 @contextlib.contextmanager
@@ -134,23 +132,11 @@ def read_numbers(
     return np.where(where, numbers, 0.0)
 
 
-def _attempt(run: Callable[[], Any]) -> tuple[Any, str]:
-    """Return an answer and "", or None and what was raised in its place."""
-    try:
-        return run(), ""
-    except BaseException as error:  # whatever foreign code raises is the result
-        return None, _describe(error)
-
-
 def _describe(error: BaseException) -> str:
     """Return an error in one line, with the place in the foreign code."""
-    try:
-        message = " ".join(str(error).split())[:160]
-    except Exception:  # of an error of foreign code whose text fails too
-        message = "without a readable message"
-    frames = traceback.extract_tb(error.__traceback__)
-    places = [
-        frame for frame in frames if Path(__file__).parents[1] not in Path(frame.filename).parents
-    ]
+    details = traceback.TracebackException.from_exception(error)  # str(error) can raise
+    message = " ".join(str(details).split())[:160]
+    own_folder = Path(__file__).parents[1]
+    places = [frame for frame in details.stack if own_folder not in Path(frame.filename).parents]
     place = f" ({Path(places[-1].filename).name}:{places[-1].lineno})" if places else ""
     return f"{type(error).__name__}: {message}{place}"

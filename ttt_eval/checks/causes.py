@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
 
@@ -23,12 +23,15 @@ DEPTH_SIGNS = np.where(DEPTHS % 2, -1, 1)
 
 FIXED_VIEW = "values have a fixed player's view: right for one player, wrong for the other"
 OTHER_ROOT = "the root's value has the other player's view"
-NO_LEAVES = (
-    "leaf values do not reach the root; a search without an evaluator: use evaluator=None "
-    "(--evaluator none)"
+NO_LEAVES = "leaf values do not reach the root"
+NO_CALLS = (
+    "the evaluator was never called: check a search with rollouts or an evaluation of its own with "
+    "evaluator=None (--evaluator none)"
 )
 OFF_BY_ONE = "a leaf's parent is evaluated in its place, one ply off"
 OTHER_PLAYER = "leaf values are taken for the other player"
+INVERTED = "the sign alternates with depth, and is inverted"
+NEXT_PLAYER = "moves have the value of the next player to move, one ply off"
 OTHER_SIZE = (
     "results are backed up with another size: a discount, another scale, other turns or chance"
 )
@@ -66,6 +69,11 @@ MAX_OWN_WEIGHT = -0.05
 """Maximum weight of the root's own evaluation that counts as a wrong sign: right ones have 0 or
 more.
 """
+MIN_SPREAD = 0.4
+"""Minimum difference of values between seeds by which outcomes of chance are mixed. In 30 calls of
+right searches it was at most 0.26, with other planted errors 0.33, with mixed outcomes at least
+0.52.
+"""
 MIN_ROOT_ERROR = 0.5
 """Minimum error of results by which the root's value, too, is the other player's."""
 
@@ -74,7 +82,11 @@ SIGN_PATTERNS: Mapping[str, Int64Array] = {
     "the sign is never flipped": np.ones_like(DEPTHS),
     "the sign alternates with depth, not with the mover": DEPTH_SIGNS,
     OTHER_PLAYER: -RIGHT_SIGNS,
-    "the sign alternates with depth, and is inverted": -DEPTH_SIGNS,
+    NEXT_PLAYER: np.where(DEPTHS == 1, 1, -RIGHT_SIGNS),
+    INVERTED: -DEPTH_SIGNS,
+    "the sign flips where the same player moves again, not where the turn passes": (
+        DEPTH_SIGNS * RIGHT_SIGNS
+    ),
 }
 """Signs of responses, by the cause of wrong ones; "" are the right signs."""
 
@@ -93,17 +105,18 @@ class Facts:
     """mean of value - truth, by the result"""
     draw_error: float = nan
     """mean absolute error of values of draws"""
-    error_by_parity: tuple[float, float] = nan, nan
-    """mean absolute error of values for even and odd numbers of stones, of wins or of losses: the
-    smaller one"""
+    largest_error: float = nan
+    """that of values by result; NaN without values"""
+    errors_by_parity: Sequence[tuple[float, float]] = ((nan, nan),)
+    """mean absolute errors of values for even and odd numbers of stones, of wins and of losses"""
     late_share_by_parity: tuple[float, float] = nan, nan
     """mean loss as a share of that of a random move, for even and odd numbers of stones"""
+    spread: float = nan
+    """largest difference of values between seeds"""
     alternating_share: float = nan
     """loss of moves in a game whose turns alternate, as a share of the true one"""
     told_share: float = 0.0
     """mean loss with true values, as a share of that of random moves"""
-    extra_visits: float = nan
-    """largest number of visits above the simulations"""
     missing_share: float = nan
     """share of simulations without a visit of the root, near the end"""
     own_weight: float = nan
@@ -111,26 +124,23 @@ class Facts:
     sign_pattern: str = ""
     """cause of wrong signs"""
 
-    @property
-    def largest_error(self) -> float:
-        """The largest error of values by result; NaN without values."""
-        return float(np.fmax.reduce([*map(abs, self.errors.values()), self.draw_error]))
 
-
-def _one_sided(pair: tuple[float, float], low: float, high: float) -> bool:
-    """Return whether one of two errors is above ``low``, and the other below ``high``."""
-    return max(pair) > low and min(pair) < high
+def _one_sided(*pairs: tuple[float, float], low: float, high: float) -> bool:
+    """Return whether the errors of one player are above ``low``, of the other below ``high``."""
+    return bool(max(np.fmin.reduce(pairs)) > low and min(np.fmax.reduce(pairs)) < high)
 
 
 def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
     """Return whether causes explain the failed rows, from the most specific to the least."""
     draw_value = facts.errors.get("draws", nan)
     signs_are_wrong = facts.largest_error > MIN_SIGN_ERROR
-    moves_are_one_sided = _one_sided(facts.late_share_by_parity, MIN_WRONG_SHARE, MAX_RIGHT_SHARE)
+    moves_are_one_sided = _one_sided(
+        facts.late_share_by_parity, low=MIN_WRONG_SHARE, high=MAX_RIGHT_SHARE
+    )
     return {
         "the search does not end: it does not see finished games, or waits": "time" in failed,
         "the tree of another position is kept between calls": (
-            facts.extra_visits > 0 and ("near the end" not in failed or "rules" in failed)
+            "visits" in failed and ("near the end" not in failed or "rules" in failed)
         ),
         "second turns are ignored, or taken where there are none": facts.impossible_turns,
         "illegal moves are made: occupied cells are not masked, or finished games go on": (
@@ -141,6 +151,9 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
             facts.num_errors > 0
         ),
         "finished positions are evaluated as if they were not": "ends" in failed,
+        "outcomes of chance are mixed: one stands for all visits of a move, or they share a node": (
+            facts.spread > MIN_SPREAD
+        ),
         facts.sign_pattern: bool(facts.sign_pattern),  # "" is no cause
         "results of finished games are not backed up": (
             facts.missing_share > MIN_MISSING_SHARE
@@ -157,7 +170,7 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "second turns are never searched": "second turns" in failed,
         FIXED_VIEW: (
             facts.sign_pattern == FIXED_VIEW
-            or _one_sided(facts.error_by_parity, MIN_WRONG_ERROR, MAX_RIGHT_ERROR)
+            or _one_sided(*facts.errors_by_parity, low=MIN_WRONG_ERROR, high=MAX_RIGHT_ERROR)
         ),
         "selection has a fixed player's view: right for one player, wrong for the other": (
             not signs_are_wrong and moves_are_one_sided
@@ -192,6 +205,8 @@ def sign_cause(votes: Float64Array, facts: Facts) -> str:
     if np.count_nonzero(even * odd) >= 2 and (even * odd <= 0).all():
         return FIXED_VIEW
     cause = max(SIGN_PATTERNS, key=lambda name: (votes @ SIGN_PATTERNS[name]).sum())
+    if cause in (OTHER_PLAYER, INVERTED) and facts.told_share > 1:
+        return NEXT_PLAYER
     if cause == OTHER_PLAYER and facts.largest_error > MIN_ROOT_ERROR:
         return OTHER_ROOT
     return cause or "some values have the wrong sign"

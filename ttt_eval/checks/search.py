@@ -15,6 +15,7 @@ from ttt_eval.checks.causes import (
     DEPTH_SIGNS,
     DEPTHS,
     GROUPS,
+    NO_CALLS,
     NO_LEAVES,
     RIGHT_SIGNS,
     SAME,
@@ -148,28 +149,33 @@ class _SearchCheck(Checker):
         self.is_repeatable = True
         self.is_solver = False
         self.root_free = min(ROOT_FREE, self.table.max_free)
-        sections = [self.check_results, self.check_moves]
-        if not self.owned:
-            return self.report("a search with rollouts", [*sections, self.check_rollouts])
-        sections += [self.check_repeats, self.check_signs, self.check_ends]
-        sections += [self.check_priors, self.check_inner_priors]
-        return self.report("a search with a planted evaluator", sections)
+        what = "a search with rollouts"
+        sections = [self.check_rollouts]
+        if self.owned:
+            what = "a search with a planted evaluator"
+            sections = [self.check_repeats, self.check_signs, self.check_ends]
+            sections += [self.check_priors, self.check_inner_priors]
+        sections = [self.check_results, self.check_moves, *sections, self.check_chance]
+        return self.report(what, sections)
 
     def patterns(self, failed: set[str]) -> dict[str, bool]:
         """Return whether causes explain the failed rows, the likeliest first."""
+        if not (self.is_evaluator_read or failed & {"rules", "time"}):
+            return {NO_CALLS: True}
         return patterns(self.facts, failed)
 
     def contract_rows(self) -> list[CheckRow]:
         """Return the rows about errors, steps, time and the number of visits, after all calls."""
         missing = np.array(self.missing_visits)
         if missing.size:
-            self.facts.extra_visits = -missing.min()
             self.judge(
                 "visits", f"simulations - visits: {missing.min():g} to {missing.max():g}",
                 -missing.min(), TIE,
                 self.asked, -missing, "{:g} visits above the simulations", -missing,
                 rule="0 or more",
             )  # fmt: skip
+        if not self.is_evaluator_read:
+            self.remark("evaluator", "the evaluator was never called")
         return super().contract_rows()
 
     # -- results and moves
@@ -179,26 +185,42 @@ class _SearchCheck(Checker):
         table = self.table
         late = table.forced & (table.num_free <= LATE_FREE + 1)
         facts = self.facts
-        masks = [late & (np.sign(table.values.round(9)) == sign) for sign in RESULTS.values()]
-        rows = [row for mask in masks for row in self.choose(mask, NUM_RESULTS)]
+        results = np.sign(table.values.round(9))
+        rows = [
+            row
+            for sign in RESULTS.values()
+            for row in self.choose(late & (results == sign), NUM_RESULTS)
+        ]
+        self.chosen = rows
         truth = table.values[rows]
         values = self.ask(rows, table.values, self.many // 2, 0).values
         errors = values - truth
         by_result = {
-            name: np.where(mask[rows], errors, nan)
-            for name, mask in zip(RESULTS, masks, strict=True)
+            name: np.where(results[rows] == sign, errors, nan) for name, sign in RESULTS.items()
         }
         facts.errors = {name: mean_of(numbers) for name, numbers in by_result.items()}
         # a wrong result of a draw can be a win and a loss in turn, with the mean 0
         facts.draw_error = mean_of(np.abs(by_result["draws"]))
-        by_parity = [self.by_parity(rows, np.abs(by_result[name])) for name in ("wins", "losses")]
-        facts.error_by_parity = tuple(np.fmin.reduce(by_parity).tolist())
+        facts.largest_error = np.fmax.reduce([*map(abs, facts.errors.values()), facts.draw_error])
+        facts.errors_by_parity = [
+            self.by_parity(rows, np.abs(by_result[name])) for name in ("wins", "losses")
+        ]
         means = ", ".join(f"{name} {error:+.2f}" for name, error in facts.errors.items())
         self.judge(
             "results", f"mean of value - truth: {means}",
             facts.largest_error, MAX_RESULT_ERROR[table.turns],
             rows, np.abs(errors), VALUE_NOTE, values, truth,
         )  # fmt: skip
+
+    def check_chance(self) -> None:
+        """Difference of wrong values between seeds."""
+        is_wrong = self.facts.largest_error > MAX_RESULT_ERROR["skip"]
+        if self.table.turns == "skip" and is_wrong and not self.broken["rules"]:
+            values = [
+                self.ask(self.chosen, self.table.values, self.many // 2, salt).values
+                for salt in (1000, 1020, 1040, 1060)
+            ]
+            self.facts.spread = np.ptp(values, axis=0).max()
 
     def check_moves(self) -> None:
         """Moves near the end, and anywhere, without knowledge and with true values planted."""
@@ -315,15 +337,15 @@ class _SearchCheck(Checker):
         facts.own_weight = float(finite(own).min())
         facts.sign_pattern = sign_cause(np.sign(sums) * (clear & (np.abs(sums) > 2)), facts)
         # of most roots a value may be proved, which leaves do not change
-        is_reached = (np.abs(weights[:, 2:]) > MIN_RESPONSE).any()
-        if not is_reached and not self.is_solver and not facts.sign_pattern:
+        is_blind = not (self.is_solver or (np.abs(weights[:, 2:]) > MIN_RESPONSE).any())
+        if is_blind and not facts.sign_pattern:
             facts.sign_pattern = NO_LEAVES
         text = ", ".join(
             f"{GROUPS[g]} {median_of(weights[:, g]):+.2f}" for g in np.flatnonzero(clear)
         )
         if self.is_solver:
             text += "; it solves positions"
-        known = 0.0 if np.isfinite(own).any() else nan
+        known = 0 * mean_of(own)  # NaN without values
         self.judge(
             "signs",
             f"response by depth and mover: {text}",
@@ -336,7 +358,7 @@ class _SearchCheck(Checker):
             least,
             rule="+ for the same mover, - for the other",
         )
-        if self.table.turns != "plain" and (clear[2:].any() or not (is_reached or self.is_solver)):
+        if self.table.turns != "plain" and (clear[2:].any() or is_blind):
             is_searched = (clear & (RIGHT_SIGNS != DEPTH_SIGNS)).any()
             self.judge(
                 "second turns", "searched" if is_searched else "never searched",

@@ -116,6 +116,7 @@ class Checker:
             "time": [],
         }
         """positions with broken answers, by the row"""
+        self.is_evaluator_read = not self.owned
         self.missing_visits: list[float] = []
         self.asked: list[int] = []
         """the position of each number of missing visits"""
@@ -148,6 +149,7 @@ class Checker:
         answers = [
             self._ask_part(part, evaluator, simulations, salt + b) for b, part in enumerate(parts)
         ]
+        self.is_evaluator_read |= evaluator.is_read
         return concatenate([SearchAnswers(self.uniform[:0], self.zeros[:0]), *answers])
 
     def _ask_part(
@@ -164,13 +166,11 @@ class Checker:
 
         try:
             answers: SearchAnswers = self.caller.call(search, seed=seed)
-        except CallTimeoutError as error:
-            self._break(rows[0], str(error), "time")
-            raise StopError from None
         except CallError as error:
-            self.facts.num_errors += 1
-            self._break(rows[0], str(error))
-            if self.facts.num_errors >= MAX_ERRORS:
+            is_late = isinstance(error, CallTimeoutError)
+            self.facts.num_errors += not is_late
+            self._break(rows[0], str(error), "time" if is_late else "rules")
+            if is_late or self.facts.num_errors >= MAX_ERRORS:
                 raise StopError from None
             return SearchAnswers(0 * self.uniform[rows], np.full(len(rows), nan))
         for row, visits in zip(rows, answers.visits, strict=True):
@@ -333,7 +333,7 @@ def _parse(answer: Any, count: int, num_actions: int, batch: bool) -> SearchAnsw
 
 def finite(numbers: ArrayLike) -> Float64Array:
     """Return the finite numbers, or NaN if there are none."""
-    array = np.ravel(np.asarray(numbers, np.float64))
+    array = np.asarray(numbers, np.float64)
     array = array[np.isfinite(array)]
     return array if array.size else np.array([nan])
 

@@ -49,19 +49,14 @@ rows of the positions, int64[B].
 """
 
 
-def best(values: Float64Array, rows: Int64Array) -> Float64Array:
-    """Return the largest value of a legal move."""
-    return np.asarray(np.nanmax(values, axis=1))
+def _reduce_by(function: Callable[..., Any]) -> Reduction:
+    return lambda values, rows: function(values, axis=1)
 
 
-def worst(values: Float64Array, rows: Int64Array) -> Float64Array:
-    """Return the smallest value of a legal move."""
-    return np.asarray(np.nanmin(values, axis=1))
-
-
-def mean(values: Float64Array, rows: Int64Array) -> Float64Array:
-    """Return the mean value of the legal moves."""
-    return np.asarray(np.nanmean(values, axis=1))
+best = _reduce_by(np.nanmax)
+"""The reduction to the largest value of a legal move."""
+worst = _reduce_by(np.nanmin)
+mean = _reduce_by(np.nanmean)
 
 
 def mean_by(shares: Float64Array) -> Reduction:
@@ -145,7 +140,7 @@ class GameTable:
         )
         self.alternating_losses = np.fmax.reduce(alternating, axis=2, keepdims=True) - alternating
         self.random_values = self.solve(mean, mean)[0][0]
-        bounds = [self.solve(own, other)[0][0] for own in (best, worst) for other in (best, worst)]
+        bounds, _ = self.solve(best, worst)  # the largest and the smallest values of any play
         self.forced = ~self.ended & (np.ptp(bounds, axis=0) < TIE)
         self.wins = self.reward.max(axis=1) > 0
         self.losses = self.values[:, None] - self.action_values
@@ -185,20 +180,19 @@ class GameTable:
             reached[table[reached]] = True
         stones[-1] = self.game.cells + 1
         words = np.stack([stones.astype(np.uint64), keys(boards % 3)], axis=1)
-        first, number = distinct_rows(words[reached])
-        rows = np.flatnonzero(reached)[first]
-        numbers = np.zeros(size, np.int64)
-        numbers[reached] = number
+        words[~reached] = words[-1]
+        rows, numbers = distinct_rows(words)
+        rows[-1] = size - 1
         self.boards = boards[rows]
         self.num_free = self.game.cells - stones[rows]
         self.max_free = int(self.num_free.max())
-        self.odd = (self.game.cells - self.num_free) % 2 == 1
+        self.odd = stones[rows] % 2 == 1
         self.next = numbers[table[rows]]
-        self.over = np.min(table, axis=2)[rows] >= arrays.over
         self.reward = extend_rows(np.maximum(0.0, rewards), size)[rows]
         self.again = extend_rows(again, size)[rows]
         self.legal: BoolArray = extend_rows(legal, size)[rows]
         self.ended = np.asarray(~self.legal.any(axis=1))
+        self.over = self.ended[self.next].all(axis=2)
 
     @property
     def symmetries(self) -> Int64Array:
@@ -236,12 +230,11 @@ class GameTable:
         """Return the depth of every position below a root, int64[N + 1], -1 if it is not below or
         finished; and whether its mover is the root's, bool[N + 1].
         """
-        cells = self.boards[root]
-        products = self.boards[:, cells != 0] * cells[cells != 0]
-        same = (products == 1).all(axis=1)
-        other = (products == -1).all(axis=1)
-        depth = self.num_free[root] - self.num_free
-        return np.where((same | other) & ~self.ended, depth, -1), same
+        num_stones = self.game.cells - self.num_free[root]
+        num_shared = self.boards @ self.boards[root]  # negative as the other player sees them
+        is_below = (np.abs(num_shared) == num_stones) & ~self.ended
+        depths = np.where(is_below, self.num_free[root] - self.num_free, -1)
+        return depths, num_shared == num_stones
 
     # -- positions
 
@@ -290,22 +283,19 @@ class GameTable:
             ValueError: the game is over, the action is illegal, or the turn is impossible.
         """
         row = self.index(board)
-        is_legal = 0 <= action < self.num_actions and bool(self.legal[row, action])
-        next_row = int(self.next[row, action, int(again)]) if is_legal else -1
-        if not 0 <= next_row < len(self.boards) - 1:
-            problem = f"the illegal action {action}"
+        nowhere = len(self.boards) - 1
+        is_action = 0 <= action < self.num_actions
+        next_row = int(self.next[row, action, int(again)]) if is_action else nowhere
+        if next_row == nowhere:
+            problem = f"action {action} with an impossible turn, again={bool(again)}"
             if self.ended[row]:
                 problem = "a move on a finished board"
-            elif is_legal:
-                problem = f"action {action} with an impossible turn, again={bool(again)}"
+            elif action not in self.legal_actions(board):
+                problem = f"the illegal action {action}"
             self.illegal_steps.append(self.evidence(row, problem))
-            raise Refusal(f"{problem}, in {self.text(row)}")
+            raise Refusal(f"{problem}, in {self.illegal_steps[-1].position}")
         reward = float(self.reward[row, action])
         return self.board(next_row), reward, bool(self.over[row, action])
-
-    def text(self, row: int) -> str:
-        """Return a position as text, the player to move as o."""
-        return to_text(Position(self.boards[row] % 3, 0), self.game)
 
     def to_boards(self, rows: Int64Array | Sequence[int]) -> Boards:
         """Return rows as a batch of positions; an odd number of stones is the second player's
@@ -315,8 +305,8 @@ class GameTable:
         return Boards((1 - 2 * odd[:, None]) * self.boards[rows] % 3, odd)
 
     def evidence(self, row: int, note: str) -> Evidence:
-        """Return a position with a note."""
-        return Evidence(self.text(row), note)
+        """Return a position as text, the player to move as o, with a note."""
+        return Evidence(to_text(Position(self.boards[row] % 3, 0), self.game), note)
 
 
 @lru_cache(maxsize=8)
@@ -333,18 +323,29 @@ class PlantedEvaluator:
     compiled code.
 
     Attributes:
-        values: float64[N + 1], for the player to move.
-        priors: float64[N + 1, A], rows sum to 1; illegal moves have a part of it.
+        is_read: bool, whether anything was asked for.
     """
 
     def __init__(self, table: GameTable, values: Float64Array, priors: Float64Array) -> None:
         self._table = table
-        self.values = values
-        self.priors = priors
-        for array in (values, priors):
+        self._arrays = priors, values
+        self.is_read = False
+        for array in self._arrays:
             array.setflags(write=False)
 
     def __call__(self, board: ArrayLike) -> tuple[Float64Array, float]:
         """Return the priors, float64[A], and the value for the player to move."""
         row = self._table.find(board)
         return self.priors[row], float(self.values[row])
+
+    @property
+    def priors(self) -> Float64Array:
+        """float64[N + 1, A]: rows sum to 1; illegal moves have a part of it."""
+        self.is_read = True
+        return self._arrays[0]
+
+    @property
+    def values(self) -> Float64Array:
+        """float64[N + 1]: for the player to move."""
+        self.is_read = True
+        return self._arrays[1]
