@@ -25,7 +25,7 @@ MIN_SEEDS = 5
 """Minimum number of seeds of two submissions of which one can be called better."""
 DIGITS = 12
 """Number of decimal places of a standard error that are no rounding errors."""
-RESAMPLES = 2_000
+RESAMPLES = 1_000
 """Default number of bootstrap samples."""
 
 
@@ -58,7 +58,7 @@ class Comparison(Struct, frozen=True):
     """
     undecided: list[str]
     """names of submissions that are not shown to be worse than the first: the interval of the
-    difference of their interquartile means reaches 0, or there are fewer than ``MIN_SEEDS`` seeds
+    probability of improvement reaches 1/2
     """
     notes: list[str]
 
@@ -67,6 +67,9 @@ def compare_submissions(
     submissions: Sequence[SubmissionScores], seed: int = 0, tasks: Sequence[str] = ()
 ) -> Comparison:
     """Compare submissions on common tasks, with intervals by a bootstrap over runs.
+
+    The intervals of all interquartile means, means and probabilities of improvement hold at once:
+    in 95% of comparisons each contains its true value.
 
     Args:
         submissions: with different names.
@@ -86,24 +89,20 @@ def compare_submissions(
         )
     task_names = _choose_tasks(submissions, tasks)
     scores = {row.name: _scores_of_runs(row, task_names) for row in submissions}
-    entries = [_make_entry(row, task_names, scores[row.name], seed) for row in submissions]
+    statements = 2 * len(names) + math.comb(len(names), 2)
+    entries = [
+        _make_entry(row, task_names, scores[row.name], seed, statements) for row in submissions
+    ]
     entries.sort(key=lambda entry: (-entry.interquartile_mean.mean, entry.name))
     improvement: dict[str, dict[str, Interval]] = {entry.name: {} for entry in entries}
-    undecided: list[str] = []
     trainings = _trained_tasks(task_names)
-    pairs = list(itertools.combinations(improvement, 2))
-    for name, other in pairs:
-        pair = scores[name], scores[other]
-        statements = 2 * len(pairs)  # two of each pair: any submission might have come out first
-        probability = improvement_interval(*pair, trainings, seed=seed, statements=statements)
+    for name, other in itertools.combinations(improvement, 2):
+        probability = improvement_interval(
+            scores[name], scores[other], trainings, seed=seed, statements=statements
+        )
         improvement[name][other] = probability
         improvement[other][name] = probability.complement()
-        if name == entries[0].name:
-            lead = bootstrap_interval(
-                _difference, *pair, trainings=trainings, seed=seed, statements=statements
-            )
-            if lead.low <= 0 or min(map(len, pair)) < MIN_SEEDS:
-                undecided.append(other)
+    undecided = [name for name, value in improvement[entries[0].name].items() if value.low <= 0.5]
     return Comparison(
         task_names, entries, improvement, undecided, _make_notes(submissions, task_names, entries)
     )
@@ -154,7 +153,11 @@ def _scores_of_runs(submission: SubmissionScores, tasks: Sequence[str]) -> Float
 
 
 def _make_entry(
-    submission: SubmissionScores, tasks: Sequence[str], scores: Float64Array, seed: int
+    submission: SubmissionScores,
+    tasks: Sequence[str],
+    scores: Float64Array,
+    seed: int,
+    statements: int,
 ) -> Entry:
     columns: dict[Axis, list[int]] = {}
     for column, task in enumerate(tasks):
@@ -164,7 +167,12 @@ def _make_entry(
     def interval(measure: Callable[..., Float64Array], numbers: Sequence[int]) -> Interval:
         trainings = _trained_tasks([tasks[number] for number in numbers])
         return bootstrap_interval(
-            measure, scores[:, numbers], trainings=trainings, seed=seed, bounds=(-math.inf, 1.0)
+            measure,
+            scores[:, numbers],
+            trainings=trainings,
+            seed=seed,
+            statements=statements,
+            bounds=(-math.inf, 1.0),
         )
 
     all_tasks = range(len(tasks))
@@ -224,11 +232,6 @@ def interquartile_mean(scores: Float64Array) -> Float64Array:
     return np.asarray(values[..., cut : values.shape[-1] - cut].mean(axis=-1))
 
 
-def _difference(scores: Float64Array, other_scores: Float64Array) -> Float64Array:
-    """Return the difference of interquartile means."""
-    return interquartile_mean(scores) - interquartile_mean(other_scores)
-
-
 def probability_of_improvement(scores: Float64Array, other_scores: Float64Array) -> Float64Array:
     """Return the probability that a run of ``scores`` beats one of ``other_scores`` on a random
     task; ties count half.
@@ -255,8 +258,10 @@ def bootstrap_interval(
 
     Each sample has one run less than there are, so that it varies as the runs do (Rao and Wu,
     Resampling inference with complex survey data, Journal of the American Statistical Association,
-    1988). Degrees of freedom are those of all runs about the means of their tasks. The interval of
-    a single run is a point: its error is unknown. docs/benchmark/index.md has the coverage.
+    1988). Degrees of freedom are those of the mean, whose variance may be that of few tasks (Welch,
+    The generalization of 'Student's' problem when several different population variances are
+    involved, Biometrika, 1947). The interval of a single run is a point: its error is unknown.
+    docs/benchmark/index.md has the coverage.
 
     Args:
         measure: takes as many float64[..., runs, tasks] as there are scores, and returns
@@ -281,12 +286,18 @@ def bootstrap_interval(
     _, training = np.unique(trainings or tasks, return_inverse=True)
     num_trainings = int(training.max()) + 1
     rng = np.random.default_rng(seed)
-    freedom = 0
+    variances: list[Float64Array] = []
     for run_scores in scores:  # runs are drawn for each training anew
         rows = rng.integers(len(run_scores), size=(count, len(run_scores) - 1, num_trainings))
         samples.append(run_scores[rows[..., training], tasks])
-        freedom += (len(run_scores) - 1) * num_trainings
+        totals = [run_scores[:, training == number].sum(axis=1) for number in range(num_trainings)]
+        variances.append(np.var(totals, axis=1, ddof=1) / len(run_scores))
     error = max(min_error, round(float(measure(*samples).std()), DIGITS))
+    squares = sum(
+        float(variance @ variance) / (len(run_scores) - 1)
+        for variance, run_scores in zip(variances, scores, strict=True)
+    )
+    freedom = float(np.sum(variances)) ** 2 / squares if squares else math.inf
     half_width = float(stdtrit(freedom, 1 - 0.025 / statements)) * error
     return Interval(value, max(bounds[0], value - half_width), min(bounds[1], value + half_width))
 
@@ -315,13 +326,17 @@ def improvement_interval(
     other_runs = len(other_scores)
     if min(runs, other_runs) < MIN_SEEDS:
         return Interval(float(probability_of_improvement(scores, other_scores)), 0.0, 1.0)
+    from scipy.stats import rankdata
+
     num_tasks = scores.shape[1]
     _, tasks_of_training = np.unique(trainings or np.arange(num_tasks), return_counts=True)
     of_one_task = math.sqrt((runs + other_runs + 1) / (12 * runs * other_runs))
     min_error = of_one_task * float(np.linalg.norm(tasks_of_training)) / num_tasks
+    # of ranks the probability is the same, and the variances of tasks are alike
+    ranks = rankdata(np.concatenate([scores, other_scores]), axis=0)
     return bootstrap_interval(
         probability_of_improvement,
-        *(scores, other_scores),
+        *(ranks[:runs], ranks[runs:]),
         trainings=trainings,
         seed=seed,
         statements=statements,

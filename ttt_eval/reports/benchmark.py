@@ -65,7 +65,7 @@ def leaderboard_markdown(comparison: Comparison, command: str) -> str:
     """
     intro = (
         f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are 95%, by a bootstrap over "
-        "seeds."
+        "seeds, and hold at once."
     )
     lines = [
         f"`{command} --markdown FILE`",
