@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from equal_agents import count_false, has_difference
 from json_files import read_json
-from leaderboard_errors import count_false, has_difference
 from msgspec.structs import replace
 from pages import check_in_browser, in_browser, read_page
 from scipy.special import stdtrit

@@ -17,7 +17,7 @@ from msgspec import Struct, to_builtins
 
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array
-from ttt_eval.benchmark.scores import SubmissionScores
+from ttt_eval.benchmark.scores import KNOWS, SubmissionScores
 from ttt_eval.benchmark.tasks import TASKS, Axis, find_task, find_tasks
 from ttt_eval.store.statistics import Interval
 
@@ -26,7 +26,7 @@ MIN_SEEDS = 5
 DIGITS = 12
 """Number of decimal places of a standard error that are no rounding errors."""
 RESAMPLES = 1_000
-"""Default number of bootstrap samples."""
+"""Number of bootstrap samples."""
 
 
 class Entry(Struct, frozen=True):
@@ -34,6 +34,7 @@ class Entry(Struct, frozen=True):
 
     name: str
     setting: str
+    """``SubmissionScores.kind``"""
     cpu_s: float | None
     """CPU seconds of an average run; None if they are unknown"""
     seeds: int
@@ -47,7 +48,7 @@ class Entry(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """Submissions on the same tasks, the best first."""
+    """Submissions on the same tasks, the best first; those that know the game come last."""
 
     tasks: list[str]
     """tasks of all aggregates"""
@@ -57,14 +58,14 @@ class Comparison(Struct, frozen=True):
     :func:`improvement_interval`
     """
     undecided: list[str]
-    """names of submissions that are not shown to be worse than the first: the interval of the
+    """names of its :func:`peers` that are not shown to be worse than the first: the interval of the
     probability of improvement reaches 1/2
     """
     notes: list[str]
 
 
 def compare_submissions(
-    submissions: Sequence[SubmissionScores], seed: int = 0, tasks: Sequence[str] = ()
+    submissions: Sequence[SubmissionScores], tasks: Sequence[str] = ()
 ) -> Comparison:
     """Compare submissions on common tasks, with intervals by a bootstrap over runs.
 
@@ -73,7 +74,6 @@ def compare_submissions(
 
     Args:
         submissions: with different names.
-        seed: of the bootstrap.
         tasks: names of the tasks of all aggregates; () for the tasks that all submissions have.
 
     Raises:
@@ -90,22 +90,29 @@ def compare_submissions(
     task_names = _choose_tasks(submissions, tasks)
     scores = {row.name: _scores_of_runs(row, task_names) for row in submissions}
     statements = 2 * len(names) + math.comb(len(names), 2)
-    entries = [
-        _make_entry(row, task_names, scores[row.name], seed, statements) for row in submissions
-    ]
-    entries.sort(key=lambda entry: (-entry.interquartile_mean.mean, entry.name))
+    entries = [_make_entry(row, task_names, scores[row.name], statements) for row in submissions]
+    entries.sort(key=lambda row: (row.setting == KNOWS, -row.interquartile_mean.mean, row.name))
     improvement: dict[str, dict[str, Interval]] = {entry.name: {} for entry in entries}
     trainings = _trained_tasks(task_names)
     for name, other in itertools.combinations(improvement, 2):
         probability = improvement_interval(
-            scores[name], scores[other], trainings, seed=seed, statements=statements
+            scores[name], scores[other], trainings, statements=statements
         )
         improvement[name][other] = probability
         improvement[other][name] = probability.complement()
-    undecided = [name for name, value in improvement[entries[0].name].items() if value.low <= 0.5]
+    leader = improvement[entries[0].name]
+    undecided = [row.name for row in peers(entries)[1:] if leader[row.name].low <= 0.5]
     return Comparison(
         task_names, entries, improvement, undecided, _make_notes(submissions, task_names, entries)
     )
+
+
+def peers(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the first submission, and those that have learned if it has, else those that have
+    not.
+    """
+    knows = entries[0].setting == KNOWS
+    return [entry for entry in entries if (entry.setting == KNOWS) == knows]
 
 
 def _choose_tasks(submissions: Sequence[SubmissionScores], names: Sequence[str]) -> list[str]:
@@ -156,7 +163,6 @@ def _make_entry(
     submission: SubmissionScores,
     tasks: Sequence[str],
     scores: Float64Array,
-    seed: int,
     statements: int,
 ) -> Entry:
     columns: dict[Axis, list[int]] = {}
@@ -170,15 +176,13 @@ def _make_entry(
             measure,
             scores[:, numbers],
             trainings=trainings,
-            seed=seed,
             statements=statements,
-            bounds=(-math.inf, 1.0),
         )
 
     all_tasks = range(len(tasks))
     return Entry(
         submission.name,
-        submission.setting,
+        submission.kind,
         submission.cpu_s,
         len(scores),
         interval(interquartile_mean, all_tasks),
@@ -247,11 +251,9 @@ def bootstrap_interval(
     measure: Callable[..., Float64Array],
     *scores: Float64Array,
     trainings: Sequence[str] = (),
-    seed: int = 0,
-    count: int = RESAMPLES,
     statements: int = 1,
     min_error: float = 0.0,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
+    minimum: float = -math.inf,
 ) -> Interval:
     """Return a measure with its 95% interval: Student's t, with the standard error of a stratified
     bootstrap over runs.
@@ -269,12 +271,10 @@ def bootstrap_interval(
         scores: float64[runs, tasks] for each argument of the measure.
         trainings: for each task the task that its runs were trained on: tasks with the same runs
             are resampled together; () if all differ.
-        seed: of the bootstrap.
-        count: number of bootstrap samples.
         statements: number of intervals that all contain their true values in 95% of cases
             (Bonferroni).
         min_error: minimum standard error.
-        bounds: range of the measure, to which the interval is clipped.
+        minimum: of the measure, whose maximum is 1: the interval is clipped.
     """
     from scipy.special import stdtrit
 
@@ -285,21 +285,19 @@ def bootstrap_interval(
     tasks = np.arange(scores[0].shape[1])
     _, training = np.unique(trainings or tasks, return_inverse=True)
     num_trainings = int(training.max()) + 1
-    rng = np.random.default_rng(seed)
-    variances: list[Float64Array] = []
+    is_of_training = training[:, None] == np.arange(num_trainings)
+    rng = np.random.default_rng(0)
+    variance = squares = 0.0
     for run_scores in scores:  # runs are drawn for each training anew
-        rows = rng.integers(len(run_scores), size=(count, len(run_scores) - 1, num_trainings))
+        rows = rng.integers(len(run_scores), size=(RESAMPLES, len(run_scores) - 1, num_trainings))
         samples.append(run_scores[rows[..., training], tasks])
-        totals = [run_scores[:, training == number].sum(axis=1) for number in range(num_trainings)]
-        variances.append(np.var(totals, axis=1, ddof=1) / len(run_scores))
+        of_trainings = np.var(run_scores @ is_of_training, axis=0, ddof=1) / len(run_scores)
+        variance += float(of_trainings.sum())
+        squares += float(of_trainings @ of_trainings) / (len(run_scores) - 1)
     error = max(min_error, round(float(measure(*samples).std()), DIGITS))
-    squares = sum(
-        float(variance @ variance) / (len(run_scores) - 1)
-        for variance, run_scores in zip(variances, scores, strict=True)
-    )
-    freedom = float(np.sum(variances)) ** 2 / squares if squares else math.inf
+    freedom = variance**2 / squares if squares else min(map(len, scores)) - 1
     half_width = float(stdtrit(freedom, 1 - 0.025 / statements)) * error
-    return Interval(value, max(bounds[0], value - half_width), min(bounds[1], value + half_width))
+    return Interval(value, max(minimum, value - half_width), min(1.0, value + half_width))
 
 
 def improvement_interval(
@@ -307,7 +305,6 @@ def improvement_interval(
     other_scores: Float64Array,
     trainings: Sequence[str] = (),
     *,
-    seed: int = 0,
     statements: int = 1,
 ) -> Interval:
     """Return the probability of improvement and its interval, which is 0 to 1 with fewer than
@@ -320,7 +317,7 @@ def improvement_interval(
 
     Args:
         scores, other_scores: float64[runs, tasks]; the numbers of runs may differ.
-        trainings, seed, statements: as in :func:`bootstrap_interval`.
+        trainings, statements: as in :func:`bootstrap_interval`.
     """
     runs = len(scores)
     other_runs = len(other_scores)
@@ -338,8 +335,7 @@ def improvement_interval(
         probability_of_improvement,
         *(ranks[:runs], ranks[runs:]),
         trainings=trainings,
-        seed=seed,
         statements=statements,
         min_error=min_error,
-        bounds=(0.0, 1.0),
+        minimum=0.0,
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +96,19 @@ def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> RunArray
     env.store_due(at_end=True)
     meter.end("learning")
     usage = meter.phases["learning"]
-    return {run.record: encode_record(Cost(cpu_seconds(usage), usage["peak_rss_bytes"])), **arrays}
+    cost = Cost(cpu_seconds(usage), usage["peak_rss_bytes"], env.steps)
+    return {run.record: encode_record(cost), **arrays}
+
+
+def hash_code(agent: str) -> str:
+    """Return the SHA-256 of the code of an agent: that of its module, or of all modules of its
+    package. An agent of this package has those of ``learners``.
+    """
+    module = import_module(agent.partition(":")[0] if ":" in agent else "learners")
+    path = Path(str(module.__file__))
+    files = sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path]
+    code = b"".join(file.name.encode() + file.read_bytes() for file in files)
+    return hashlib.sha256(code).hexdigest()
 
 
 def run_unit(unit: Unit, *, agent: str, max_steps: int, every: int) -> RunArrays:

@@ -1,12 +1,12 @@
 """How often a leaderboard calls equal agents different, as in docs/benchmark/index.md.
 
-``python tools/leaderboard_errors.py SCORES...`` makes leaderboards of equal agents, whose runs are
+``python tests/equal_agents.py SCORES...`` makes leaderboards of equal agents, whose runs are
 drawn from those of one submission, and counts those with a false difference.
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,11 @@ from msgspec.structs import replace
 from ttt_eval.benchmark.comparison import Comparison, compare_submissions
 from ttt_eval.benchmark.scores import SubmissionScores, read_scores
 from ttt_eval.benchmark.tasks import SEEDS, TASKS
-from ttt_eval.reports.formats import format_ends, percent
+from ttt_eval.reports.formats import format_interval, percent
 from ttt_eval.store.statistics import wilson
+
+AGENTS = 8
+TABLES = 400
 
 
 def draw_equals(
@@ -57,25 +60,17 @@ def count_false(source: SubmissionScores, agents: int, tables: int, seed: int = 
     """Return how many of so many leaderboards of equal agents have a difference."""
     rng = np.random.default_rng(seed)
     return sum(
-        has_difference(compare_submissions(draw_equals(source, agents, rng), number))
-        for number in range(tables)
+        has_difference(compare_submissions(draw_equals(source, agents, rng))) for _ in range(tables)
     )
 
 
-def main() -> None:
+def main(paths: list[str]) -> None:
     """Print a table of the submissions."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("scores", nargs="+", type=Path, help="files of evaluate.py bench score")
-    parser.add_argument("--agents", type=int, default=8, help="equal agents of a leaderboard")
-    parser.add_argument("--tables", type=int, default=400, help="leaderboards")
-    arguments = parser.parse_args()
     print("| runs of | leaderboards with a false difference |\n|---|---|")
-    for path in arguments.scores:
-        for source in read_scores(path):
-            wrong = count_false(source, arguments.agents, arguments.tables)
-            share = wilson(wrong / arguments.tables, arguments.tables)
-            print(f"| {source.name} | {percent(share.mean)} ({format_ends(share, percent)}) |")
+    for source in [source for path in paths for source in read_scores(Path(path))]:
+        share = wilson(count_false(source, AGENTS, TABLES) / TABLES, TABLES)
+        print(f"| {source.name} | {format_interval(share, percent)} |")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
