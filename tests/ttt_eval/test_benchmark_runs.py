@@ -57,9 +57,8 @@ def run_all(
     run_benchmark(
         agent,
         list_runs(tasks, seeds),
-        Submission(name, steps=steps),
+        Submission(name, steps=steps, code_sha256=code),
         folder,
-        {"code": code},
         **more,
     )
 

@@ -160,9 +160,9 @@ def test_tasks_with_the_same_runs_are_resampled_together():
 # Files and comparisons
 
 
-def make_run(task, seed, score, steps=100, complete=True, cost=None):
+def make_run(task, seed, score, steps=100, complete=True, **more):
     return RunScore(
-        task, seed, score, complete, (CheckpointScore(steps, score, 0.5, 0.0, 1.0),), cost
+        task, seed, score, complete, (CheckpointScore(steps, score, 0.5, 0.0, 1.0),), **more
     )
 
 
@@ -259,6 +259,30 @@ def test_clear_leads_are_decided_and_equals_are_not():
     assert result.entries[0].axes["self-play"].mean == pytest.approx(0.321)
 
 
+def test_what_knows_the_game_stands_apart():
+    five = range(5)
+    knows = submission("rules", seeds=five, lift=0.5, known=True)
+    result = compare_submissions(
+        [knows, submission("a", seeds=five, lift=0.3), submission("b", seeds=five)]
+    )
+    assert [entry.name for entry in result.entries] == ["a", "b", "rules"]
+    assert result.undecided == []
+    assert describe_leader(result).startswith("a is best of 2")
+
+
+def test_croissant_finds_the_scores():
+    folder = SCORES.parent
+    content = read_json(folder / "croissant.json")
+    [files] = content["distribution"]
+    [record_set] = content["recordSet"]
+    for file in folder.glob(files["includes"]):
+        [row] = read_json(file)["submissions"]
+        for field in record_set["field"]:
+            path = field["source"]["extract"]["jsonPath"]
+            assert path.startswith("$.submissions[*].runs[*].")
+            assert all(path.rpartition(".")[2] in run for run in row["runs"])
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [
@@ -292,15 +316,15 @@ def page(tmp_path_factory):
     scores = to_file(folder / "scores.json", *entries)
     write_benchmark(
         folder / "page.html",
-        compare_submissions(read_scores(scores), 3),
-        report_command([scores], (), 3),
+        compare_submissions(read_scores(scores)),
+        report_command([scores]),
     )
     return folder / "page.html"
 
 
 def test_the_page_begins_with_the_verdict(page):
     text = read_page(page).text()
-    parts = ("two is best of 3", "Axes", "Tasks", "evaluate.py bench report", "--seed 3")
+    parts = ("two is best of 3", "Axes", "Tasks", "evaluate.py bench report")
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
 

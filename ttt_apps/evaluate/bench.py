@@ -15,7 +15,7 @@ from typing import Annotated
 import tyro
 
 from ttt_apps.cli import options as cli
-from ttt_apps.cli.versions import make_provenance, versions
+from ttt_apps.cli.versions import versions
 from ttt_apps.training.options import folder_name
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import write_bytes, write_json
@@ -25,8 +25,8 @@ from ttt_eval.benchmark.comparison import to_json as comparison_to_json
 from ttt_eval.benchmark.runs import hash_code, list_runs, run_benchmark
 from ttt_eval.benchmark.scores import SubmissionScores, read_scores, score_submission, to_json
 from ttt_eval.benchmark.scoring import combine_scores
-from ttt_eval.benchmark.submission import FILE, Submission, open_submission
-from ttt_eval.benchmark.tasks import SEEDS, TASKS, Task, find_task
+from ttt_eval.benchmark.submission import FILE, Submission
+from ttt_eval.benchmark.tasks import SEEDS, Task, find_task
 from ttt_eval.reports import benchmark as pages
 from ttt_eval.store.cost import processor
 from ttt_eval.store.result_store import UNITS
@@ -98,14 +98,12 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
         folder = self.out or Path("runs", "bench", folder_name(submission.name.split(":")))
         if not (folder / UNITS).exists():
             self.check_new_file(folder / FILE)
-        provenance = {**make_provenance(), "source": submission.code_sha256}
         with cli.bar("runs", folder) as progress:
             run_benchmark(
                 self.agent,
                 runs,
                 submission,
                 folder,
-                provenance,
                 every=self.every,
                 jobs=workers,
                 progress=progress,
@@ -157,23 +155,18 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
             ValueError: one is no submission, or something in it is invalid.
         """
         self.check_new_file(self.out)
-        for path in self.submissions:  # an invalid one costs no score of the others
-            with open_submission(path):
-                pass
         scores = [_score(path, last=self.last) for path in self.submissions]
         data = to_json(scores)
         if self.out is not None:
             write_json(self.out, data)
-        rows: list[dict[str, object]] = []
-        for task in TASKS:
-            means = {score.name: _mean_score(score, task.name) for score in scores}
-            if any(means.values()):
-                rows.append({"task": task.name, **means})
+        rows = [
+            {"task": name, **{row.name: row.task_means.get(name) for row in scores}}
+            for name in {run.task: None for row in scores for run in row.runs}
+        ]
         self.show(
             data,
             cli.rows_table(rows),
-            "Means over seeds of exact scores: 0 is random play, 1 the best possible; * not all "
-            "checkpoints are there.",
+            "Means over seeds of exact scores: 0 is random play, 1 the best possible.",
         )
 
 
@@ -185,12 +178,6 @@ def _score(path: Path, *, last: bool) -> SubmissionScores:
 def _read_scores(path: Path) -> Sequence[SubmissionScores]:
     """Return the scores of a file, or of a submission by its last tables."""
     return read_scores(path) if path.suffix == ".json" else [_score(path, last=True)]
-
-
-def _mean_score(score: SubmissionScores, task: str) -> str | None:
-    """Return the mean over seeds of a task, with a star if checkpoints are missing."""
-    star = "" if all(run.complete for run in score.runs if run.task == task) else "*"
-    return f"{score.task_means[task]:.4f}{star}" if task in score.task_means else None
 
 
 @dataclass(frozen=True)
@@ -235,18 +222,17 @@ class BenchVerify(cli.JsonOptions):
             )
         task = find_task(run.task)
         with TemporaryDirectory() as folder:
-            path = Path(folder, "again")
             unit = {"task": task.uses_runs_of or task.name, "seed": run.seed}
-            run_benchmark(agent, [unit], Submission("again", steps=submission.steps), path, {})
+            path = Path(folder)
+            run_benchmark(agent, [unit], Submission("again", steps=submission.steps), path)
             marks = {new.task: new.checkpoints for new in score_submission(path).runs}[run.task]
         stored = {mark.steps: mark for mark in run.checkpoints}
         found = {mark.steps: mark for mark in marks if mark.steps in stored}
         score = combine_scores(task, [mark.score for mark in found.values()] or [math.nan])
         row = {"task": run.task, "seed": run.seed, "score": run.score, "again": score}
         if found != stored or score != run.score:
-            here = {**versions(submission.library), "machine": processor()}
-            there = {**submission.versions, "machine": submission.machine}
-            differences = sorted(here.items() ^ there.items())
+            here = versions(submission.library)
+            differences = sorted(here.items() ^ submission.versions.items())
             raise Refusal(f"the scores differ: {row}; other versions: {differences or 'none'}")
         self.show(row, cli.rows_table([row]), "The scores are the same.")
 

@@ -217,8 +217,7 @@ class GameAgent:
         """Return the policy in a game: that of the only learner, or one that is interpolated."""
         if len(self.learners) > 1:
             return InterpolatedPolicy(game, self.learners)
-        [learner] = self.learners.values()
-        policy: Policy = learner
+        policy: Policy = next(iter(self.learners.values()))
         return policy
 
 
@@ -335,9 +334,6 @@ class InterpolatedPolicy(GreedyPolicy):
             for skip, weight in zip(skips, weights, strict=True)
             if weight > 0
         ]
-
-    def __str__(self) -> str:
-        return " + ".join(f"{weight:.3g} {learner}" for learner, weight in self._parts)
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return float64[B, cells] from the mover's view, NaN where illegal."""

@@ -72,9 +72,9 @@ class RunScore(Struct, frozen=True):
     """those that were scored, ascending, the last at the end"""
     cost: Cost | None = None
     """None for a task without runs of its own"""
-    solution: bool = False
-    """whether the policy of the first of several checkpoints loses nothing in any position of
-    self-play
+    known: bool = False
+    """whether the agent took no step to learn, or in self-play the policy of the first of several
+    checkpoints loses nothing in any position
     """
 
     def __post_init__(self) -> None:
@@ -97,9 +97,8 @@ class SubmissionScores(Submission, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """The setting; ``KNOWS`` if an agent took no step to learn, or began with the solution."""
-        steps = [run.cost.steps for run in self.runs if run.cost is not None]
-        return KNOWS if 0 in steps or any(run.solution for run in self.runs) else self.setting
+        """The setting, or ``KNOWS`` if a run was not learned, see ``RunScore.known``."""
+        return KNOWS if any(run.known for run in self.runs) else self.setting
 
     @property
     def cpu_s(self) -> float | None:
@@ -157,10 +156,8 @@ def score_submission(
                 score = combine_scores(task, [row.score for row in rows])
                 is_complete = run.checkpoints == task.checkpoints and len(rows) == len(marks)
                 cost = stored.read_cost(run) if task == run.task else None
-                solution = _is_solution(stored, task, run)
-                scores.append(
-                    RunScore(task.name, run.seed, score, is_complete, rows, cost, solution)
-                )
+                known = _is_solution(stored, task, run) or (cost is not None and cost.steps == 0)
+                scores.append(RunScore(task.name, run.seed, score, is_complete, rows, cost, known))
             progress(number, len(pairs))
     return SubmissionScores(**asdict(stored.submission), runs=tuple(scores))
 

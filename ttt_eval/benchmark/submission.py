@@ -173,9 +173,6 @@ class PolicyTable(Policy):
             # an attribute of tables with values alone
             self.values = lambda boards: stored[self._rows(boards)]
 
-    def __str__(self) -> str:
-        return f"table of {len(self.codes):,} positions"
-
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells].
 
