@@ -512,19 +512,16 @@ class DQNConfig(SB3Config):
     def algorithm_arguments(self, batch: int) -> dict[str, object]:
         """See :class:`SB3Config`."""
         steps = self.steps_per_update(batch)
-        names = (
-            "batch_size",
-            "buffer_size",
-            "learning_starts",
-            "target_update_interval",
-            "exploration_initial_eps",
-            "exploration_final_eps",
-            "exploration_fraction",
-        )
         return {
             "train_freq": steps,
             "gradient_steps": max(1, round(steps * batch / self.positions_per_update)),
-            **{name: getattr(self, name) for name in names},
+            "batch_size": self.batch_size,
+            "buffer_size": self.buffer_size,
+            "learning_starts": self.learning_starts,
+            "target_update_interval": self.target_update_interval,
+            "exploration_initial_eps": self.exploration_initial_eps,
+            "exploration_final_eps": self.exploration_final_eps,
+            "exploration_fraction": self.exploration_fraction,
         }
 
 
@@ -576,11 +573,14 @@ class MaskablePPOConfig(SB3Config):
         total = steps * batch
         # a last minibatch of one position would have standard deviation 0
         sizes = range(min(self.batch_size, total), total + 1)
-        names = ("n_epochs", "gae_lambda", "clip_range", "ent_coef", "vf_coef")
         return {
             "n_steps": steps,
             "batch_size": next(size for size in sizes if total % size == 0),
-            **{name: getattr(self, name) for name in names},
+            "n_epochs": self.n_epochs,
+            "gae_lambda": self.gae_lambda,
+            "clip_range": self.clip_range,
+            "ent_coef": self.ent_coef,
+            "vf_coef": self.vf_coef,
         }
 
 
