@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 import zipfile
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import gymnasium
@@ -16,16 +15,16 @@ import pytest
 from damage import guarded
 from documents import ROOT
 from exactly import Drawn, best_value, play_out
+from json_files import read_json
 from numpy.testing import assert_allclose
 
 from learners.alpha_zero.self_play import SelfPlayGames
-from ttt_apps.evaluate import bench
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_eval.benchmark.agents import LearnerAgent, PolicyAgent, agent_policy, load_agent
 from ttt_eval.benchmark.runs import list_runs, run_benchmark, shorten, train_agent
-from ttt_eval.benchmark.scores import score_submission
+from ttt_eval.benchmark.scores import KNOWS, score_submission
 from ttt_eval.benchmark.submission import (
     FILE,
     PolicyTable,
@@ -35,7 +34,7 @@ from ttt_eval.benchmark.submission import (
     open_submission,
     tabulate,
 )
-from ttt_eval.benchmark.tasks import SEEDS, BudgetSpent, find_task
+from ttt_eval.benchmark.tasks import BudgetSpent, find_task
 
 pytestmark = pytest.mark.more
 
@@ -58,9 +57,8 @@ def run_all(
     run_benchmark(
         agent,
         list_runs(tasks, seeds),
-        Submission(name, steps=steps),
+        Submission(name, steps=steps, code_sha256=code),
         folder,
-        {"code": code},
         **more,
     )
 
@@ -337,7 +335,59 @@ def test_the_quick_form_with_fewer_steps(tmp_path, evaluate_py):
     assert [mean["random"], mean["chance-25"], mean["self-play"]] == pytest.approx(
         [0.792, 0.688, 0.309], abs=1e-3
     )
-    assert "| win-or-block | one | " in board.read_text()
+    assert "| win-or-block | knows the game | " in board.read_text()
+
+
+SOLVED = """
+import numpy as np
+
+from ttt_envs import make_policy
+
+
+class Solved:
+    def __init__(self, task, seed):
+        self.model = make_policy("optimal", task.games[0])
+
+    def learn(self, env, steps):
+        _, info = env.reset()
+        over = False
+        while not over:
+            _, _, over, _, info = env.step(int(np.argmax(info["action_mask"])))
+"""
+
+
+def test_a_run_is_trained_again(tmp_path, evaluate_py):
+    folder = tmp_path / "mine"
+    scores = tmp_path / "scores.json"
+    evaluate_py(
+        f"bench run --agent q-learning --task self-play --steps {STEPS} --seeds 2 --out", folder
+    )
+    row = evaluate_py.json("bench verify --row 1", folder)
+    assert (row["seed"], row["again"]) == (1, row["score"])
+    assert "rows 0 to 1" in evaluate_py.error("bench verify --row 2", folder)
+    evaluate_py("bench score", folder, "--out", scores)
+    assert evaluate_py.json("bench verify", scores)["seed"] == 0
+    content = read_json(scores)
+    content["submissions"][0]["runs"][0]["score"] += 1e-6
+    content["submissions"][0]["versions"]["numpy"] = "1.0"
+    scores.write_text(json.dumps(content))
+    message = evaluate_py.error("bench verify", scores)
+    assert "the scores differ" in message
+    assert "('numpy', '1.0')" in message
+
+
+def test_code_that_has_changed_is_not_trained_again(tmp_path, evaluate_py, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    module = tmp_path / "solved_agent.py"
+    module.write_text(SOLVED)
+    folder = tmp_path / "solved"
+    agent = "--agent solved_agent:Solved"
+    evaluate_py(f"bench run {agent} --task self-play --steps {STEPS} --seeds 1 --out", folder)
+    assert f"{agent} runs its code" in evaluate_py.error("bench verify", folder)
+    assert evaluate_py.json(f"bench verify {agent}", folder)["again"] == 1
+    assert score_submission(folder).kind == KNOWS
+    module.write_text(SOLVED + "# more")
+    assert "its hash differs" in evaluate_py.error(f"bench verify {agent}", folder)
 
 
 def test_the_leaderboard_is_written_by_its_command(tmp_path, evaluate_py, monkeypatch):
@@ -553,24 +603,4 @@ def test_hostile_files_get_one_sentence(kind, submission, tmp_path, evaluate_py,
         damage(tmp_path / FILE)
     with pytest.raises(ValueError, match=message):
         score_submission(tmp_path)
-    evaluate_py.error("bench score --check", tmp_path)
-
-
-def test_a_submission_lacks_the_tasks_without_whole_runs_of_all_seeds(monkeypatch, evaluate_py):
-    names = ("random", "chance-25")
-    runs = [SimpleNamespace(task=find_task(name), seed=seed) for name in names for seed in SEEDS]
-    for run in runs:
-        run.checkpoints = run.task.checkpoints
-    reads = dict.fromkeys(("read_cost", "read_tables"), lambda *_: None)
-    monkeypatch.setattr(
-        bench, "open_submission", lambda _: nullcontext(SimpleNamespace(runs=runs[:-1], **reads))
-    )
-    [row] = evaluate_py.json("bench score --check any")
-    assert row["complete"] == len(runs) - 1
-    assert [name in row["lacks"] for name in names] == [False, True]
-
-
-def test_a_submission_is_checked_before_it_is_sent(copy, evaluate_py):
-    [row] = evaluate_py.json("bench score --check", copy)
-    assert (row["runs"], row["complete"]) == (4, 0)  # 200 steps are no whole run
-    assert {"random", "chance-25", "skips-shown"} < set(row["lacks"])
+    evaluate_py.error("bench score", tmp_path)

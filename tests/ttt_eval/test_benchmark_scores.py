@@ -1,13 +1,16 @@
 """Scores of the benchmark: files, aggregates and their intervals."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+from equal_agents import count_false, has_difference
 from json_files import read_json
 from msgspec.structs import replace
 from pages import check_in_browser, in_browser, read_page
 from scipy.special import stdtrit
+from scipy.stats import ttest_ind
 
 from ttt_envs.core.files import write_json
 from ttt_eval.benchmark import TASKS, comparison
@@ -23,6 +26,7 @@ from ttt_eval.benchmark.submission import Cost
 from ttt_eval.reports.benchmark import describe_leader, report_command, write_benchmark
 
 pytestmark = pytest.mark.more
+SCORES = Path(__file__).parents[2] / "benchmarks" / "scores"
 
 # float64[5 runs, 6 tasks]
 RUNS, COLUMNS = np.ogrid[:5, :6]
@@ -39,18 +43,38 @@ RLIABLE = [
 ]
 
 
-def test_aggregates_are_those_of_rliable():
-    """Intervals are as long as its percentiles, times what few runs lack: runs vary more than
-    samples of them, and Student's t is wider than the normal distribution."""
-    wider = (5 / 4) ** 0.5 * stdtrit(4 * 6, 0.975) / stdtrit(1e9, 0.975)
+def test_aggregates_are_those_of_rliable(monkeypatch):
+    """Standard errors are those of its percentiles, times what few runs lack: runs vary more than
+    samples of them.
+    """
+    monkeypatch.setattr(comparison, "RESAMPLES", 20_000)
     for scores, measure, mean, low, high in RLIABLE:
-        result = comparison.bootstrap_interval(measure, scores, count=20_000)
+        result = comparison.bootstrap_interval(measure, scores)
         assert result.mean == pytest.approx(mean, abs=1e-9)
-        assert result.high - result.low == pytest.approx(wider * (high - low), rel=0.04)
-    result = comparison.bootstrap_interval(comparison.probability_of_improvement, A, B, count=5_000)
+        error = (high - low) / 2 / stdtrit(1e9, 0.975)
+        wider = (5 / 4) ** 0.5 * stdtrit(welch_freedom(scores), 0.975)
+        assert result.high - result.mean == pytest.approx(wider * error, rel=0.04)
+    result = comparison.bootstrap_interval(comparison.probability_of_improvement, A, B)
     assert result.mean == pytest.approx(0.4066666667, abs=1e-9)
-    wider = (5 / 4) ** 0.5 * stdtrit(2 * 4 * 6, 0.975) / stdtrit(1e9, 0.975)
+    wider = (5 / 4) ** 0.5 * stdtrit(welch_freedom(A, B), 0.975) / stdtrit(1e9, 0.975)
     assert result.high - result.low == pytest.approx(wider * (0.5666666667 - 0.26), rel=0.08)
+
+
+def welch_freedom(*scores):
+    """Return the degrees of freedom of a mean of tasks with different variances."""
+    variances = np.var(scores, axis=1, ddof=1).ravel() / 5
+    return variances.sum() ** 2 / (variances**2 / 4).sum()
+
+
+def test_the_interval_of_one_task_is_that_of_welch(monkeypatch):
+    monkeypatch.setattr(comparison, "RESAMPLES", 40_000)
+    a = A[:, :1]
+    b = 3 * B[:3, :1]
+    result = comparison.bootstrap_interval(
+        lambda x, y: comparison.mean(x) - comparison.mean(y), a, b
+    )
+    expected = ttest_ind(a[:, 0], b[:, 0], equal_var=False).confidence_interval()
+    assert (result.low, result.high) == pytest.approx(tuple(expected), abs=0.02)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -66,45 +90,43 @@ def simulate(rng, agents=1, tasks=19, lift=0.0, runs=5):
     ]
 
 
-def compare_simulated(rng, agents, tasks=19, lift=0.0):
-    names = [task.name for task in TASKS if task.name != "critic"][:tasks]
-    submissions = []
-    for agent, scores in enumerate(simulate(rng, agents, tasks, lift)):
-        runs = tuple(
-            make_run(task, seed, score)
-            for seed, row in enumerate(scores.tolist())
-            for task, score in zip(names, row, strict=True)
-        )
-        submissions.append(SubmissionScores(f"agent-{agent}", runs=runs))
-    return compare_submissions(submissions)
+def submit(scores, name="population"):
+    """Return a submission with these scores, float64[runs, tasks]."""
+    names = [task.name for task in TASKS if task.name != "critic"][: scores.shape[1]]
+    runs = tuple(
+        make_run(task, seed, score)
+        for seed, row in enumerate(scores.tolist())
+        for task, score in zip(names, row, strict=True)
+    )
+    return SubmissionScores(name, runs=runs)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def few_resamples(monkeypatch):
-    monkeypatch.setitem(comparison.bootstrap_interval.__kwdefaults__, "count", 200)
+    monkeypatch.setattr(comparison, "RESAMPLES", 200)
 
 
-@pytest.mark.parametrize(
-    ("agents", "tasks", "tables"), [(2, 19, 200), (8, 19, 60), (2, 1, 300), (8, 1, 60)]
-)
-def test_equal_submissions_are_called_different_in_few_tables(few_resamples, agents, tasks, tables):
-    rng = np.random.default_rng(agents)
-    wrong = 0
-    for _ in range(tables):
-        result = compare_simulated(rng, agents, tasks)
-        is_decided = any(
-            value.low > 0.5 for row in result.improvement.values() for value in row.values()
-        )
-        wrong += is_decided or len(result.undecided) < agents - 1
-    assert wrong / tables <= 0.05 + 3 * (0.05 * 0.95 / tables) ** 0.5
+def test_equal_submissions_are_called_different_in_few_leaderboards():
+    """In half of the tasks the runs vary ten times as much as in the others."""
+    rng = np.random.default_rng(0)
+    scores = simulate(rng, runs=100)[0]
+    scores[:, ::2] += rng.choice([-0.5, 0.0], size=scores[:, ::2].shape)
+    [stored] = read_scores(SCORES / "q-learning.json")
+    cases = (submit(scores), 2, 60), (submit(scores[:, :1]), 8, 60), (stored, 8, 40)
+    wrong = [count_false(population, agents, tables) for population, agents, tables in cases]
+    shares = np.array(wrong) / [tables for *_, tables in cases]
+    assert (shares <= 0.05 + 3 * (0.05 * 0.95 / 40) ** 0.5).all()
 
 
-def test_better_submissions_are_told_apart(few_resamples):
+def test_better_submissions_are_told_apart():
     rng = np.random.default_rng(0)
     for agents in (2, 8):
-        result = compare_simulated(rng, agents, lift=0.15)
+        scores = simulate(rng, agents, lift=0.15)
+        result = compare_submissions(
+            [submit(of_agent, f"agent-{number}") for number, of_agent in enumerate(scores)]
+        )
         assert (result.entries[0].name, result.undecided) == ("agent-0", [])
-        assert all(value.low > 0.5 for value in result.improvement["agent-0"].values())
+        assert has_difference(result)
 
 
 @pytest.mark.parametrize("measure", [comparison.mean, comparison.interquartile_mean])
@@ -113,7 +135,7 @@ def test_intervals_of_five_runs_contain_the_true_aggregate(measure):
     inside = []
     for _ in range(800):
         scores = simulate(rng, runs=2_005)[0]
-        low, high = comparison.bootstrap_interval(measure, scores[:5], count=200)[1:]
+        low, high = comparison.bootstrap_interval(measure, scores[:5])[1:]
         inside.append(low <= measure(scores[5:]) <= high)
     assert np.mean(inside) >= 0.93
 
@@ -138,9 +160,9 @@ def test_tasks_with_the_same_runs_are_resampled_together():
 # Files and comparisons
 
 
-def make_run(task, seed, score, steps=100, complete=True, cost=None):
+def make_run(task, seed, score, steps=100, complete=True, **more):
     return RunScore(
-        task, seed, score, complete, (CheckpointScore(steps, score, 0.5, 0.0, 1.0),), cost
+        task, seed, score, complete, (CheckpointScore(steps, score, 0.5, 0.0, 1.0),), **more
     )
 
 
@@ -237,6 +259,30 @@ def test_clear_leads_are_decided_and_equals_are_not():
     assert result.entries[0].axes["self-play"].mean == pytest.approx(0.321)
 
 
+def test_what_knows_the_game_stands_apart():
+    five = range(5)
+    knows = submission("rules", seeds=five, lift=0.5, known=True)
+    result = compare_submissions(
+        [knows, submission("a", seeds=five, lift=0.3), submission("b", seeds=five)]
+    )
+    assert [entry.name for entry in result.entries] == ["a", "b", "rules"]
+    assert result.undecided == []
+    assert describe_leader(result).startswith("a is best of 2")
+
+
+def test_croissant_finds_the_scores():
+    folder = SCORES.parent
+    content = read_json(folder / "croissant.json")
+    [files] = content["distribution"]
+    [record_set] = content["recordSet"]
+    for file in folder.glob(files["includes"]):
+        [row] = read_json(file)["submissions"]
+        for field in record_set["field"]:
+            path = field["source"]["extract"]["jsonPath"]
+            assert path.startswith("$.submissions[*].runs[*].")
+            assert all(path.rpartition(".")[2] in run for run in row["runs"])
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [
@@ -270,15 +316,15 @@ def page(tmp_path_factory):
     scores = to_file(folder / "scores.json", *entries)
     write_benchmark(
         folder / "page.html",
-        compare_submissions(read_scores(scores), 3),
-        report_command([scores], (), 3),
+        compare_submissions(read_scores(scores)),
+        report_command([scores]),
     )
     return folder / "page.html"
 
 
 def test_the_page_begins_with_the_verdict(page):
     text = read_page(page).text()
-    parts = ("two is best of 3", "Axes", "Tasks", "evaluate.py bench report", "--seed 3")
+    parts = ("two is best of 3", "Axes", "Tasks", "evaluate.py bench report")
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
 

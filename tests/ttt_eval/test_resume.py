@@ -41,7 +41,7 @@ WORK = {
         "mcts:simulations=1", read_ladder("3x3"), CODE, games=20, seed=3, folder=folder, jobs=jobs
     ),
     "benchmark": lambda folder, jobs=1: run_benchmark(
-        "q-learning", RUNS, Submission("test", steps=200), folder, CODE, jobs=jobs
+        "q-learning", RUNS, Submission("test", steps=200), folder, jobs=jobs
     ),
 }
 

@@ -4,26 +4,31 @@ page.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import tyro
 
 from ttt_apps.cli import options as cli
-from ttt_apps.cli.versions import make_provenance, versions
+from ttt_apps.cli.versions import versions
 from ttt_apps.training.options import folder_name
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import write_bytes, write_json
 from ttt_eval.benchmark.agents import load_agent
 from ttt_eval.benchmark.comparison import compare_submissions
 from ttt_eval.benchmark.comparison import to_json as comparison_to_json
-from ttt_eval.benchmark.runs import list_runs, run_benchmark
+from ttt_eval.benchmark.runs import hash_code, list_runs, run_benchmark
 from ttt_eval.benchmark.scores import SubmissionScores, read_scores, score_submission, to_json
-from ttt_eval.benchmark.submission import FILE, Submission, open_submission
-from ttt_eval.benchmark.tasks import SEEDS, TASKS, Task, find_task
+from ttt_eval.benchmark.scoring import combine_scores
+from ttt_eval.benchmark.submission import FILE, Submission
+from ttt_eval.benchmark.tasks import SEEDS, Task, find_task
 from ttt_eval.reports import benchmark as pages
 from ttt_eval.store.cost import processor
-from ttt_eval.store.policy_identity import policy_identity
 from ttt_eval.store.result_store import UNITS
 
 QUICK_TASKS = ("random", "chance-25", "self-play", "masks")
@@ -37,7 +42,11 @@ COMMANDS = {
     ),
     "score": (
         "ttt_apps.evaluate.bench:BenchScore",
-        "Check and score submissions, from their tables alone.",
+        "Score submissions, from their tables alone.",
+    ),
+    "verify": (
+        "ttt_apps.evaluate.bench:BenchVerify",
+        "Train a run of a submission again, and compare the scores.",
     ),
     "report": ("ttt_apps.evaluate.bench:BenchReport", "Compare submissions on a page."),
 }
@@ -89,14 +98,12 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
         folder = self.out or Path("runs", "bench", folder_name(submission.name.split(":")))
         if not (folder / UNITS).exists():
             self.check_new_file(folder / FILE)
-        provenance = {**make_provenance(), "source": policy_identity(self.agent)}
         with cli.bar("runs", folder) as progress:
             run_benchmark(
                 self.agent,
                 runs,
                 submission,
                 folder,
-                provenance,
                 every=self.every,
                 jobs=workers,
                 progress=progress,
@@ -110,6 +117,8 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
         return Submission(
             self.name or self.agent,
             library,
+            self.agent,
+            hash_code(self.agent),
             self.code,
             processor(),
             "tuned" if self.tuned else "one",
@@ -131,8 +140,6 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
 
     submissions: Annotated[cli.Paths, tyro.conf.arg(metavar="FILE|FOLDER ...")] = tyro.MISSING
     """submissions: files, or folders with a submission.npz"""
-    check: cli.Flag = False
-    """compute no score: check that the submissions can be scored, and say what they lack"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """write the scores to a file, as --json prints them"""
     last: cli.Flag = False
@@ -147,51 +154,20 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
             OSError: a file cannot be read or written.
             ValueError: one is no submission, or something in it is invalid.
         """
-        if self.check:
-            cli.check_no_effect(self, "with --check", "out", "last")
-            checks = [_check(path) for path in self.submissions]
-            self.show(checks, cli.rows_table(checks))
-            return
         self.check_new_file(self.out)
-        for path in self.submissions:  # an invalid one costs no score of the others
-            with open_submission(path):
-                pass
         scores = [_score(path, last=self.last) for path in self.submissions]
         data = to_json(scores)
         if self.out is not None:
             write_json(self.out, data)
-        rows: list[dict[str, object]] = []
-        for task in TASKS:
-            means = {score.name: _mean_score(score, task.name) for score in scores}
-            if any(means.values()):
-                rows.append({"task": task.name, **means})
+        rows = [
+            {"task": name, **{row.name: row.task_means.get(name) for row in scores}}
+            for name in {run.task: None for row in scores for run in row.runs}
+        ]
         self.show(
             data,
             cli.rows_table(rows),
-            "Means over seeds of exact scores: 0 is random play, 1 the best possible; * not all "
-            "checkpoints are there.",
+            "Means over seeds of exact scores: 0 is random play, 1 the best possible.",
         )
-
-
-def _check(path: Path) -> dict[str, object]:
-    """Return the numbers of runs of a valid submission, and the tasks that lack whole ones."""
-    with open_submission(path) as submission:
-        runs = submission.runs
-        for run in runs:
-            submission.read_cost(run)
-            for steps in run.checkpoints:
-                submission.read_tables(run, steps)
-    complete_runs = {
-        (run.task.name, run.seed) for run in runs if run.checkpoints == run.task.checkpoints
-    }
-    tasks = [task.name for task in TASKS if task.uses_runs_of is None]
-    lacks = [name for name in tasks if any((name, seed) not in complete_runs for seed in SEEDS)]
-    return {
-        "submission": str(path),
-        "runs": len(runs),
-        "complete": len(complete_runs),
-        "lacks": lacks,
-    }
 
 
 def _score(path: Path, *, last: bool) -> SubmissionScores:
@@ -199,10 +175,66 @@ def _score(path: Path, *, last: bool) -> SubmissionScores:
         return score_submission(path, progress, last=last)
 
 
-def _mean_score(score: SubmissionScores, task: str) -> str | None:
-    """Return the mean over seeds of a task, with a star if checkpoints are missing."""
-    star = "" if all(run.complete for run in score.runs if run.task == task) else "*"
-    return f"{score.task_means[task]:.4f}{star}" if task in score.task_means else None
+def _read_scores(path: Path) -> Sequence[SubmissionScores]:
+    """Return the scores of a file, or of a submission by its last tables."""
+    return read_scores(path) if path.suffix == ".json" else [_score(path, last=True)]
+
+
+@dataclass(frozen=True)
+class BenchVerify(cli.JsonOptions):
+    """Train a run of a submission again from its code, and compare the scores, which are the same
+    with the same versions.
+
+    A submission names the hash of its code: other code is refused. Other scores end with exit code
+    2 and the versions that differ.
+    """
+
+    submission: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE|FOLDER")] = (
+        tyro.MISSING
+    )
+    """a submission, or a .json file of its scores"""
+    row: cli.Natural = 0
+    """number of the run in the order of bench score --json, from 0"""
+    agent: Annotated[cli.TextOption, tyro.conf.arg(metavar="module:make")] = ""
+    """an agent of your own that the submission names: its code is run"""
+
+    def run(self) -> None:
+        """Train, score and compare.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: there is no such row, its agent is not named or is other code, or the scores
+                differ.
+        """
+        rows = [(scores, run) for scores in _read_scores(self.submission) for run in scores.runs]
+        if self.row >= len(rows):
+            raise Refusal(f"{self.submission} has the rows 0 to {len(rows) - 1}: choose one")
+        submission, run = rows[self.row]
+        agent = submission.agent
+        if ":" in agent and agent != self.agent:
+            raise Refusal(
+                f"{self.submission} names the agent {agent}: --agent {agent} runs its code"
+            )
+        if hash_code(agent) != submission.code_sha256:
+            raise Refusal(
+                f"the code of {agent!r} is not that of {self.submission}: its hash differs, so "
+                "install the version that was submitted"
+            )
+        task = find_task(run.task)
+        with TemporaryDirectory() as folder:
+            unit = {"task": task.uses_runs_of or task.name, "seed": run.seed}
+            path = Path(folder)
+            run_benchmark(agent, [unit], Submission("again", steps=submission.steps), path)
+            marks = {new.task: new.checkpoints for new in score_submission(path).runs}[run.task]
+        stored = {mark.steps: mark for mark in run.checkpoints}
+        found = {mark.steps: mark for mark in marks if mark.steps in stored}
+        score = combine_scores(task, [mark.score for mark in found.values()] or [math.nan])
+        row = {"task": run.task, "seed": run.seed, "score": run.score, "again": score}
+        if found != stored or score != run.score:
+            here = versions(submission.library)
+            differences = sorted(here.items() ^ submission.versions.items())
+            raise Refusal(f"the scores differ: {row}; other versions: {differences or 'none'}")
+        self.show(row, cli.rows_table([row]), "The scores are the same.")
 
 
 @dataclass(frozen=True)
@@ -222,8 +254,6 @@ class BenchReport(cli.JsonOptions, cli.OutputOptions):
     """write the leaderboard as Markdown into this file"""
     task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
     """tasks of the aggregates; default: those that all submissions have"""
-    seed: cli.Natural = 0
-    """seed of the bootstrap"""
 
     def run(self) -> None:
         """Read or score, compare, write and print.
@@ -234,13 +264,9 @@ class BenchReport(cli.JsonOptions, cli.OutputOptions):
         """
         cli.check_page(self.out)
         self.check_new_file(self.out, self.markdown)
-        submissions: list[SubmissionScores] = []
-        for path in self.submissions:
-            submissions += (
-                read_scores(path) if path.suffix == ".json" else [_score(path, last=True)]
-            )
-        comparison = compare_submissions(submissions, self.seed, self.task)
-        command = pages.report_command(self.submissions, self.task, self.seed)
+        submissions = list(chain.from_iterable(map(_read_scores, self.submissions)))
+        comparison = compare_submissions(submissions, self.task)
+        command = pages.report_command(self.submissions, self.task)
         page = pages.write_benchmark(self.out, comparison, command)
         if self.markdown is not None:
             write_bytes(self.markdown, pages.leaderboard_markdown(comparison, command).encode())

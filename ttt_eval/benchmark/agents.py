@@ -209,17 +209,15 @@ class GameAgent:
         """Return the position in which the agent moves, a batch of one."""
         cells = self._task.games[0].cells
         mover = info["mover"] if self._task.opponent == SELF else info["seat"]
-        own = observation[:cells] > 0
-        other = observation[cells : 2 * cells] > 0
-        stones = own * np.int8(1 + mover) + other * np.int8(2 - mover)
+        own, other = observation[: 2 * cells].reshape(2, cells)
+        stones = own * (1 + mover) + other * (2 - mover)
         return Boards(stones.astype(np.int8)[None], np.array([mover], np.int8))
 
     def policy_for(self, game: Game) -> Policy:
         """Return the policy in a game: that of the only learner, or one that is interpolated."""
         if len(self.learners) > 1:
             return InterpolatedPolicy(game, self.learners)
-        [learner] = self.learners.values()
-        policy: Policy = learner
+        policy: Policy = next(iter(self.learners.values()))
         return policy
 
 
@@ -284,13 +282,14 @@ class AlphaZeroAgent(GameAgent):
             "games_per_batch": GAMES_PER_BATCH,
             "knows_rules": True,
         }
-        nets = {
-            game.skip_chance: self._config.build(game, make_initial_rng(seed))
-            for game in self._games
-        }
         self._trainings = {
-            skip: SelfPlay(net, task.steps, batch=GAMES_PER_BATCH, seed=seed)
-            for skip, net in nets.items()
+            game.skip_chance: SelfPlay(
+                self._config.build(game, make_initial_rng(seed)),
+                task.steps,
+                batch=GAMES_PER_BATCH,
+                seed=seed,
+            )
+            for game in self._games
         }
         self.learners = {skip: training.learner for skip, training in self._trainings.items()}
         self._examples: dict[float, list[TrainingExamples]] = {skip: [] for skip in self.learners}
@@ -335,9 +334,6 @@ class InterpolatedPolicy(GreedyPolicy):
             for skip, weight in zip(skips, weights, strict=True)
             if weight > 0
         ]
-
-    def __str__(self) -> str:
-        return " + ".join(f"{weight:.3g} {learner}" for learner, weight in self._parts)
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return float64[B, cells] from the mover's view, NaN where illegal."""

@@ -17,7 +17,7 @@ from msgspec import Struct, to_builtins
 
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array
-from ttt_eval.benchmark.scores import SubmissionScores
+from ttt_eval.benchmark.scores import KNOWS, SubmissionScores
 from ttt_eval.benchmark.tasks import TASKS, Axis, find_task, find_tasks
 from ttt_eval.store.statistics import Interval
 
@@ -25,8 +25,8 @@ MIN_SEEDS = 5
 """Minimum number of seeds of two submissions of which one can be called better."""
 DIGITS = 12
 """Number of decimal places of a standard error that are no rounding errors."""
-RESAMPLES = 2_000
-"""Default number of bootstrap samples."""
+RESAMPLES = 1_000
+"""Number of bootstrap samples."""
 
 
 class Entry(Struct, frozen=True):
@@ -34,6 +34,7 @@ class Entry(Struct, frozen=True):
 
     name: str
     setting: str
+    """``SubmissionScores.kind``"""
     cpu_s: float | None
     """CPU seconds of an average run; None if they are unknown"""
     seeds: int
@@ -47,7 +48,7 @@ class Entry(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """Submissions on the same tasks, the best first."""
+    """Submissions on the same tasks, the best first; those that know the game come last."""
 
     tasks: list[str]
     """tasks of all aggregates"""
@@ -57,20 +58,22 @@ class Comparison(Struct, frozen=True):
     :func:`improvement_interval`
     """
     undecided: list[str]
-    """names of submissions that are not shown to be worse than the first: the interval of the
-    difference of their interquartile means reaches 0, or there are fewer than ``MIN_SEEDS`` seeds
+    """names of its :func:`peers` that are not shown to be worse than the first: the interval of the
+    probability of improvement reaches 1/2
     """
     notes: list[str]
 
 
 def compare_submissions(
-    submissions: Sequence[SubmissionScores], seed: int = 0, tasks: Sequence[str] = ()
+    submissions: Sequence[SubmissionScores], tasks: Sequence[str] = ()
 ) -> Comparison:
     """Compare submissions on common tasks, with intervals by a bootstrap over runs.
 
+    The intervals of all interquartile means, means and probabilities of improvement hold at once:
+    in 95% of comparisons each contains its true value.
+
     Args:
         submissions: with different names.
-        seed: of the bootstrap.
         tasks: names of the tasks of all aggregates; () for the tasks that all submissions have.
 
     Raises:
@@ -86,27 +89,30 @@ def compare_submissions(
         )
     task_names = _choose_tasks(submissions, tasks)
     scores = {row.name: _scores_of_runs(row, task_names) for row in submissions}
-    entries = [_make_entry(row, task_names, scores[row.name], seed) for row in submissions]
-    entries.sort(key=lambda entry: (-entry.interquartile_mean.mean, entry.name))
+    statements = 2 * len(names) + math.comb(len(names), 2)
+    entries = [_make_entry(row, task_names, scores[row.name], statements) for row in submissions]
+    entries.sort(key=lambda row: (row.setting == KNOWS, -row.interquartile_mean.mean, row.name))
     improvement: dict[str, dict[str, Interval]] = {entry.name: {} for entry in entries}
-    undecided: list[str] = []
     trainings = _trained_tasks(task_names)
-    pairs = list(itertools.combinations(improvement, 2))
-    for name, other in pairs:
-        pair = scores[name], scores[other]
-        statements = 2 * len(pairs)  # two of each pair: any submission might have come out first
-        probability = improvement_interval(*pair, trainings, seed=seed, statements=statements)
+    for name, other in itertools.combinations(improvement, 2):
+        probability = improvement_interval(
+            scores[name], scores[other], trainings, statements=statements
+        )
         improvement[name][other] = probability
         improvement[other][name] = probability.complement()
-        if name == entries[0].name:
-            lead = bootstrap_interval(
-                _difference, *pair, trainings=trainings, seed=seed, statements=statements
-            )
-            if lead.low <= 0 or min(map(len, pair)) < MIN_SEEDS:
-                undecided.append(other)
+    leader = improvement[entries[0].name]
+    undecided = [row.name for row in peers(entries)[1:] if leader[row.name].low <= 0.5]
     return Comparison(
         task_names, entries, improvement, undecided, _make_notes(submissions, task_names, entries)
     )
+
+
+def peers(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the first submission, and those that have learned if it has, else those that have
+    not.
+    """
+    knows = entries[0].setting == KNOWS
+    return [entry for entry in entries if (entry.setting == KNOWS) == knows]
 
 
 def _choose_tasks(submissions: Sequence[SubmissionScores], names: Sequence[str]) -> list[str]:
@@ -154,7 +160,10 @@ def _scores_of_runs(submission: SubmissionScores, tasks: Sequence[str]) -> Float
 
 
 def _make_entry(
-    submission: SubmissionScores, tasks: Sequence[str], scores: Float64Array, seed: int
+    submission: SubmissionScores,
+    tasks: Sequence[str],
+    scores: Float64Array,
+    statements: int,
 ) -> Entry:
     columns: dict[Axis, list[int]] = {}
     for column, task in enumerate(tasks):
@@ -164,13 +173,16 @@ def _make_entry(
     def interval(measure: Callable[..., Float64Array], numbers: Sequence[int]) -> Interval:
         trainings = _trained_tasks([tasks[number] for number in numbers])
         return bootstrap_interval(
-            measure, scores[:, numbers], trainings=trainings, seed=seed, bounds=(-math.inf, 1.0)
+            measure,
+            scores[:, numbers],
+            trainings=trainings,
+            statements=statements,
         )
 
     all_tasks = range(len(tasks))
     return Entry(
         submission.name,
-        submission.setting,
+        submission.kind,
         submission.cpu_s,
         len(scores),
         interval(interquartile_mean, all_tasks),
@@ -224,11 +236,6 @@ def interquartile_mean(scores: Float64Array) -> Float64Array:
     return np.asarray(values[..., cut : values.shape[-1] - cut].mean(axis=-1))
 
 
-def _difference(scores: Float64Array, other_scores: Float64Array) -> Float64Array:
-    """Return the difference of interquartile means."""
-    return interquartile_mean(scores) - interquartile_mean(other_scores)
-
-
 def probability_of_improvement(scores: Float64Array, other_scores: Float64Array) -> Float64Array:
     """Return the probability that a run of ``scores`` beats one of ``other_scores`` on a random
     task; ties count half.
@@ -244,19 +251,19 @@ def bootstrap_interval(
     measure: Callable[..., Float64Array],
     *scores: Float64Array,
     trainings: Sequence[str] = (),
-    seed: int = 0,
-    count: int = RESAMPLES,
     statements: int = 1,
     min_error: float = 0.0,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
+    minimum: float = -math.inf,
 ) -> Interval:
     """Return a measure with its 95% interval: Student's t, with the standard error of a stratified
     bootstrap over runs.
 
     Each sample has one run less than there are, so that it varies as the runs do (Rao and Wu,
     Resampling inference with complex survey data, Journal of the American Statistical Association,
-    1988). Degrees of freedom are those of all runs about the means of their tasks. The interval of
-    a single run is a point: its error is unknown. docs/benchmark/index.md has the coverage.
+    1988). Degrees of freedom are those of the mean, whose variance may be that of few tasks (Welch,
+    The generalization of 'Student's' problem when several different population variances are
+    involved, Biometrika, 1947). The interval of a single run is a point: its error is unknown.
+    docs/benchmark/index.md has the coverage.
 
     Args:
         measure: takes as many float64[..., runs, tasks] as there are scores, and returns
@@ -264,12 +271,10 @@ def bootstrap_interval(
         scores: float64[runs, tasks] for each argument of the measure.
         trainings: for each task the task that its runs were trained on: tasks with the same runs
             are resampled together; () if all differ.
-        seed: of the bootstrap.
-        count: number of bootstrap samples.
         statements: number of intervals that all contain their true values in 95% of cases
             (Bonferroni).
         min_error: minimum standard error.
-        bounds: range of the measure, to which the interval is clipped.
+        minimum: of the measure, whose maximum is 1: the interval is clipped.
     """
     from scipy.special import stdtrit
 
@@ -280,15 +285,19 @@ def bootstrap_interval(
     tasks = np.arange(scores[0].shape[1])
     _, training = np.unique(trainings or tasks, return_inverse=True)
     num_trainings = int(training.max()) + 1
-    rng = np.random.default_rng(seed)
-    freedom = 0
+    is_of_training = training[:, None] == np.arange(num_trainings)
+    rng = np.random.default_rng(0)
+    variance = squares = 0.0
     for run_scores in scores:  # runs are drawn for each training anew
-        rows = rng.integers(len(run_scores), size=(count, len(run_scores) - 1, num_trainings))
+        rows = rng.integers(len(run_scores), size=(RESAMPLES, len(run_scores) - 1, num_trainings))
         samples.append(run_scores[rows[..., training], tasks])
-        freedom += (len(run_scores) - 1) * num_trainings
+        of_trainings = np.var(run_scores @ is_of_training, axis=0, ddof=1) / len(run_scores)
+        variance += float(of_trainings.sum())
+        squares += float(of_trainings @ of_trainings) / (len(run_scores) - 1)
     error = max(min_error, round(float(measure(*samples).std()), DIGITS))
+    freedom = variance**2 / squares if squares else min(map(len, scores)) - 1
     half_width = float(stdtrit(freedom, 1 - 0.025 / statements)) * error
-    return Interval(value, max(bounds[0], value - half_width), min(bounds[1], value + half_width))
+    return Interval(value, max(minimum, value - half_width), min(1.0, value + half_width))
 
 
 def improvement_interval(
@@ -296,7 +305,6 @@ def improvement_interval(
     other_scores: Float64Array,
     trainings: Sequence[str] = (),
     *,
-    seed: int = 0,
     statements: int = 1,
 ) -> Interval:
     """Return the probability of improvement and its interval, which is 0 to 1 with fewer than
@@ -309,22 +317,25 @@ def improvement_interval(
 
     Args:
         scores, other_scores: float64[runs, tasks]; the numbers of runs may differ.
-        trainings, seed, statements: as in :func:`bootstrap_interval`.
+        trainings, statements: as in :func:`bootstrap_interval`.
     """
     runs = len(scores)
     other_runs = len(other_scores)
     if min(runs, other_runs) < MIN_SEEDS:
         return Interval(float(probability_of_improvement(scores, other_scores)), 0.0, 1.0)
+    from scipy.stats import rankdata
+
     num_tasks = scores.shape[1]
     _, tasks_of_training = np.unique(trainings or np.arange(num_tasks), return_counts=True)
     of_one_task = math.sqrt((runs + other_runs + 1) / (12 * runs * other_runs))
     min_error = of_one_task * float(np.linalg.norm(tasks_of_training)) / num_tasks
+    # of ranks the probability is the same, and the variances of tasks are alike
+    ranks = rankdata(np.concatenate([scores, other_scores]), axis=0)
     return bootstrap_interval(
         probability_of_improvement,
-        *(scores, other_scores),
+        *(ranks[:runs], ranks[runs:]),
         trainings=trainings,
-        seed=seed,
         statements=statements,
         min_error=min_error,
-        bounds=(0.0, 1.0),
+        minimum=0.0,
     )

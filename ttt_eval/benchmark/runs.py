@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +96,19 @@ def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> RunArray
     env.store_due(at_end=True)
     meter.end("learning")
     usage = meter.phases["learning"]
-    return {run.record: encode_record(Cost(cpu_seconds(usage), usage["peak_rss_bytes"])), **arrays}
+    cost = Cost(cpu_seconds(usage), usage["peak_rss_bytes"], env.steps)
+    return {run.record: encode_record(cost), **arrays}
+
+
+def hash_code(agent: str) -> str:
+    """Return the SHA-256 of the code of an agent: that of its module, or of all modules of its
+    package. An agent of this package has those of ``learners``.
+    """
+    module = import_module(agent.partition(":")[0] if ":" in agent else "learners")
+    path = Path(str(module.__file__))
+    files = sorted(path.parent.glob("**/*.py" if path.name == "__init__.py" else path.name))
+    code = b"".join(file.name.encode() + file.read_bytes() for file in files)
+    return hashlib.sha256(code).hexdigest()
 
 
 def run_unit(unit: Unit, *, agent: str, max_steps: int, every: int) -> RunArrays:
@@ -109,7 +123,6 @@ def run_benchmark(
     runs: Sequence[Unit],
     submission: Submission,
     folder: Path,
-    provenance: Mapping[str, object],
     *,
     every: int = 1,
     jobs: Jobs = 1,
@@ -123,16 +136,14 @@ def run_benchmark(
         runs: those of :func:`list_runs`.
         submission: what the folder says of itself; its ``steps`` are the maximum number of a run.
         folder: of the submission, created if missing.
-        provenance: JSON-ready: versions and everything else that determines results; the same at
-            every call.
         every: store the last checkpoint of a run, and every so many before it.
         jobs: the workers.
         progress: called with the number of runs done, and the total.
 
     Raises:
         ValueError: a number of steps that is too small, another process works in the folder, it has
-            the submission of another agent or runs of other steps or provenance, a folder in it is
-            a link, a finished run is missing, or the agent fails to be one.
+            the submission of another agent or runs of other steps, code or versions, a folder in it
+            is a link, a finished run is missing, or the agent fails to be one.
     """
     check_range(
         "steps", submission.steps or None, MIN_STEPS, problem="is no number of steps of a run"
@@ -154,7 +165,12 @@ def run_benchmark(
         partial(run_unit, **settings),
         runs,
         folder,
-        {**provenance, **settings, "name": submission.name},
+        {
+            **submission.versions,
+            **settings,
+            "source": submission.code_sha256,
+            "name": submission.name,
+        },
         progress=progress,
         jobs=jobs,
         other_files=(FILE, "*/seed-*.npz"),

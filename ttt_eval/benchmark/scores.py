@@ -11,22 +11,32 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, json, to_builtins
 from msgspec.structs import asdict
 
+from baselines.exact import solve
 from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.files import read_bounded
+from ttt_envs.envs.config import SELF
+from ttt_envs.game.boards import Boards
 from ttt_eval.benchmark.scoring import combine_scores, score_policies
 from ttt_eval.benchmark.submission import (
     Cost,
     Count,
+    PolicyTable,
     StoredRun,
     Submission,
     SubmissionFile,
+    list_positions,
     open_submission,
 )
 from ttt_eval.benchmark.tasks import NUM_CHECKPOINTS, TASKS, Task, find_task
+from ttt_eval.exact.dynamic_programming import expected_losses
 from ttt_eval.store.result_store import no_progress
 
+KNOWS = "knows the game"
+"""Kind of submissions whose agent has not learned the game."""
 MAX_BYTES = 1 << 26
 """Maximum size of a file of scores in bytes."""
+TOLERANCE = 1e-9
+"""Maximum loss of value of best play by rounding."""
 Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
 Score = Annotated[float, Meta(ge=-1e15, le=1 + 1e-9)]
 
@@ -62,6 +72,10 @@ class RunScore(Struct, frozen=True):
     """those that were scored, ascending, the last at the end"""
     cost: Cost | None = None
     """None for a task without runs of its own"""
+    known: bool = False
+    """whether the agent took no step to learn, or in self-play the policy of the first of several
+    checkpoints loses nothing in any position
+    """
 
     def __post_init__(self) -> None:
         find_task(self.task)
@@ -80,6 +94,11 @@ class SubmissionScores(Submission, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if len({(run.task, run.seed) for run in self.runs}) < len(self.runs):
             raise Refusal(f"{self.name} has two scores of the same run")
+
+    @property
+    def kind(self) -> str:
+        """The setting, or ``KNOWS`` if a run was not learned, see ``RunScore.known``."""
+        return KNOWS if any(run.known for run in self.runs) else self.setting
 
     @property
     def cpu_s(self) -> float | None:
@@ -137,7 +156,8 @@ def score_submission(
                 score = combine_scores(task, [row.score for row in rows])
                 is_complete = run.checkpoints == task.checkpoints and len(rows) == len(marks)
                 cost = stored.read_cost(run) if task == run.task else None
-                scores.append(RunScore(task.name, run.seed, score, is_complete, rows, cost))
+                known = _is_solution(stored, task, run) or (cost is not None and cost.steps == 0)
+                scores.append(RunScore(task.name, run.seed, score, is_complete, rows, cost, known))
             progress(number, len(pairs))
     return SubmissionScores(**asdict(stored.submission), runs=tuple(scores))
 
@@ -145,6 +165,20 @@ def score_submission(
 def _is_scored(task: Task, run: StoredRun) -> bool:
     """Return whether a run is scored on a task."""
     return run.task.name in (task.name, task.uses_runs_of)
+
+
+def _is_solution(stored: SubmissionFile, task: Task, run: StoredRun) -> bool:
+    """Return whether a run begins with best play in all positions."""
+    if task.opponent != SELF or len(run.checkpoints) < 2:
+        return False
+    tables = stored.read_tables(run, run.checkpoints[0])
+    return all(_max_loss(table, list_positions(table.game)) < TOLERANCE for table in tables)
+
+
+def _max_loss(table: PolicyTable, boards: Boards) -> float:
+    """Return the maximum loss of value by a move."""
+    values = solve(table.game).action_values(boards)
+    return float(expected_losses(values, table.probabilities(boards)).max())
 
 
 def _score_checkpoint(

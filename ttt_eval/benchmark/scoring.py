@@ -211,9 +211,6 @@ class Unmasked(Policy):
         self.policy = policy
         self.pure = policy.pure
 
-    def __str__(self) -> str:
-        return f"{self.policy} without masks"
-
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells], over all cells."""
         legal_probabilities = self.policy.probabilities(boards, rng)

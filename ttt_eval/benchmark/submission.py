@@ -78,6 +78,10 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(min_length=1, max_length=60, pattern=_LINE)]
     """of the agent, as the leaderboard shows it"""
     library: Text = ""
+    agent: Text = ""
+    """of this package, or ``module:make``"""
+    code_sha256: Text = ""
+    """see :func:`ttt_eval.benchmark.runs.hash_code`"""
     code: Text = ""
     """address of the code"""
     machine: Text = ""
@@ -98,6 +102,8 @@ class Cost(Struct, frozen=True):
     cpu_s: Amount
     peak_rss_bytes: Amount | None = None
     """of the process that did the run"""
+    steps: Count | None = None
+    """environment steps that the agent took; None if they are unknown"""
 
 
 class RunRecord(Struct, frozen=True):
@@ -166,9 +172,6 @@ class PolicyTable(Policy):
             stored = values.astype(np.float64)
             # an attribute of tables with values alone
             self.values = lambda boards: stored[self._rows(boards)]
-
-    def __str__(self) -> str:
-        return f"table of {len(self.codes):,} positions"
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells].

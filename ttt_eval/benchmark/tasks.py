@@ -6,6 +6,7 @@ learned. Released tasks never change: a change makes a new version.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -128,10 +129,7 @@ class Task:
 
     def stage(self, steps: int) -> int:
         """Return the number of the opponent at the end of ``steps`` environment steps."""
-        return (
-            int(np.searchsorted([start for _, start in self.stages], max(steps, 1), side="left"))
-            - 1
-        )
+        return bisect_left([start for _, start in self.stages], max(steps, 1)) - 1
 
     @property
     def settings(self) -> dict[str, Any]:

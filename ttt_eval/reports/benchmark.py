@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from ttt_eval.benchmark.comparison import MIN_SEEDS, Comparison
+from ttt_eval.benchmark.comparison import MIN_SEEDS, Comparison, peers
 from ttt_eval.benchmark.tasks import TASKS, VERSION
 from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.page import Cell, DataTable, Parts, Report, Text, left_out
@@ -53,10 +53,9 @@ def benchmark_report(comparison: Comparison, command: str = "") -> Report:
     return Report(f"Benchmark ttt-exact {VERSION}", describe_leader(comparison), [], sections)
 
 
-def report_command(sources: Sequence[Path], tasks: Sequence[str] = (), seed: int = 0) -> str:
+def report_command(sources: Sequence[Path], tasks: Sequence[str] = ()) -> str:
     """Return the command of a report, without its outputs."""
-    options = {"task": tasks or None, "seed": seed or None}
-    return formats.command("evaluate.py", "bench", "report", *map(str, sources), **options)
+    return formats.command("evaluate.py", "bench", "report", *map(str, sources), task=tasks or None)
 
 
 def leaderboard_markdown(comparison: Comparison, command: str) -> str:
@@ -65,7 +64,7 @@ def leaderboard_markdown(comparison: Comparison, command: str) -> str:
     """
     intro = (
         f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are 95%, by a bootstrap over "
-        "seeds."
+        "seeds, and hold at once."
     )
     lines = [
         f"`{command} --markdown FILE`",
@@ -84,16 +83,13 @@ def describe_leader(comparison: Comparison) -> str:
     """Name the best submission, as far as intervals decide it; if too few seeds are the reason,
     they come first.
     """
-    leader, *other_entries = comparison.entries
-    values = [
-        f"interquartile mean {_score(entry.interquartile_mean)}" for entry in comparison.entries
-    ]
+    entries = peers(comparison.entries)
+    leader, *other_entries = entries
+    values = [f"interquartile mean {_score(entry.interquartile_mean)}" for entry in entries]
     undecided = [entry for entry in other_entries if entry.name in comparison.undecided]
     if undecided and all(min(leader.seeds, entry.seeds) < MIN_SEEDS for entry in undecided):
         return page.words("few seeds", seeds=MIN_SEEDS, name=leader.name, value=values[0])
-    return formats.describe_best(
-        [entry.name for entry in comparison.entries], values, len(undecided)
-    )
+    return formats.describe_best([entry.name for entry in entries], values, len(undecided))
 
 
 def _leaderboard(comparison: Comparison) -> DataTable:

@@ -63,7 +63,7 @@ class GroupMeasure(NamedTuple):
             b,
             statements=self.statements,
             min_error=min_error,
-            bounds=(-1.0, 1.0),
+            minimum=-1.0,
         )
 
 
