@@ -52,7 +52,7 @@ def test_what_is_offered_is_short(path):
 @pytest.mark.parametrize(
     ("kind", "function", "game", "is_right", "note"),
     [
-        ("learner", train, "credit", True, "1 of 1 probes hold"),
+        ("learner", train, "bandit", True, "1 of 1 probes hold"),
         ("learner", lambda *_: None, "credit", True, "credit: it is not for this probe"),
         ("advantages", gae, "2x3/2", True, "GAE(0.9, 0.95); unbiased"),
         ("advantages", rollout("sign"), "2x3/2", False, "opposite"),

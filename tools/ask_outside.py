@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 
 from ttt_envs import from_text
-from ttt_eval.checks import Check, GradientCheck, check_advantages, check_learner, check_search
+from ttt_eval.checks import (
+    PROBES,
+    Check,
+    GradientCheck,
+    check_advantages,
+    check_learner,
+    check_search,
+)
 from ttt_eval.checks.session import Checker, StopError, mean_of, open_check
 from ttt_eval.checks.tables import TIE, GameTable
 
@@ -68,7 +75,7 @@ def describe(check: Check) -> str:
     """
     if isinstance(check, GradientCheck):
         return "; ".join(text for text in (check.recognised, str(check.effect)) if text)
-    counts = Counter(row.status for row in check.rows)
+    counts = Counter(row.status for row in check.rows if row.name in PROBES)
     judged = counts["holds"] + counts["fails"]
     unjudged = [
         f"{row.name}: {row.measured.removeprefix('train returned None: ')}"

@@ -42,7 +42,7 @@ CAUSES = {
     "draws as wins": ("draws count as wins", "draws"),
     "illegal moves searched": ("not masked", "error"),
     "selection by the child's side": ("good for the other player", "selection"),
-    "selection ignores values": ("selection: values are right", "selection"),
+    "selection ignores values": ("selection: moves are wrong", "selection"),
     "no exploration": ("exploration", "selection"),
     "priors ignored": ("priors are not used", "priors"),
     "priors of the parent": ("those of another position", "priors"),

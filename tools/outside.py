@@ -31,8 +31,15 @@ from ttt_eval.checks import Evidence
 PAGE = ROOT / "docs" / "outside.md"
 RESULTS = ROOT / "docs" / "outside"
 SPEC = Path(__file__).with_suffix(".toml")
-WITHOUT_NETWORK = ("unshare", "--map-root-user", "--net")
-"""Runs a command without a network, where the system allows it."""
+WITHOUT_NETWORK = (
+    "unshare",
+    "--map-root-user",
+    "--net",
+    "sh",
+    "-c",
+    'ip link set lo up; exec "$0" "$@"',
+)
+"""Runs a command with no network but this computer's own, where the system allows it."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +72,16 @@ def run_block(name: str, block: dict[str, Any], source: Path | None = None) -> d
     """
     try:
         base = make_environment("outside", ())
-        packages = tuple(block["packages"])
-        alone = tuple(block["alone"])
         package = package_of(name, block)
-        python = make_environment(f"outside-{package}", packages, alone, base)
+        packages = tuple(block["packages"])
+        python = make_environment(f"outside-{package}", packages, tuple(block["alone"]), base)
         if source:
             version = call(
                 "git", "rev-parse", "--short", "HEAD", cwd=source, log="revision"
             ).strip()
         else:
             version = versions_in(python)[package.lower().replace("_", "-")]
-        allowed = subprocess.run(["sh", "-c", " ".join([*WITHOUT_NETWORK, "true"])]).returncode == 0
+        allowed = subprocess.run(["env", *WITHOUT_NETWORK, "true"]).returncode == 0
         with tempfile.TemporaryDirectory(prefix="ttt-outside-") as home:
             shutil.copytree(ROOT / "examples", Path(home, "examples"))
             variables = {

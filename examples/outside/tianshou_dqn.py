@@ -12,10 +12,10 @@ from tianshou.utils.net.common import MLP
 
 from examples.outside.nets import to_agent
 
-NUM_ENVS = 32
+NUM_ENVS = 128
 SETTINGS = {
-    "max_epochs": 1, "collection_step_num_env_steps": 64, "batch_size": 256,
-    "update_step_num_gradient_steps_per_sample": 0.08, "show_progress": False, "verbose": False,
+    "max_epochs": 1, "collection_step_num_env_steps": 128, "batch_size": 512,
+    "update_step_num_gradient_steps_per_sample": 0.03, "show_progress": False, "verbose": False,
 }  # fmt: skip
 
 
@@ -29,8 +29,8 @@ def make_dqn(envs):
     num_inputs = envs.observation_space[0].shape[0]
     net = Net(input_dim=num_inputs, output_dim=space.n, hidden_sizes=[64, 64])
     policy = DiscreteQLearningPolicy(model=net, action_space=space, eps_training=0.3)
-    optim = AdamOptimizerFactory(lr=2e-3)
-    return net, DQN(policy=policy, optim=optim, gamma=1.0, target_update_freq=100)
+    optim = AdamOptimizerFactory(lr=4e-3)
+    return net, DQN(policy=policy, optim=optim, gamma=1.0, target_update_freq=40)
 
 
 def train_dqn(make_env, steps, seed):

@@ -141,7 +141,7 @@ FOUND_BY = {
     "illegal moves searched": ("skip", "rules", "moves are not masked"),
     "selection by the child's side": ("plain", "told the truth", "good for the other player"),
     "selection ignores values": ("plain", "without knowledge", "selection"),
-    "no exploration": ("turns", "near the end", "selection: values are right"),
+    "no exploration": ("turns", "near the end", "selection: moves are wrong"),
     "priors ignored": ("plain", "priors", "priors are not used"),
     "priors of the parent": ("turns", "inner priors", "priors are not used"),
     "ends not backed up": ("turns", "results", "results of finished games are not backed up"),

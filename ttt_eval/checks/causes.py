@@ -185,7 +185,7 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "selection: it prefers what is good for the other player, or plays what it visits least": (
             max(facts.told_share, *facts.late_share_by_parity) > 1
         ),
-        "selection: values are right, but the moves are not": not failed & {"results", "signs"},
+        "selection: moves are wrong, but no returned value is": not failed & {"results", "signs"},
     }
 
 
