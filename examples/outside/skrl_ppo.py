@@ -44,7 +44,9 @@ class Critic(DeterministicMixin, Net):
 def train_ppo(make_env, steps, seed):
     if make_env.self_play:
         return None
-    envs = wrap_env(make_env(64, autoreset_mode=AutoresetMode.SAME_STEP))
+    envs = make_env(64, autoreset_mode=AutoresetMode.SAME_STEP)
+    envs.reset(seed=seed)
+    envs = wrap_env(envs)
     spaces = {"observation_space": envs.observation_space, "action_space": envs.action_space}
     spaces["device"] = "cpu"
     models = {"policy": Actor(spaces), "value": Critic(spaces)}

@@ -280,7 +280,7 @@ def score_rows(files):
     means = score_submission(BENCHMARKS / "submissions" / "random.npz", last=True).task_means
     for task in TASKS:
         if task.name in means:
-            yield f"{task.name} {means[task.name]:.6g}"
+            yield f"{task.name} {means[task.name]:.4f}*"
 
 
 @case("bench report SCORES --out=OUT.html", board=False)

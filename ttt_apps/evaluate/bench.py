@@ -160,19 +160,27 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
         if self.out is not None:
             write_json(self.out, data)
         rows = [
-            {"task": name, **{row.name: row.task_means.get(name) for row in scores}}
+            {"task": name, **{row.name: _mean_score(row, name) for row in scores}}
             for name in {run.task: None for row in scores for run in row.runs}
         ]
         self.show(
             data,
             cli.rows_table(rows),
-            "Means over seeds of exact scores: 0 is random play, 1 the best possible.",
+            "Means over seeds of exact scores: 0 is random play, 1 the best possible; * not all "
+            "checkpoints are there.",
         )
 
 
 def _score(path: Path, *, last: bool) -> SubmissionScores:
     with cli.bar(path.name) as progress:
         return score_submission(path, progress, last=last)
+
+
+def _mean_score(scores: SubmissionScores, task: str) -> str | None:
+    """Return the mean over seeds of a task, with a star if checkpoints are missing."""
+    runs = [run for run in scores.runs if run.task == task]
+    star = "" if all(run.complete for run in runs) else "*"
+    return f"{scores.task_means[task]:.4f}{star}" if runs else None
 
 
 def _read_scores(path: Path) -> Sequence[SubmissionScores]:
