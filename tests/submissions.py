@@ -32,6 +32,8 @@ MUTANTS = {
 LEARNERS = {
     ("q-learning", "target += next", "target -= next"): "credit",
     ("q-learning", "target += next", "target += 0.9 * next"): "values",
+    ("q-learning", "target += next", "target += 0.99 * next"): "values",
+    ("q-learning", "== 1].max()", "== 1].mean()"): "values",
     ("q-learning", 'info["next_observations"]', "next_observations"): "truncation",
     ("q-learning", '[info["next_action_mask"][game] == 1].max()', ".max()"): "defence",
     (
@@ -106,7 +108,7 @@ TRAININGS = {
         "call environment.step 125 times"
     ),
     "environment.moves": "AttributeError: ",
-    "return None": "train returned 'NoneType'",
+    "return None": "train returned None: return a function of observations",
     "return 1": "train returned 'int'",
     "return lambda observations: observations": "scores have the shape",
     "return lambda observations: None": "scores have the shape",
@@ -141,12 +143,20 @@ SETTINGS = [
 CAUSES = {
     "sign of the next value": {"target += next": "target -= next"},
     "discount 0.9": {"target += next": "target += 0.9 * next"},
+    "discount 0.99": {"target += next": "target += 0.99 * next"},
+    "values do not converge": {
+        'target += next_values[info["next_action_mask"][game] == 1].max()': (
+            'others = next_values[info["next_action_mask"][game] == 1]\n'
+            "                sarsa = rng.random() < EPSILON\n"
+            "                target += rng.choice(others) if sarsa else others.max()"
+        ),
+    },
     "maximum over illegal actions": {'[info["next_action_mask"][game] == 1].max()': ".max()"},
     "truncation taken for an end": {
         "terminated, _, info": "terminated, truncated, info",
         "if not terminated[game]": "if not (terminated[game] or truncated[game])",
     },
-    "next values count after the end of a game": {
+    "values beyond the possible results": {
         'info["next_observations"]': "next_observations",
         'info["next_action_mask"]': 'info["action_mask"]',
         "if not terminated[game]:": "if True:",
