@@ -99,7 +99,7 @@ TRAININGS = {
     "environment.reset('first')": "its call of reset fails: ",
     "environment.reset({'array': [1, [2]]})": "it sends no message",
     "info = environment.reset(seed)[1]\n    environment.step(info['action_mask'].argmin(axis=1))": (
-        "its call of step fails: game 0: action 1 is illegal: choose actions for which "
+        "its call of step fails: game 0: action 0 is illegal: choose actions for which "
         'info["action_mask"] is 1'
     ),
     "info = environment.reset(seed)[1]\n"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from math import nan
 from typing import Any
 
@@ -37,6 +38,8 @@ DISCOUNT = 0.9
 LAMBDA = 0.95
 MAX_VALUE_ERROR = 1e-3
 """Largest error of values of value iteration."""
+NO_MINUS = "the value of the next position has no minus sign: it is the other player's"
+IMAGINED = "games that go on are taken for finished: a line that wins is none"
 MAX_EVIDENCE = 3
 MAX_CREDIT_ERROR = 0.004
 """Largest error of values in the probe "credit" of Q-learning: right ones have 0.000 once they have
@@ -72,7 +75,52 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
     num_errors = sum(not _is_exact(board, answer) for board, answer in answers.items())
     text = f"{num_errors} of {len(answers)} moves or values are not the best"
     exact = judge("exact", text, num_errors if answers else nan, 0, rule="none")
-    return Check(agent.subject, [*rows.values(), exact], [*agent.causes, *values.causes])
+    causes = [*_minimax_errors(answers), *agent.causes, *values.causes]
+    return Check(agent.subject, [*rows.values(), exact], causes)
+
+
+def _minimax_errors(answers: Mapping[Sequence[int], Any]) -> list[str]:
+    """Return the errors that explain all values of a submission; none of right ones."""
+    lines = [line.cells for line in Game().lines]
+    fits = {
+        f"the line of cells {line} is not seen": _fits(answers, {*lines} - {line}) for line in lines
+    }
+    fits[NO_MINUS] = _fits(answers, lines, 1) or _fits(answers, lines, 1, lost=1)
+    fits[IMAGINED] = any(answer[0] is None for answer in answers.values())
+    return [error for error, is_so in fits.items() if is_so]
+
+
+def _fits(
+    answers: Mapping[Sequence[int], Any],
+    lines: Collection[Sequence[int]],
+    sign: int = -1,
+    lost: int = -1,
+) -> bool:
+    """Return whether all values of a submission are those of minimax with an error.
+
+    Args:
+        answers: moves and values by board.
+        lines: cells of those that win.
+        sign: of the next position's value.
+        lost: value of a lost game.
+    """
+
+    @cache
+    def search(board: tuple[int, ...]) -> int:
+        if any(all(board[cell] == -1 for cell in line) for line in lines):
+            return lost
+        values = [
+            sign * search(tuple(-stone for stone in (*board[:cell], 1, *board[cell + 1 :])))
+            for cell, stone in enumerate(board)
+            if stone == 0
+        ]
+        return max(values, default=0)
+
+    boards = sorted(map(tuple, answers), key=lambda board: board.count(0))  # the cheapest first
+    try:
+        return all(abs(answers[board][1] - search(board)) < TIE for board in boards)
+    except DATA_PROBLEMS:
+        return False
 
 
 def _ask(submission: SubmissionProcess, form: str, length: int, *arguments: Any) -> Any:
