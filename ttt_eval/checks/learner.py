@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 from math import comb, isnan, nan
 from typing import Any, NamedTuple
 
@@ -39,7 +40,7 @@ MIN_FALL = 1 / 3
 while a learner still learns. With twice the budget right values come all of this way, and those of
 a wrong fixed point stay.
 """
-CURVES = {"score": (Fraction(1, 4), Fraction(1, 2), 1, 2), "error": (1, 2)}
+CURVES = {"score": (Fraction(1, 4), Fraction(1, 2), 1, 2), "error": (1, 2, 4)}
 """Budgets by which it is seen, in units of the probe's."""
 ONE_STEP = "bandit"
 """The probe in which no discount changes the values of best play."""
@@ -413,10 +414,9 @@ class LearnerCheck:
         runs = [run for run in curve if run is not None]
         budgets = f"{', '.join(map(str, parts))} times {probe.steps:,} steps"
         text = f"{number} {_list(runs, number)} with {budgets}"
-        before = runs[len(runs) // 2 - 1]
         learns = {
-            "score": runs[-1].score - before.score > MIN_RISE,
-            "error": runs[-1].falls(before),
+            "score": runs[-1].score - runs[1].score > MIN_RISE,
+            "error": all(after.falls(before) for before, after in pairwise(runs)),
         }
         if learns[number]:
             return CheckRow(row.name, f"{text}: it still learns, give it more", "no evidence")
