@@ -75,6 +75,7 @@ def test_a_perfect_learner_holds_in_all_rows(family):
     odds = {"tabular": 20_301, "dqn": 861, "ppo": 861}[family] // len(judged)
     assert alarms.measured.endswith(f"in at most 1 of {odds:,} checks")
     assert "all 2 seeds" in alarms.measured
+    assert check.causes == []
     check.assert_ok()
 
 

@@ -254,7 +254,10 @@ def check_learner(
     for name in names:
         checker.check_probe(find_named("probe", name, PROBES))
     causes = checker.causes()
-    num_judged = sum(row.status in ("holds", "fails") for row in checker.rows)
+    statuses = [row.status for row in checker.rows]
+    num_judged = statuses.count("holds") + statuses.count("fails")
+    if family is not None and not causes and "fails" in statuses:
+        causes = [OTHER_SETTINGS]
     if family is not None and num_judged:
         odds = comb(min(right.runs for right in FAMILIES[family].values()) + seeds, seeds)
         text = (
@@ -263,7 +266,6 @@ def check_learner(
             f"rows in at most 1 of {odds // num_judged:,} checks"
         )
         checker.add(CheckRow("false alarms", text, "remark"))
-        causes = causes or [OTHER_SETTINGS]
     return Check("a learner", checker.rows, causes[:MAX_CAUSES])
 
 
