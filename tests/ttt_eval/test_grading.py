@@ -119,6 +119,19 @@ def test_a_right_learner_with_other_settings_has_all_points(write, name, texts):
     assert (result.score, result.remark) == (1.0, "no error found")
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "cause"),
+    [
+        ("(-minimax", "(minimax", "the value of the next position has no minus sign"),
+        (", (2, 4, 6)]", "]", "the line of cells (2, 4, 6) is not seen"),
+        ("(2, 4, 6)]", "(1, 5, 6)]", "games that go on are taken for finished"),
+    ],
+)
+def test_an_error_of_minimax_is_named(write, right, wrong, cause):
+    result = grade(write(change("minimax", {right: wrong})), load_task("minimax"))
+    assert result.remark.startswith(f"likely: {cause}")
+
+
 def limited(source=""):
     """The task minimax, with a small limit of time for what does not end."""
     task = load_task("minimax")

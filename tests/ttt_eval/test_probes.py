@@ -146,7 +146,7 @@ def test_every_error_is_seen_by_its_score_or_by_values():
         powers = [probe.power(error) for probe in PROBES.values()]
         lowest = min(power.score for power in powers)
         largest = max(power.value_error for power in powers)
-        assert lowest < 0.3 or largest > 0.05, error
+        assert lowest < 0.3 or largest > 0.004, error
 
 
 def test_an_unknown_error_is_refused():

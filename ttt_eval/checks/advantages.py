@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ttt_envs.agents.policy import Policy
 from ttt_envs.core.checks import Refusal, TypeRefusal, check_range
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.game import Game
 from ttt_eval.checks.calls import CallError, GuardedCaller, open_caller, read_numbers
-from ttt_eval.checks.check import Check, CheckRow, Status, judge
-from ttt_eval.checks.decisions import BOTH, DecisionModel, parse_game
-from ttt_eval.checks.directions import EXACT_DEGREES, MAX_DEGREES, RIGHT, Effect, measure_effect
+from ttt_eval.checks.check import Check, CheckRow
+from ttt_eval.checks.decisions import DecisionModel
+from ttt_eval.checks.directions import Effect, measure_effect
 from ttt_eval.checks.input_probes import RECOGNISED, UNREPEATABLE, probe_batch, probe_rollouts
 from ttt_eval.checks.samples import (
     Arrays,
@@ -25,17 +24,14 @@ from ttt_eval.checks.samples import (
     Source,
     list_batch_rows,
     list_rollouts,
-    transpose,
 )
 from ttt_eval.checks.values import explain
 
 ROLLOUT_NAMES = {"rewards", "values", "dones", "next_value", "next_done", "movers"}
 BATCH_NAMES = {"rewards", "values", "mask", "groups", "roles", "lengths", "states"}
 DEFAULT_BATCH = 8
-
-Critic = Any
-"""``"exact"``; the standard deviation of random errors of exact values; or ``Boards`` to values for
-the mover, float64[B], a function or an object with ``values``."""
+ROLLOUTS = BatchSize(256, 1)
+"""Number of environments in a rollout, for functions that mix them."""
 
 CAUSES = {
     "answers": "the function fails, or returns another form",
@@ -59,7 +55,6 @@ CAUSES = {
     "clip": "the clip is on the wrong side, or takes no minimum",
     "weights": "the weight of the policy term is another one than ratio times advantage",
     "gradient": "the expected gradient has another direction",
-    "critic": "the values of the critic are worse than a constant",
 }
 """Likely causes by failed row, from the most specific to the least."""
 
@@ -80,13 +75,6 @@ class GradientCheck(Check):
         """Return JSON-ready data."""
         effect = self.effect and self.effect.to_dict()
         return {**super().to_dict(), "recognised": self.recognised, "effect": effect}
-
-
-def gradient_row(effect: Effect) -> CheckRow:
-    """Return the row about the expected gradient."""
-    statuses: dict[str, Status] = {"undecided": "no evidence", **dict.fromkeys(RIGHT, "holds")}
-    status = statuses.get(effect.direction, "fails")
-    return CheckRow("gradient", str(effect), status, "unbiased, or of another length only")
 
 
 def asked_names(function: Callable[..., Any], known: set[str]) -> list[str]:
@@ -114,7 +102,7 @@ def guard(
     names: Sequence[str],
     like: str,
     caller: GuardedCaller,
-    parts: tuple[int, ...] = (),
+    columns: int = 1,
 ) -> Estimator:
     """Return a function of others as an estimator, which raises CallError.
 
@@ -123,32 +111,19 @@ def guard(
         names: of its arguments.
         like: name of an array whose shape the estimates have.
         caller: of the function.
-        parts: first dimensions of the estimates.
+        columns: number of arrays of that shape beside each other in the estimates.
     """
 
     def estimator(arrays: Arrays) -> Float64Array:
         copies = {name: np.array(arrays[name]) for name in names}
-        shape = *parts, *arrays[like].shape
-        mask = arrays.get("mask", True)
+        shape = np.tile(arrays[like], columns).shape
+        mask = np.tile(arrays.get("mask", True), columns)
         answer: Float64Array = caller.call(
             lambda: read_numbers(function(**copies), shape, "estimates", mask), seed=0
         )
         return answer
 
     return estimator
-
-
-def list_errors(critic: Critic, model: DecisionModel, seed: int) -> Float64Array:
-    """Return the errors of the values of a critic, float64[S]."""
-    if critic == "exact":
-        critic = 0.0
-    if isinstance(critic, str):
-        raise Refusal(f"critic {critic} is unknown: choose exact, a number, or values")
-    if isinstance(critic, (int, float)):
-        return np.random.default_rng([seed, 1]).normal(0, critic, len(model.signs))
-    truth = model.actions.policy_values(model.policy, discount=model.discount)[0]
-    values: Any = getattr(critic, "values", critic)
-    return np.asarray(values(model.boards), np.float64) - truth
 
 
 def run_check(
@@ -170,7 +145,8 @@ def run_check(
             for item in examine(caller):
                 if isinstance(item, Effect):
                     effect = item
-                    item = gradient_row(item)
+                    rule = "unbiased, or of another length only"
+                    item = CheckRow("gradient", str(item), item.status, rule)
                 rows.append(item)
         except CallError as error:
             rows.append(CheckRow("answers", str(error), "fails", "numbers of the right shape"))
@@ -187,13 +163,11 @@ def check_advantages(
     seats: tuple[int, ...] = (0,),
     *,
     gamma: float = 0.9,
-    environments: int = 256,
     batch: int | None = None,
     group: int | None = None,
-    critic: Critic = "exact",
+    critic: float = 0.0,
     tokens: bool = False,
-    policy: int | str | Policy = 0,
-    max_degrees: float = MAX_DEGREES,
+    policy: int = 0,
     cpu: float = 60.0,
     seed: int = 0,
     limit_s: float | None = 60.0,
@@ -209,15 +183,12 @@ def check_advantages(
         game: rows x columns / win length, with a skip chance of 1/4; or a game of up to nine cells.
         seats: of the learner: (0,) moves first, (1,) second, (0, 1) both.
         gamma: discount of rollouts for each decision; whole games have none.
-        environments: number in a rollout, for functions that mix them.
         batch: number of games in a batch, by default 8.
         group: number of games in a group, by default the batch.
-        critic: ``"exact"``; the standard deviation of errors; or a function of ``Boards``, or an
-            object with such ``values``. Right or wrong is decided with exact values; the row
-            ``critic`` says what another one does.
+        critic: standard deviation of the errors of a critic. Right or wrong is decided with exact
+            values; the row ``critic`` says what these do.
         tokens: whether decisions of whole games are several tokens.
-        policy: of both players: the seed of a random softmax policy, or a pure policy.
-        max_degrees: largest turn by statistics of a batch that counts as none.
+        policy: of both players: the seed of a random softmax policy.
         cpu: CPU s of samples.
         seed: of all random numbers.
         limit_s: maximum s of a call; None for no limit.
@@ -227,26 +198,27 @@ def check_advantages(
         ValueError: an option is unknown or out of range, or the function asks for an unknown array.
     """
     check_range("gamma", gamma, 0, 1)
+    check_range("critic", critic, 0)
     names = asked_names(function, ROLLOUT_NAMES | BATCH_NAMES)
     is_batch = batch is not None or bool(set(names) - ROLLOUT_NAMES)
-    games = (batch or DEFAULT_BATCH) if is_batch else environments
-    size = BatchSize(games, group or games)
+    size = ROLLOUTS
+    if is_batch:
+        games = batch or DEFAULT_BATCH
+        size = BatchSize(games, group or games)
     if size.games % size.group:
         raise Refusal(f"batch={size.games} has no whole groups of {size.group}: choose a multiple")
-    shift = float(not (is_batch or tuple(seats) == BOTH))
-    discount = 1.0 if is_batch else gamma
-    model = DecisionModel(parse_game(game), seats, policy, discount=discount, shift=shift)
-    errors = list_errors(critic, model, seed)
+    settings = {} if is_batch else {"discount": gamma, "shift": 1.0}
+    model = DecisionModel(game, seats, policy, **settings)
     rng = np.random.default_rng([seed, 7])
     probing = np.random.default_rng([seed, 8])
 
     def make_source(values: Float64Array) -> Source:
         if not is_batch:
-            rollouts = list_rollouts(model, values)
-            return Source(rollouts, size, rollouts.arrays, model.policy)
+            return Source(list_rollouts(model, values), size, model.policy)
         tables = {"values": values[:, None] + 0 * model.policy}
-        read = {*names, "lengths", "mask", "rewards"}
-        return Source(list_batch_rows(model, tables, tokens), size, read, model.policy)
+        return Source(
+            list_batch_rows(model, tables, {*names, "rewards"}, tokens), size, model.policy
+        )
 
     def examine(caller: GuardedCaller) -> Iterator[CheckRow | Effect]:
         estimator = guard(function, names, "rewards", caller)
@@ -258,20 +230,21 @@ def check_advantages(
         rows = [*probes]
         yield from rows
 
+        def of_rows(arrays: Arrays) -> Float64Array:
+            return estimator({name: array.T for name, array in arrays.items()}).T
+
         def measure(source: Source) -> Effect:
             return measure_effect(
-                estimator if is_batch else lambda arrays: estimator(transpose(arrays)).T,
-                source, rng,
-                exactly=UNREPEATABLE not in rows, cpu=cpu, max_degrees=max_degrees,
-                exact_degrees=max_degrees if is_batch else EXACT_DEGREES,
+                estimator if is_batch else of_rows, source, rng,
+                exactly=UNREPEATABLE not in rows, cpu=cpu,
             )  # fmt: skip
 
         yield measure(source)
-        if critic != "exact":
-            share, text = explain(errors, model.values, model.visits)
-            text = f"{text}; with it {measure(make_source(model.values + errors))}"
-            rule = "explains more of the values than a constant"
-            yield judge("critic", text, share, 0.0, minimum=True, rule=rule)
+        if critic:
+            errors = np.random.default_rng([seed, 1]).normal(0, critic, len(model.signs))
+            text = explain(errors, model.values, model.visits)
+            effect = measure(make_source(model.values + errors))
+            yield CheckRow("critic", f"{text}; with it {effect}", "remark")
 
     frame = f"batches of {size.games}, groups of {size.group}" if is_batch else "rollouts"
     return run_check(f"advantages, {model.game}, seats {seats}, {frame}", examine, limit_s)

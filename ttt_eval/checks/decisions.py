@@ -6,12 +6,10 @@ import re
 
 import numpy as np
 
-from ttt_envs.agents.policy import Policy, normalise
-from ttt_envs.agents.specs import make_pure
-from ttt_envs.arrays import RESULTS, GameArrays, game_arrays
+from ttt_envs.agents.policy import normalise
+from ttt_envs.arrays import RESULTS, game_arrays
 from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.core.records import concatenate
 from ttt_envs.game.game import Game
 from ttt_eval.exact.decision_values import ActionModel, DecisionValues, model_both
 
@@ -49,15 +47,15 @@ class DecisionModel:
     those of the mover. Games that end before the learner's first decision do not count.
 
     Args:
-        game: the game.
+        game: the game, or its name, see :func:`parse_game`.
         seats: of the learner: (0,) moves first, (1,) second, (0, 1) both.
-        policy: of both players: the seed of random logits, or a pure policy.
+        policy: the seed of random logits, equal for both players.
         discount: for each decision.
-        shift: added to all results, which leaves the gradient without discount as it is.
+        shift: added to all results against an opponent, which leaves the gradient without discount
+            as it is.
 
     Attributes:
         actions: what actions lead to.
-        boards: the positions of the decisions, [S].
         signs: float64[S], 1 where the first player moves, -1 where the second does.
         legal: bool[S, A].
         policy: float64[S, A].
@@ -70,30 +68,29 @@ class DecisionModel:
 
     def __init__(
         self,
-        game: Game,
+        game: str | Game,
         seats: tuple[int, ...] = (0,),
-        policy: int | str | Policy = 0,
+        policy: int = 0,
         *,
         discount: float = 1.0,
         shift: float = 0.0,
     ) -> None:
         check_choice("seats", tuple(seats), ((0,), (1,), BOTH))
-        self.game = game
+        self.game = parse_game(game)
         self.self_play = tuple(seats) == BOTH
         self.discount = discount
-        arrays = game_arrays(game)
-        policies = list_policies(policy, game, arrays)
+        arrays = game_arrays(self.game)
+        legal = arrays.legal[:-1]
+        logits = np.random.default_rng(policy).normal(0, SPREAD, legal.shape)
+        table = normalise(legal * np.exp(logits))
         if self.self_play:
             self.actions: ActionModel = model_both(arrays)
         else:
-            self.actions = DecisionValues(arrays, policies[1 - seats[0]], seats[0])
-        movers = np.repeat(seats, len(self.actions.rows) // len(seats))
-        boards = concatenate([arrays.boards(seat) for seat in BOTH])
-        self.boards = boards.take(self.actions.rows + arrays.over * movers)
-        self.signs = 1.0 - 2.0 * movers
+            self.actions = DecisionValues(arrays, table, seats[0])
+        self.signs = 1.0 - 2.0 * np.repeat(seats, len(self.actions.rows) // len(seats))
         self.legal = self.actions.allowed
-        self.policy: Float64Array = np.stack(policies)[movers, self.actions.rows]
-        self.results = RESULTS + shift
+        self.policy: Float64Array = table[self.actions.rows]
+        self.results = RESULTS + shift * (not self.self_play)
         total = self.actions.start.sum()
         self.start = self.actions.start / total
         self.visits = self.actions.visits(self.policy) / total
@@ -101,21 +98,4 @@ class DecisionModel:
         self.values, action_values = self.actions.policy_values(self.policy, rewards, discount)
         self.advantages = np.where(self.legal, action_values - self.values[:, None], 0.0)
         if not np.abs(self.advantages * self.policy).max() > ROUNDING:
-            raise Refusal(f"{policy} has no gradient in {game}: choose 2x3/3, and a softmax policy")
-
-
-def list_policies(policy: int | str | Policy, game: Game, arrays: GameArrays) -> list[Float64Array]:
-    """Return the probabilities of actions, float64[S, A], of the first and of the second player.
-
-    Args:
-        policy: a pure policy; or the seed of random logits, equal for both players.
-        game: the game.
-        arrays: of the game.
-    """
-    if isinstance(policy, int):
-        legal = arrays.legal[:-1]
-        logits = np.random.default_rng(policy).normal(0, SPREAD, legal.shape)
-        table = normalise(legal * np.exp(logits))
-        return [table, table]
-    pure = make_pure(policy, game)
-    return [arrays.policy_table(pure, seat) for seat in BOTH]
+            raise Refusal(f"there is no gradient in {self.game}: choose 2x3/3")

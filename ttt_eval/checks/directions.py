@@ -9,18 +9,25 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ttt_envs.core.jit import Float64Array
+from ttt_eval.checks.check import Status
 from ttt_eval.checks.samples import Estimator, Source
 from ttt_eval.store.statistics import Interval
 
 Direction = Literal[
     "unbiased", "length only", "turned", "opposite", "no effect", "undecided"
 ]  # fmt: skip
-RIGHT = ("unbiased", "length only")
+STATUSES: Mapping[Direction, Status] = {
+    "unbiased": "holds",
+    "length only": "holds",
+    "undecided": "no evidence",
+}
+"""Of rows about directions; others fail."""
 NUM_BLOCKS = 64
 NUM_FLIPS = 20_000
 """Number of random signs of all blocks."""
@@ -41,7 +48,14 @@ TINY = 1e-9
 MAX_DEGREES = 2.0
 """Largest angle that counts as no turn."""
 EXACT_DEGREES = 0.05
-"""The same of exact gradients without statistics of a batch."""
+"""The same of exact gradients without statistics of a group."""
+
+EXACT_TEXT = "{}: length x{.mean:.3f}, turned by {.mean:.2f} degrees"
+SAMPLED_TEXT = (
+    "{0}: length x{1.mean:.3f} ({1.low:.3f} to {1.high:.3f}), "
+    "turned by {2.mean:.2f} degrees ({2.low:.2f} to {2.high:.2f})"
+)
+"""Effects in words."""
 
 
 class Effect(NamedTuple):
@@ -55,20 +69,20 @@ class Effect(NamedTuple):
     exact: bool
     """whether the numbers are exact"""
 
+    @property
+    def status(self) -> Status:
+        """Of a row about it."""
+        return STATUSES.get(self.direction, "fails")
+
     def to_dict(self) -> dict[str, object]:
         """Return JSON-ready data."""
         intervals = {"length": self.length.to_dict(), "degrees": self.degrees.to_dict()}
-        return {**self._asdict(), **intervals}
+        return self._asdict() | intervals
 
     def __str__(self) -> str:
         if self.direction == "no effect":
             return self.direction
-        length = f"length x{self.length.mean:.3f}"
-        turn = f"turned by {self.degrees.mean:.2f} degrees"
-        if not self.exact:
-            length += f" ({self.length.low:.3f} to {self.length.high:.3f})"
-            turn += f" ({self.degrees.low:.2f} to {self.degrees.high:.2f})"
-        return f"{self.direction}: {length}, {turn}"
+        return (EXACT_TEXT if self.exact else SAMPLED_TEXT).format(*self)
 
 
 def measure_length(blocks: Float64Array, rng: np.random.Generator) -> Interval:
@@ -128,13 +142,9 @@ def compare(
     length = Interval(mean, mean - width, mean + width)
     turns = (estimate - mean * right) / size
     turn = measure_length(turns - np.outer(turns @ unit, unit), rng)
-    corners = [
-        math.degrees(math.atan2(across, along))
-        for across in (turn.low, turn.high)
-        for along in (length.low, length.high)
-    ]
+    corners = np.degrees(np.arctan2.outer(turn[1:], length[1:]))
     angle = math.degrees(math.atan2(turn.mean, mean))
-    degrees = Interval(angle, min(corners), max(corners))
+    degrees = Interval(angle, float(corners.min()), float(corners.max()))
     largest = max(turn.high, abs(length.low - 1), abs(length.high - 1))
     is_one = length.low - ROUNDING <= 1 <= length.high + ROUNDING
     is_equal = is_one and turn.low < TINY
@@ -157,10 +167,8 @@ def measure_effect(
     source: Source,
     rng: np.random.Generator,
     *,
-    exactly: bool = True,
-    cpu: float = 30.0,
-    max_degrees: float = MAX_DEGREES,
-    exact_degrees: float = EXACT_DEGREES,
+    exactly: bool,
+    cpu: float,
 ) -> Effect:
     """Return the effect of an estimator: exactly, or from samples, which double until it is
     decided.
@@ -171,12 +179,12 @@ def measure_effect(
         rng: of all random numbers.
         exactly: whether equal inputs have equal estimates, which may then be exact.
         cpu: CPU s after which no samples are added.
-        max_degrees: largest angle that counts as no turn.
     """
     target = to_gradients(source.chances @ source.right, source.policy)
     exact = source.exact_sums(estimator, rng) if exactly else None
     if exact is not None:
-        return compare(to_gradients(exact, source.policy), target, target, rng, exact_degrees)
+        limit = EXACT_DEGREES if source.size.group == 1 else MAX_DEGREES
+        return compare(to_gradients(exact, source.policy), target, target, rng, limit)
     begin = time.process_time()
     totals: Any = 0.0
     draws = 0
@@ -187,6 +195,6 @@ def measure_effect(
         draws += new
         means = totals / (draws * source.size.games)
         estimate, right = (to_gradients(mean, source.policy) for mean in means)
-        effect = compare(estimate, right, target, rng, max_degrees)
+        effect = compare(estimate, right, target, rng, MAX_DEGREES)
         if effect.direction != "undecided" or time.process_time() - begin > cpu / 2:
             return effect

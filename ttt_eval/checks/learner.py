@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise
 from math import comb, isnan, nan
 from typing import Any, NamedTuple
 
@@ -19,7 +22,7 @@ from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.core.random import kept_generators, seed_generators
 from ttt_eval.checks.calls import read_numbers
 from ttt_eval.checks.check import Check, CheckRow, Evidence, judge
-from ttt_eval.checks.probes import PREDICTED_ERRORS, PROBES, LearnerProbe, MakeEnv, Power
+from ttt_eval.checks.probes import PREDICTED_ERRORS, PROBES, LearnerProbe, MakeEnv
 
 QUICK = "quick"
 """Name of the ladder of all probes."""
@@ -30,8 +33,15 @@ deviation of these, or by this much.
 """
 MAX_SHOWN_SCORE = 0.9
 """A probe shows an error whose exact score is below this."""
-MIN_CHANGES = {"score": 0.1, "error": -0.02}
-"""Change from half the budget to twice the budget by which a learner still learns."""
+MIN_RISE = 0.1
+"""Change of the score from half the budget to twice the budget by which a learner still learns."""
+MIN_FALL = 1 / 3
+"""Share of the way from an error of values, e, to e squared by which it falls with twice the budget
+while a learner still learns. With twice the budget right values come all of this way, and those of
+a wrong fixed point stay.
+"""
+CURVES = {"score": (Fraction(1, 4), Fraction(1, 2), 1, 2), "error": (1, 2, 4)}
+"""Budgets by which it is seen, in units of the probe's."""
 ONE_STEP = "bandit"
 """The probe in which no discount changes the values of best play."""
 MAX_ONE_STEP_ERROR = 0.1
@@ -41,12 +51,14 @@ MAX_EXCESS = 0.25
 learners have 0; the largest of right DQN and PPO is 0.10, with learning rates from 3e-4 to 3e-2,
 targets copied after 1 to 100 updates, and a quarter of the budget to twice the budget.
 """
-MAX_DISTANCE = 0.25
-"""Maximum root mean square difference from the results of an error that is suspected."""
-MAX_CONVERGED_FALL = 0.25
-"""Maximum share by which the error of converged values falls with twice the budget: those of a
-discount stay, and right ones that are like them, because they have not converged, lose more.
-"""
+SURE_PROBES = ("bandit", "credit", "defence", "truncation")
+"""Probes in which errors have sure scores, because nothing there is by chance."""
+NEAR_SCORE = 0.04
+"""Scores there within this distance are those of an error."""
+CREDIT = "credit"
+"""The probe in which values are sure too, and other next values have others."""
+NEAR_ERROR = 0.002
+"""Errors of values within this distance are those of an error."""
 MAX_CAUSES = 3
 NO_MASK = (
     "values beyond the possible results: no mask at the end of a game, whose next value is that of "
@@ -57,10 +69,12 @@ NO_SELF_PLAY = (
     "of the next value"
 )
 SELF_PLAY_ROWS = {"self-play", "self-play, values", "self-play, critic"}
+OTHER_VALUES = (
+    "values do not converge to those of best play: another discount; the next value is a mean, or "
+    "that of the action played (SARSA); or positions share values"
+)
 OTHER_SETTINGS = "no known error, or other settings than examples/checks: leave the family out"
 NOT_CONVERGED = "values have not converged: they are better with twice the budget"
-DISCOUNTS = ("discount 0.9", "discount 0.5")
-"""Errors that leave all scores right."""
 
 Train = Callable[[MakeEnv, int, int], Any]
 """``train(make_env, steps, seed)``, which returns an agent, see :func:`check_learner`."""
@@ -123,6 +137,13 @@ class LearnerRun(NamedTuple):
         if isnan(self.error):
             return ""
         return "values" if isnan(self.entropy) else "critic"
+
+    def falls(self, before: LearnerRun) -> bool:
+        """Return whether the error is that of values which still converge, after twice the budget
+        of another run.
+        """
+        way = before.error * max(0, 1 - before.error)
+        return self.error < before.error - MIN_FALL * way
 
 
 def measure_agent(probe: LearnerProbe, agent: Any) -> LearnerRun:
@@ -224,10 +245,28 @@ def check_learner(
     names = [probes] if isinstance(probes, str) else probes
     if probes == QUICK:
         names = sorted(PROBES, key=lambda name: PROBES[name].steps)
-    checker = _LearnerCheck(train, family, range(seed, seed + seeds), on_row)
+    limits = open_limits
+    curves = set(CURVES)
+    if family is not None:
+        limits = partial(family_limits, FAMILIES[family])
+        curves = set()
+    checker = LearnerCheck(train, limits, curves, range(seed, seed + seeds), on_row)
     for name in names:
         checker.check_probe(find_named("probe", name, PROBES))
-    return checker.report()
+    causes = checker.causes()
+    statuses = [row.status for row in checker.rows]
+    num_judged = statuses.count("holds") + statuses.count("fails")
+    if family is not None and not causes and "fails" in statuses:
+        causes = [OTHER_SETTINGS]
+    if family is not None and num_judged:
+        odds = comb(min(right.runs for right in FAMILIES[family].values()) + seeds, seeds)
+        text = (
+            f"a row fails only if all {seeds} seeds do; of a right learner with the settings "
+            f"of examples/checks in at most 1 of {odds:,} cases, and one of these {num_judged} "
+            f"rows in at most 1 of {odds // num_judged:,} checks"
+        )
+        checker.add(CheckRow("false alarms", text, "remark"))
+    return Check("a learner", checker.rows, causes[:MAX_CAUSES])
 
 
 class ProbeLimits(NamedTuple):
@@ -245,21 +284,59 @@ class ProbeLimits(NamedTuple):
         return run.score >= self.score and not getattr(run, self.number) > self.largest
 
 
-class _LearnerCheck:
-    """The rows of a check of a learner."""
+Limits = Callable[[LearnerProbe, str], ProbeLimits]
+"""Returns the limits in a probe of an agent with ``"values"``, a ``"critic"`` or ``""``."""
+
+
+def family_limits(rows: Mapping[str, RightRuns], probe: LearnerProbe, kind: str) -> ProbeLimits:
+    """Return the limits of a family by its right runs."""
+    return ProbeLimits(rows[probe.name].score_limit, "error", rows[probe.name].error_limit)
+
+
+def open_limits(probe: LearnerProbe, kind: str) -> ProbeLimits:
+    """Return the limits of learners without a family.
+
+    The score must reach the lowest limit of a family, or half of the way from the nearest error
+    that the probe shows to the best policy. Values must be possible, and right where no discount
+    changes them.
+    """
+    scores = [probe.power(error).score for error in PREDICTED_ERRORS]
+    nearest = max(score for score in scores if score < MAX_SHOWN_SCORE)
+    lowest = min(family[probe.name].score_limit for family in FAMILIES.values())
+    score = min(lowest, (1 + nearest) / 2)
+    if probe.name == ONE_STEP and kind == "values":
+        return ProbeLimits(score, "error", MAX_ONE_STEP_ERROR)
+    return ProbeLimits(score, "excess", MAX_EXCESS)
+
+
+class LearnerCheck:
+    """The rows of a check of a learner.
+
+    Args:
+        train, on_row: as of :func:`check_learner`.
+        limits: of each probe.
+        curves: numbers of runs, ``"score"`` or ``"error"``, that may be beyond their limits while
+            they become better with a larger budget; if there are any, a learner beyond a limit has
+            twice the budget.
+        seeds: of runs.
+    """
 
     def __init__(
         self,
         train: Train,
-        family: str | None,
+        limits: Limits,
+        curves: Collection[str],
         seeds: range,
-        on_row: Callable[[CheckRow], None],
+        on_row: Callable[[CheckRow], None] = lambda row: None,
     ) -> None:
         self.train = train
-        self.family = family
+        self.limits = limits
+        self.curves = curves
         self.seeds = seeds
         self.on_row = on_row
         self.rows: list[CheckRow] = []
+        self.runs: dict[tuple[str, int, int], LearnerRun | None] = {}
+        """by probe, steps and seed"""
         self.best_runs: dict[str, LearnerRun] = {}
         """of the probes with runs, the one with the largest score"""
 
@@ -270,10 +347,13 @@ class _LearnerCheck:
 
     def run(self, probe: LearnerProbe, steps: int, seed: int) -> LearnerRun | None:
         """Train and measure; None if the learner is not for the probe."""
-        with kept_generators():
-            seed_generators(seed)
-            agent = self.train(probe.make_env, steps, seed)
-            return None if agent is None else measure_agent(probe, agent)
+        job = probe.name, steps, seed
+        if job not in self.runs:
+            with kept_generators():
+                seed_generators(seed)
+                agent = self.train(probe.make_env, steps, seed)
+                self.runs[job] = None if agent is None else measure_agent(probe, agent)
+        return self.runs[job]
 
     def check_probe(self, probe: LearnerProbe) -> None:
         """Add the rows of a probe."""
@@ -287,7 +367,7 @@ class _LearnerCheck:
                 return
             limits = self.limits(probe, run.kind)
             is_first = steps == probe.steps
-            if self.family is None and is_first and not limits.hold(run):  # slow is not wrong
+            if self.curves and is_first and not limits.hold(run):  # slow is not wrong
                 steps = 2 * probe.steps
                 run = self.run(probe, steps, seed) or run
             runs.append(run)
@@ -307,24 +387,6 @@ class _LearnerCheck:
             text = f"{best.entropy:.2f} nats; right PPO {low:.2f} to {high:.2f}"
             self.add(CheckRow(f"{probe.name}, entropy", text, "remark"))
 
-    def limits(self, probe: LearnerProbe, kind: str) -> ProbeLimits:
-        """Return the limits of the family, for an agent with values or a critic.
-
-        Without a family, the score must reach the lowest limit of a family, or half of the way from
-        the nearest error that the probe shows to the best policy. Values must be possible, and
-        right where no discount changes them.
-        """
-        if self.family is not None:
-            right = FAMILIES[self.family][probe.name]
-            return ProbeLimits(right.score_limit, "error", right.error_limit)
-        scores = [probe.power(error).score for error in PREDICTED_ERRORS]
-        nearest = max(score for score in scores if score < MAX_SHOWN_SCORE)
-        lowest = min(family[probe.name].score_limit for family in FAMILIES.values())
-        score = min(lowest, (1 + nearest) / 2)
-        if probe.name == ONE_STEP and kind == "values":
-            return ProbeLimits(score, "error", MAX_ONE_STEP_ERROR)
-        return ProbeLimits(score, "excess", MAX_EXCESS)
-
     def judge(
         self,
         probe: LearnerProbe,
@@ -335,68 +397,50 @@ class _LearnerCheck:
         limit: float,
         evidence: Sequence[Evidence] = (),
     ) -> None:
-        """Add a row about a number of runs; without a family, by the curve of the last seed too."""
+        """Add a row about a number of runs; of some by the curve of the last seed too."""
         minimum = number == "score"
         numbers = [getattr(run, number) for run in runs]
         best = max(numbers) if minimum else min(numbers)
         rule = f"{number} at {'least' if minimum else 'most'} {limit:.3g}"
         row = judge(name, text, best, limit, evidence, minimum=minimum, rule=rule)
-        if self.family is None and row.status == "fails" and number in MIN_CHANGES:
-            row = self.judge_curve(probe, row, runs[-1], number)
+        if row.status == "fails" and number in self.curves:
+            row = self.judge_curve(probe, row, number)
         if number == "excess" and row.status == "holds":
             row = CheckRow(name, text, "remark")  # possible values may be wrong
         self.add(row)
 
-    def judge_curve(
-        self, probe: LearnerProbe, row: CheckRow, last: LearnerRun, number: str
-    ) -> CheckRow:
+    def judge_curve(self, probe: LearnerProbe, row: CheckRow, number: str) -> CheckRow:
         """Return the row of a learner beyond its limit, by the curve of the last seed."""
-        parts = (1 / 4, 1 / 2, 1)
+        parts = CURVES[number]
         curve = [self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in parts]
-        runs = [run for run in (*curve, last) if run is not None]
-        budgets = f"1/4, 1/2, 1, 2 times {probe.steps:,} steps"
+        runs = [run for run in curve if run is not None]
+        budgets = f"{', '.join(map(str, parts))} times {probe.steps:,} steps"
         text = f"{number} {_list(runs, number)} with {budgets}"
-        change = getattr(last, number) - getattr(runs[1], number)
-        if change / MIN_CHANGES[number] > 1:
+        learns = {
+            "score": runs[-1].score - runs[1].score > MIN_RISE,
+            "error": all(after.falls(before) for before, after in pairwise(runs)),
+        }
+        if learns[number]:
             return CheckRow(row.name, f"{text}: it still learns, give it more", "no evidence")
         return row._replace(measured=f"{text}: it no longer learns")
-
-    def report(self) -> Check:
-        """Return the result."""
-        count = len(self.seeds)
-        num_judged = sum(row.status in ("holds", "fails") for row in self.rows)
-        if self.family is not None and num_judged:
-            num_runs = min(right.runs for right in FAMILIES[self.family].values())
-            odds = comb(num_runs + count, count)
-            text = (
-                f"a row fails only if all {count} seeds do; of a right learner with the settings "
-                f"of examples/checks in at most 1 of {odds:,} cases, and one of these {num_judged} "
-                f"rows in at most 1 of {odds // num_judged:,} checks"
-            )
-            self.add(CheckRow("false alarms", text, "remark"))
-        return Check("a learner", self.rows, self.causes()[:MAX_CAUSES])
 
     def causes(self) -> list[str]:
         """Return the errors that explain the failed rows, the likeliest first."""
         failed = {row.name for row in self.rows if row.status == "fails"}
         if not failed:
             return []
-        scores_fail = not failed.isdisjoint(self.best_runs)
-        improves = not scores_fail and self.improves()
+        of_values = failed.isdisjoint(self.best_runs)
+        improves = of_values and self.improves()
+        has_wrong_values = of_values and f"{CREDIT}, values" in failed and not improves
         signatures = {
             NO_MASK: any(run.excess > MAX_EXCESS for run in self.best_runs.values()),
-            NO_SELF_PLAY: failed <= SELF_PLAY_ROWS,
+            NO_SELF_PLAY: failed <= SELF_PLAY_ROWS and len(self.best_runs) > 1,
             NOT_CONVERGED: improves,
+            **{error: self.explains(error, has_wrong_values) for error in PREDICTED_ERRORS},
         }
-        distances = {error: self.distance(error) for error in PREDICTED_ERRORS}
-        limit = min(MAX_DISTANCE, self.distance(""))
-        near = {error for error in PREDICTED_ERRORS if distances[error] < limit}
-        if scores_fail or improves:
-            near -= set(DISCOUNTS)
         causes = [cause for cause, fits in signatures.items() if fits]
-        causes += sorted(near, key=distances.__getitem__)
-        if self.family is not None and not causes:
-            return [OTHER_SETTINGS]
+        if has_wrong_values and not causes:
+            return [OTHER_VALUES]
         return causes
 
     def improves(self) -> bool:
@@ -404,15 +448,18 @@ class _LearnerCheck:
         failed = next(row for row in self.rows if row.status == "fails")
         probe = PROBES[failed.name.partition(",")[0]]
         run = self.run(probe, 2 * probe.steps, self.seeds[0])
-        error = self.best_runs[probe.name].error
-        return run is not None and run.error < (1 - MAX_CONVERGED_FALL) * error
+        return run is not None and run.falls(self.best_runs[probe.name])
 
-    def distance(self, error: str) -> float:
-        """Return the root mean square difference from the results of an error; "" for none."""
-        squares = []
-        for name, run in self.best_runs.items():
-            power = PROBES[name].power(error) if error else Power(1.0, 0.0)
-            squares.append((run.score - power.score) ** 2)
-            if run.kind == "values":
-                squares.append((run.error - power.value_error) ** 2)
-        return float(np.sqrt(np.mean(squares)))
+    def explains(self, error: str, has_wrong_values: bool) -> bool:
+        """Return whether an error, and no right learner, has scores like these; or, with right
+        scores and wrong values, values like these.
+        """
+        powers = {name: PROBES[name].power(error) for name in SURE_PROBES if name in self.best_runs}
+        scores = {name: self.best_runs[name].score for name in powers}
+        if any(abs(scores[name] - powers[name].score) > NEAR_SCORE for name in powers):
+            return False
+        if any(power.score < MAX_SHOWN_SCORE for power in powers.values()):
+            return True
+        return has_wrong_values and (
+            abs(self.best_runs[CREDIT].error - powers[CREDIT].value_error) < NEAR_ERROR
+        )

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ttt_envs.agents.policy import Policy, normalise
+from ttt_envs.agents.policy import normalise
 from ttt_envs.core.checks import Refusal, check_choice, check_range, find_named
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.game import Game
@@ -23,12 +23,11 @@ from ttt_eval.checks.advantages import (
 )
 from ttt_eval.checks.calls import GuardedCaller
 from ttt_eval.checks.check import CheckRow, Status
-from ttt_eval.checks.decisions import DecisionModel, parse_game
-from ttt_eval.checks.directions import EXACT_DEGREES, MAX_DEGREES, RIGHT, Effect, measure_effect
+from ttt_eval.checks.decisions import DecisionModel
+from ttt_eval.checks.directions import Effect, measure_effect
 from ttt_eval.checks.input_probes import RECOGNISED, UNREPEATABLE, differ, probe_batch, rule_row
 from ttt_eval.checks.samples import (
     EQUAL,
-    Arrays,
     BatchSize,
     Estimator,
     Source,
@@ -63,8 +62,8 @@ LossOf = Callable[[Any, Mapping[str, Any]], Any]
 def differentiate(
     loss: Callable[..., Any], names: Sequence[str], backend: Backend
 ) -> Callable[..., Float64Array]:
-    """Return a function of the arrays of a loss, float64[2, N, T]: minus its derivatives in
-    ``logp`` and in ``entropy``, times N.
+    """Return a function of the arrays of a loss, float64[N, 2 * T]: minus its derivatives in
+    ``logp``, then those in ``entropy``, times N.
 
     Args:
         loss: the function.
@@ -83,7 +82,7 @@ def differentiate(
         numbers = {name: array.astype(np.float64) for name, array in arrays.items()}
         logp = numbers["logp"]
         variables = np.stack([logp, numbers.get("entropy", 0 * logp)])
-        return -len(logp) * np.asarray(gradient(variables, numbers))
+        return -len(logp) * np.concatenate(np.asarray(gradient(variables, numbers)), axis=1)
 
     return derivatives
 
@@ -144,15 +143,16 @@ def weight_rows(estimator: Estimator) -> Iterator[CheckRow]:
 
 
 def list_tables(
-    model: DecisionModel, present: Float64Array, reference: Float64Array
+    model: DecisionModel, present: Float64Array, reference: Float64Array, meant: str
 ) -> dict[str, Float64Array]:
-    """Return the numbers of decisions by the name of their array, float64[S, A]; and by "right" and
-    a name of :data:`TARGETS` estimates with its expected gradient.
+    """Return the numbers of decisions by the name of their array, float64[S, A]; those of "right"
+    are estimates with the expected gradient of a target.
 
     Args:
         model: the decisions, with the policy that played.
         present: float64[S, A], the policy after an update.
         reference: float64[S, A].
+        meant: the target, a name in :data:`TARGETS`.
     """
     from scipy.special import entr
 
@@ -164,16 +164,13 @@ def list_tables(
     for sign in (1, -1):  # the other player's terms do not count
         is_own = model.signs[:, None] == sign
         costs += is_own * model.actions.policy_values(present, is_own * terms)[1]
+    rights = model.advantages, -terms, -costs, np.exp(-terms), -logp
     return {
         "logp": logp,
         "old_logp": old_logp,
         "ref_logp": ref_logp,
         "entropy": entr(present).sum(axis=1, keepdims=True) + 0 * logp,
-        f"right {POLICY}": ratio * model.advantages,
-        "right kl": -ratio * terms,
-        "right kl of episodes": -ratio * costs,
-        "right reverse kl": np.exp(ref_logp - old_logp),
-        "right entropy": -ratio * logp,
+        "right": ratio * rights[TARGETS.index(meant)],
     }
 
 
@@ -187,8 +184,7 @@ def check_loss(
     backend: Backend = "torch",
     batch: int = 1,
     tokens: bool = False,
-    policy: int | str | Policy = 0,
-    max_degrees: float = MAX_DEGREES,
+    policy: int = 0,
     cpu: float = 60.0,
     seed: int = 0,
     limit_s: float | None = 60.0,
@@ -210,8 +206,7 @@ def check_loss(
         backend: that differentiates: torch, jax, or numpy by differences.
         batch: number of games in a batch.
         tokens: whether decisions are several tokens.
-        policy: of both players: the seed of a random softmax policy, or a pure policy.
-        max_degrees: largest turn by a batch of several games that counts as none.
+        policy: of both players: the seed of a random softmax policy.
         cpu: CPU s of samples.
         seed: of all random numbers.
         limit_s: maximum s of a call; None for no limit.
@@ -226,7 +221,7 @@ def check_loss(
     names = asked_names(loss, LOSS_NAMES)
     if "logp" not in names:
         raise Refusal("the loss does not ask for logp: nothing can be differentiated")
-    model = DecisionModel(parse_game(game), seats, policy)
+    model = DecisionModel(game, seats, policy)
     rng = np.random.default_rng([seed, 9])
     step, difference = rng.normal(0, SPREAD, (2, *model.legal.shape))
     size = BatchSize(batch, batch)
@@ -236,19 +231,14 @@ def check_loss(
         reference = normalise(model.policy * np.exp(difference))
         if meant == POLICY:
             reference = present
-        tables = list_tables(model, present, reference)
+        tables = list_tables(model, present, reference, target)
         tables["advantages"] = model.advantages * (meant == POLICY)
-        tables["right"] = tables[f"right {target}"]
-        read = {name: tables[name] for name in tables.keys() & {*names, "right"}}
-        games = list_batch_rows(model, read, tokens)
-        return Source(games, size, {*names, "lengths", "mask"}, present, of_loss=True)
+        games = list_batch_rows(model, tables, names, tokens)
+        return Source(games, size, present, of_loss=True)
 
     def examine(caller: GuardedCaller) -> Iterator[CheckRow | Effect]:
-        derivatives = guard(differentiate(loss, names, backend), names, "logp", caller, (2,))
-
-        def estimator(arrays: Arrays) -> Float64Array:
-            return np.concatenate([*derivatives(arrays)], axis=1)
-
+        derivatives = differentiate(loss, names, backend)
+        estimator = guard(derivatives, names, "logp", caller, columns=2)
         if meant == POLICY:
             yield from weight_rows(estimator)
         first, *later = updates
@@ -258,13 +248,12 @@ def check_loss(
         def measure(update: float, target: str) -> Effect:
             return measure_effect(
                 estimator, make_source(update, target), rng,
-                exactly=UNREPEATABLE not in rows, cpu=cpu, max_degrees=max_degrees,
-                exact_degrees=EXACT_DEGREES if batch == 1 else max_degrees,
+                exactly=UNREPEATABLE not in rows, cpu=cpu,
             )  # fmt: skip
 
         yield measure(first, meant)
         for target in TARGETS:
-            if meant != POLICY and measure(first, target).direction in RIGHT:
+            if meant != POLICY and measure(first, target).status == "holds":
                 yield CheckRow(RECOGNISED, target, "remark")
         for update in later:
             effect = measure(update, meant)

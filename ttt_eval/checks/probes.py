@@ -65,8 +65,7 @@ PREDICTED_ERRORS: Mapping[str, WrongTarget] = {
     "reward of the other player": WrongTarget(reward_scale=-1.0),
     "truncation taken for an end": WrongTarget(discount=0.0, at_cuts=True),
     "nothing is learned": WrongTarget(discount=0.0, reward_scale=0.0),
-    "discount 0.9": WrongTarget(discount=0.9),
-    "discount 0.5": WrongTarget(discount=0.5),
+    **{f"discount {discount}": WrongTarget(discount) for discount in (0.99, 0.95, 0.9, 0.5)},
 }
 """Errors whose results are known without training, see :meth:`LearnerProbe.power`."""
 

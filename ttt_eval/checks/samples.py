@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Mapping
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ import numpy as np
 from ttt_envs.arrays import RESULTS
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.hash_index import distinct_rows
-from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
+from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_eval.checks.decisions import DecisionModel
 
 MAX_BATCHES = 20_000
@@ -153,32 +154,30 @@ def list_rollouts(model: DecisionModel, critic: Float64Array) -> Rows:
     """
     count = len(model.signs)
     chances, places, following = unroll(model, restarts=True)
-    over = following >= count
-    states = np.where(over, np.argmax(model.start), following)
+    over = (following >= count).T
+    states = np.where(over, np.argmax(model.start), following.T)
 
     def list_arrays(values: Float64Array) -> dict[str, np.ndarray]:
         return {
-            "rewards": np.append(np.zeros(count), model.results)[following[:, 1:]],
-            "values": values[states[:, :-1]],
-            "next_value": values[states[:, -1]],
-            "dones": over[:, :-1].astype(np.float64),
-            "next_done": over[:, -1].astype(np.float64),
+            "rewards": np.append(np.zeros(count), model.results)[following[:, 1:]].T,
+            "values": values[states[:-1]],
+            "next_value": values[states[-1]],
+            "dones": over[:-1].astype(np.float64),
+            "next_done": over[-1].astype(np.float64),
             "movers": model.signs[states],
         }
 
-    exact: dict[str, Any] = transpose(list_arrays(model.values))
+    exact: dict[str, Any] = list_arrays(model.values)
     right = gae(**exact, discount=model.discount).T
-    arrays = {name: array[:, None] for name, array in list_arrays(critic).items()}
+    arrays = {name: array.T[:, None] for name, array in list_arrays(critic).items()}
     return Rows(chances, places[:, None], arrays, right[:, None])
 
 
-def transpose(arrays: Arrays) -> dict[str, np.ndarray]:
-    """Return arrays of rollouts as estimators take them, from one row for each environment."""
-    return {name: array.T for name, array in arrays.items()}
-
-
 def list_batch_rows(
-    model: DecisionModel, tables: Mapping[str, Float64Array], tokens: bool = False
+    model: DecisionModel,
+    tables: Mapping[str, Float64Array],
+    names: Collection[str],
+    tokens: bool = False,
 ) -> Rows:
     """Return the rows of all games.
 
@@ -186,21 +185,24 @@ def list_batch_rows(
         model: the decisions.
         tables: float64[S, A], numbers of decisions by the name of their array; ``right`` has
             estimates whose expected gradient is right, by default results without their mean.
+        names: of the arrays that the estimator reads.
         tokens: whether decisions are several tokens.
     """
     chances, plays, following = unroll(model, restarts=False)
     num_actions = model.game.cells
     signs = np.unique(model.signs)[::-1]
     movers = model.signs[plays // num_actions] * (plays >= 0)
-    places = np.stack([select(plays, movers == sign) for sign in signs], axis=1)
+    is_own = movers[:, None] == signs[:, None]
+    order = np.argsort(~is_own, axis=2, kind="stable")
+    places = np.take_along_axis(np.where(is_own, plays[:, None], -1), order, axis=2)
     mask = places >= 0
     last = np.maximum(mask.sum(axis=2) - 1, 0)[..., None]
     rewards = np.append(np.zeros(len(model.signs)), RESULTS)[following[:, 1:]]
     results = ((movers * rewards).sum(axis=1)[:, None] * signs)[..., None]
-    order = np.arange(num_actions if tokens else 1)
-    action = (places * mask % len(order))[..., None]
-    decides = order == action
-    is_used = (order <= action) & mask[..., None]
+    token = np.arange(num_actions if tokens else 1)
+    action = (places * mask % len(token))[..., None]
+    decides = token == action
+    is_used = (token <= action) & mask[..., None]
     baselines = np.average(results, axis=0, weights=chances)
     by_decision: dict[str, np.ndarray] = {
         "right": (results - baselines) * mask,
@@ -213,16 +215,12 @@ def list_batch_rows(
     arrays = {
         name: (array[..., None] * (decides if name in AT_DECISION else is_used)).reshape(shape)
         for name, array in by_decision.items()
+        if name in {*names, "right", "mask"}
     }
     arrays["lengths"] = arrays["mask"].sum(axis=2)
     by_token = np.where(decides, places[..., None], -1).reshape(shape)
-    return Rows(chances, by_token, arrays, arrays["right"])
-
-
-def select(numbers: Int64Array, keep: BoolArray) -> Int64Array:
-    """Return the kept numbers of each row in their order, then -1."""
-    order = np.argsort(~keep, axis=1, kind="stable")
-    return np.take_along_axis(np.where(keep, numbers, -1), order, axis=1)
+    right = arrays.pop("right")
+    return Rows(chances, by_token, arrays, right)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -234,7 +232,7 @@ class BatchSize(NamedTuple):
 
     games: int
     group: int
-    """number of consecutive games that form a group"""
+    """number of consecutive games that form a group; 1 of rollouts"""
 
 
 class Source:
@@ -246,7 +244,6 @@ class Source:
     Args:
         rows: of all games, or rollouts.
         size: of a sample.
-        names: of the arrays that the estimator reads.
         policy: float64[S, A], in whose logits the gradient is.
         of_loss: whether estimates are those of a loss: it takes samples of any size, and a second
             part of its estimates is of weights of the entropy.
@@ -258,47 +255,42 @@ class Source:
     """
 
     def __init__(
-        self,
-        rows: Rows,
-        size: BatchSize,
-        names: Collection[str],
-        policy: Float64Array,
-        of_loss: bool = False,
+        self, rows: Rows, size: BatchSize, policy: Float64Array, of_loss: bool = False
     ) -> None:
-        from scipy.sparse import csr_array
+        from scipy.sparse import block_diag, csr_array, eye_array, vstack
         from scipy.special import entr
 
         self.size = size
         self.policy = policy
-        num_actions = policy.shape[1]
-        count, self.num_rows, width = rows.places.shape
-        columns = [
-            rows.arrays[name].reshape(count, -1).astype(np.float64)
-            for name in sorted(rows.arrays.keys() & names)
-        ]
-        first, number = distinct_rows(np.column_stack(columns).view(np.uint64))
+        self.chunks = [size.games]
+        places = rows.places
+        right = rows.right
+        basis = eye_array(policy.size)
+        if of_loss:
+            self.chunks = [CHUNK, size.games]
+            states = np.where(places < 0, -1, policy.size + places // policy.shape[1])
+            places = np.append(places, states, axis=2)
+            right = np.append(right, 0 * right, axis=2)
+            basis = vstack([basis, block_diag(entr(policy)[:, None])])
+        columns = [array.reshape(len(places), -1) for _, array in sorted(rows.arrays.items())]
+        words = np.column_stack(columns).astype(np.float64).view(np.uint64)
+        first, number = distinct_rows(words)
         self.chances = np.bincount(number, rows.chances)
-        self.arrays = {name: rows.arrays[name][first] for name in rows.arrays.keys() & names}
-        entries = np.nonzero(rows.places >= 0)
-        places = rows.places[entries]
+        self.arrays = {name: array[first] for name, array in rows.arrays.items()}
+        self.num_rows = places.shape[1]
+        by_game = places.reshape(len(places), -1)
+        self.num_keys = by_game.shape[1]
+        entries = np.nonzero(by_game >= 0)
         game = number[entries[0]]
         weights = (rows.chances / self.chances[number])[entries[0]]
-        self.right = csr_array(
-            (weights * rows.right[entries], (game, places)), (len(first), policy.size)
-        )
-        self.chunks = [CHUNK, size.games] if of_loss else [size.games]
-        width *= len(self.chunks)
-        self.num_keys = self.num_rows * width
-        keys = game * self.num_keys + entries[1] * width + entries[2]
-        if of_loss:
-            every = places[:, None] // num_actions * num_actions + np.arange(num_actions)
-            of_entropy = weights[:, None] * entr(policy).ravel()[every]
-            keys = np.append(keys, np.repeat(keys + width // 2, num_actions))
-            weights = np.append(weights, of_entropy)
-            places = np.append(places, every)
-        self.matrix = csr_array(
-            (weights, (keys, places)), (len(first) * self.num_keys, policy.size)
-        )
+
+        def sum_by(keys: Int64Array, numbers: Float64Array, count: int) -> Any:
+            parts = csr_array((numbers, (keys, by_game[entries])), (count, basis.shape[0]))
+            return parts @ basis
+
+        self.right = sum_by(game, weights * right.reshape(by_game.shape)[entries], len(first))
+        keys = game * self.num_keys + entries[1]
+        self.matrix = sum_by(keys, weights, len(first) * self.num_keys)
 
     def make(self, classes: Int64Array) -> dict[str, np.ndarray]:
         """Return the arrays of a sample of games of some classes."""
@@ -333,52 +325,41 @@ class Source:
         """
         classes = rng.choice(len(self.chances), (count, self.size.games), p=self.chances)
         sums = self.sum_up(classes, self.ask(estimator, classes))
-        counts = np.bincount(classes.ravel(), minlength=len(self.chances))
-        return np.stack([sums, counts @ self.right])
+        return np.stack([sums, self.right[classes.ravel()].sum(axis=0)])
 
     def exact_sums(self, estimator: Estimator, rng: np.random.Generator) -> Float64Array | None:
         """Return the expected sums of estimates for one game, float64[S * A]: from games alone if
-        an estimator reads no others, or from all samples; None if these are too many.
+        an estimator reads no others, or their number of tokens alone; or from all samples; None if
+        these are too many.
         """
         count = len(self.chances)
+        lengths = self.arrays.get("lengths", np.ones((count, 1), np.int64)).sum(axis=1)
+        tests = rng.integers(count, size=(2 + NUM_TESTED // self.size.games, self.size.games))
+        tested = tests, self.ask(estimator, tests)
         for chunk in self.chunks:
-            alone = self._ask_alone(estimator, chunk, rng)
-            if alone is not None:
-                return self.sum_up(np.arange(count), self.chances[:, None] * alone)
+            every = np.resize(np.arange(count), (-(-count // chunk), chunk))
+            samples = (every, self.ask(estimator, every)), tested
+            for numbers in (np.ones_like(lengths), lengths):
+                alone, again = (
+                    answers * numbers[games].mean(axis=1)[:, None, None] / numbers[games][..., None]
+                    for games, answers in samples
+                )
+                table = alone.reshape(-1, self.num_keys)[:count]
+                if np.abs(again - table[tests]).max() <= EQUAL * np.abs(table).max():
+                    shares = self.chances * self._expect_shares(numbers)
+                    return np.asarray((table * shares[:, None]).ravel() @ self.matrix)
         if count**self.size.games > MAX_BATCHES:
             return None
         classes = np.array([*itertools.product(range(count), repeat=self.size.games)])
         shares = self.chances[classes].prod(axis=1) / self.size.games
         return self.sum_up(classes, shares[:, None, None] * self.ask(estimator, classes))
 
-    def _ask_alone(
-        self, estimator: Estimator, chunk: int, rng: np.random.Generator
-    ) -> Float64Array | None:
-        """Return the expected estimates for a game of each class, float64[C, R * T], from samples
-        of ``chunk`` games; None if they depend on more of other games than the number of tokens.
-        """
-        count = len(self.chances)
-        lengths = self.arrays.get("lengths", np.ones((count, 1), np.int64)).sum(axis=1)
-        every = np.resize(np.arange(count), (-(-count // chunk), chunk))
-        tests = rng.integers(count, size=(2 + NUM_TESTED // self.size.games, self.size.games))
-        samples = [(classes, self.ask(estimator, classes)) for classes in (every, tests)]
-        for numbers in (np.ones_like(lengths), lengths):
-            alone, again = (
-                answers * numbers[classes].mean(axis=1)[:, None, None] / numbers[classes][..., None]
-                for classes, answers in samples
-            )
-            table = alone.reshape(-1, self.num_keys)[:count]
-            if np.abs(again - table[tests]).max() <= EQUAL * np.abs(table).max():
-                return np.asarray(table * self._expect_shares(numbers)[:, None])
-        return None
-
     def _expect_shares(self, lengths: Int64Array) -> Float64Array:
         """Return the expected ratio of a game's number of tokens to the mean in its sample,
         float64[C].
         """
-        number = np.arange(int(lengths.max()) + 1)
-        others = np.arange(self.size.games * len(number))
-        spectrum = np.fft.rfft(np.bincount(lengths, self.chances), len(others))
-        of_others = np.fft.irfft(spectrum ** (self.size.games - 1), len(others))
-        inverse = (of_others / np.maximum(1, number[:, None] + others)).sum(axis=1)
-        return np.asarray(self.size.games * (number * inverse)[lengths])
+        of_one = np.bincount(lengths, self.chances)
+        of_others = reduce(np.convolve, itertools.repeat(of_one, self.size.games - 1), np.ones(1))
+        totals = np.arange(len(of_one))[:, None] + np.arange(len(of_others))
+        inverse = (of_others / np.maximum(1, totals)).sum(axis=1)
+        return np.asarray(self.size.games * lengths * inverse[lengths])

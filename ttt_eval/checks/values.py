@@ -78,8 +78,8 @@ def _exact_values(table: GameTable, policy: str | Policy) -> Float64Array:
     return values
 
 
-def explain(errors: Float64Array, truth: Float64Array, weights: Float64Array) -> tuple[float, str]:
-    """Return the share of the variance of exact values that values explain, and in words also their
+def explain(errors: Float64Array, truth: Float64Array, weights: Float64Array) -> str:
+    """Return in words the share of the variance of exact values that values explain, and their
     bias.
 
     Args:
@@ -87,7 +87,7 @@ def explain(errors: Float64Array, truth: Float64Array, weights: Float64Array) ->
     """
     weights = weights / weights.sum()
     share = explained_variance(errors, truth, weights)
-    return share, f"explained variance {share:.3f}, bias {weights @ errors:+.3f}"
+    return f"explained variance {share:.3f}, bias {weights @ errors:+.3f}"
 
 
 class _ValueCheck(Checker):
@@ -122,7 +122,6 @@ class _ValueCheck(Checker):
         self.truth = self.exact[rows]
         self.errors = np.abs(self.values - self.truth)
         self.notes = VALUE_NOTE, self.values, self.truth
-        self.late = table.num_free[rows] <= LATE_FREE
 
     def check_signs(self) -> None:
         """Correlation with the truth, with an even and with an odd number of stones."""
@@ -148,8 +147,9 @@ class _ValueCheck(Checker):
 
     def check_late(self) -> None:
         """Scale, and values of draws, near the end."""
-        decided = self.late & (np.abs(self.truth) > 0.5)
-        draws = self.late & (np.abs(self.truth) < TIE)
+        late = self.table.num_free[self.chosen] <= LATE_FREE
+        decided = late & (np.abs(self.truth) > 0.5)
+        draws = late & (np.abs(self.truth) < TIE)
         slope = mean_of(self.values[decided] / self.truth[decided])
         self.judge_chosen(
             "scale", f"{slope:.2f} times the truth near the end", abs(slope - 1), MAX_SCALE_ERROR,
@@ -177,9 +177,8 @@ class _ValueCheck(Checker):
         )  # fmt: skip
         finite = np.isfinite(self.errors)
         if finite.any():
-            truth = self.truth[finite]
-            _, text = explain(self.values[finite] - truth, truth, np.ones(len(truth)))
-            self.remark("critic", text)
+            errors = np.where(finite, self.values - self.truth, 0)
+            self.remark("critic", explain(errors, self.truth, finite))
         free = self.table.num_free[self.chosen]
         by_free = [f"{number} {mean_of(self.errors[free == number]):.2f}" for number in set(free)]
         self.remark("by free cells", f"mean absolute error: {', '.join(by_free)}")

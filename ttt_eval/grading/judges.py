@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache
 from math import nan
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from ttt_envs.arrays import GameArrays, game_arrays
-from ttt_envs.core.checks import DATA_PROBLEMS, Refusal, truncate
+from ttt_envs.core.checks import DATA_PROBLEMS, Refusal, TypeRefusal, truncate
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
 from ttt_eval.checks import (
@@ -27,8 +27,8 @@ from ttt_eval.checks import (
 )
 from ttt_eval.checks.calls import CallError
 from ttt_eval.checks.check import Status, judge
-from ttt_eval.checks.learner import DISCOUNTS, MAX_SHOWN_SCORE, LearnerRun, measure_agent
-from ttt_eval.checks.probes import PREDICTED_ERRORS, LearnerProbe, MakeEnv
+from ttt_eval.checks.learner import CREDIT, MAX_EXCESS, LearnerCheck, ProbeLimits
+from ttt_eval.checks.probes import LearnerProbe, MakeEnv
 from ttt_eval.checks.tables import TIE, make_table
 from ttt_eval.exact.decision_values import SelfPlayValues
 from ttt_eval.grading.submission import SubmissionError, SubmissionProcess
@@ -38,23 +38,17 @@ DISCOUNT = 0.9
 LAMBDA = 0.95
 MAX_VALUE_ERROR = 1e-3
 """Largest error of values of value iteration."""
+NO_MINUS = "the value of the next position has no minus sign: it is the other player's"
+IMAGINED = "games that go on are taken for finished: a line that wins is none"
 MAX_EVIDENCE = 3
+MAX_CREDIT_ERROR = 0.004
+"""Largest error of values in the probe "credit" of Q-learning: right ones have 0.000 once they have
+converged, with a discount of 0.99 they have 0.005.
+"""
 NUM_ENVS = 16
 """Number of simultaneous games in the environments of submissions."""
-NUM_ATTEMPTS = 2
-SURE_PROBES = ("bandit", "credit", "defence", "truncation")
-"""Probes in which errors have sure scores, because nothing there is by chance."""
-NEAR_SCORE = 0.04
-"""Scores within this distance are those of an error."""
-VALUE_PROBES = ("bandit", "credit")
+VALUE_PROBES = {"bandit", "credit"}
 """Probes without whose moves values are not judged."""
-NEAR_ERROR = 0.005
-"""Mean errors of values within this distance are those of an error, such as a discount, whose mean
-error in the probe "credit" is known.
-"""
-MAX_BANDIT_ERROR = 1.0
-"""Values of 0 to 1, whose truth is 1, have no larger mean error."""
-NO_END = "next values count after the end of a game (or values are rescaled): values grow above 1"
 MAX_STEPS = 1.25
 """Maximum number of moves, as a multiple of the number that a learner is given."""
 GAMES = {
@@ -81,7 +75,52 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
     num_errors = sum(not _is_exact(board, answer) for board, answer in answers.items())
     text = f"{num_errors} of {len(answers)} moves or values are not the best"
     exact = judge("exact", text, num_errors if answers else nan, 0, rule="none")
-    return Check(agent.subject, [*rows.values(), exact], [*agent.causes, *values.causes])
+    causes = [*_minimax_errors(answers), *agent.causes, *values.causes]
+    return Check(agent.subject, [*rows.values(), exact], causes)
+
+
+def _minimax_errors(answers: Mapping[Sequence[int], Any]) -> list[str]:
+    """Return the errors that explain all values of a submission; none of right ones."""
+    lines = [line.cells for line in Game().lines]
+    fits = {
+        f"the line of cells {line} is not seen": _fits(answers, {*lines} - {line}) for line in lines
+    }
+    fits[NO_MINUS] = _fits(answers, lines, 1) or _fits(answers, lines, 1, lost=1)
+    fits[IMAGINED] = any(answer[0] is None for answer in answers.values())
+    return [error for error, is_so in fits.items() if is_so]
+
+
+def _fits(
+    answers: Mapping[Sequence[int], Any],
+    lines: Collection[Sequence[int]],
+    sign: int = -1,
+    lost: int = -1,
+) -> bool:
+    """Return whether all values of a submission are those of minimax with an error.
+
+    Args:
+        answers: moves and values by board.
+        lines: cells of those that win.
+        sign: of the next position's value.
+        lost: value of a lost game.
+    """
+
+    @cache
+    def search(board: tuple[int, ...]) -> int:
+        if any(all(board[cell] == -1 for cell in line) for line in lines):
+            return lost
+        values = [
+            sign * search(tuple(-stone for stone in (*board[:cell], 1, *board[cell + 1 :])))
+            for cell, stone in enumerate(board)
+            if stone == 0
+        ]
+        return max(values, default=0)
+
+    boards = sorted(map(tuple, answers), key=lambda board: board.count(0))  # the cheapest first
+    try:
+        return all(abs(answers[board][1] - search(board)) < TIE for board in boards)
+    except DATA_PROBLEMS:
+        return False
 
 
 def _ask(submission: SubmissionProcess, form: str, length: int, *arguments: Any) -> Any:
@@ -173,96 +212,53 @@ def judge_learner(
     self-play ``train(game, observations, num_starts, seed)``, which learns from arrays.
 
     A learner that does not reach a limit has a second attempt, with another seed and twice the
-    steps: slow is not wrong. Values fail only if they show an error clearly.
+    steps: slow is not wrong. Values fail if they are not possible, or if those of the probe
+    "credit" do not become right, or better with each doubling of the steps. A table of the own
+    stones alone has all points: in these probes they nearly tell the positions apart, and right
+    learners with other settings have the same scores.
 
     Args:
         submission: that has the function.
         limits: least scores by name of the probe, see :data:`ttt_eval.checks.PROBES`.
         values: whether scores of actions are their values, which are judged in the row "values".
     """
-    rows: list[CheckRow] = []
-    scores: dict[str, float] = {}
-    errors: dict[str, str] = {}
-    causes: list[str] = []
+
+    def train(make_env: MakeEnv, steps: int, seed: int) -> Any:
+        agent = submission.call(0, *_task(make_env, steps, seed + steps), seed + steps)
+        if agent is None:
+            raise TypeRefusal("train returned None: return a function of observations")
+        if values and callable(agent):
+            agent.values = agent
+        return agent
+
+    def limits_of(probe: LearnerProbe, kind: str) -> ProbeLimits:
+        of_values = {CREDIT: ("error", MAX_CREDIT_ERROR)}.get(probe.name, ("excess", MAX_EXCESS))
+        return ProbeLimits(limits[probe.name], *of_values)
+
+    checker = LearnerCheck(train, limits_of, {"error"}, range(1))
     try:
-        for name, limit in limits.items():
-            probe = PROBES[name]
-            runs: list[LearnerRun] = []
-            cause = ""
-            for seed in range(NUM_ATTEMPTS):
-                runs.append(train_in_probe(submission, probe, seed, values))
-                cause = _wrong_values(name, runs[-1])
-                if runs[-1].score >= limit and not cause:
-                    break
-            rows.append(_score_row(probe, runs, limit))
-            scores[name] = max(run.score for run in runs)
-            errors[name] = f"{name} {runs[-1].error:.2f}"
-            if cause:
-                causes.append(cause)
+        for name in limits:
+            checker.check_probe(PROBES[name])
     except (CallError, SubmissionError, *DATA_PROBLEMS) as error:
         submission.error = submission.error or str(error)
         row = CheckRow("answers", str(error), "fails", "a function of observations")
         return Check("a learner", [row], [str(error)])
+    rows = [row for row in checker.rows if row.name in limits]
     if values:
-        text = f"mean errors: {', '.join(errors.values())}"
-        unlearned = [row for row in rows if row.name in VALUE_PROBES and row.status == "fails"]
-        status: Status = "no evidence" if unlearned else "holds"
-        if causes:
+        others = [f"{row.name}: {row.measured}" for row in checker.rows if row.name not in limits]
+        failed = {row.name for row in checker.rows if row.status == "fails"}
+        status: Status = "no evidence" if failed & VALUE_PROBES else "holds"
+        if not failed <= limits.keys():
             status = "fails"
-        rows.append(CheckRow("values", text, status, "none of a known error; any that converge"))
-    return Check(
-        "a learner", rows, [*causes, *filter(partial(_explains, scores), PREDICTED_ERRORS)]
-    )
+        rule = "right in credit, or better with each doubling of the steps; possible elsewhere"
+        rows.append(CheckRow("values", "; ".join(others), status, rule))
+    return Check("a learner", rows, checker.causes())
 
 
-def train_in_probe(submission: Any, probe: LearnerProbe, seed: int, values: bool) -> LearnerRun:
-    """Train a submission in a probe, and return what it reached; a higher seed has more steps.
-
-    Raises:
-        CallError, SubmissionError: it raised something, or has ended.
-        TypeError, ValueError: it returned no function, or its answers have another shape.
-    """
-    agent = submission.call(0, *_task(probe, seed), seed)
-    if values and callable(agent):
-        agent.values = agent
-    return measure_agent(probe, agent)
-
-
-def _score_row(probe: LearnerProbe, runs: Sequence[LearnerRun], limit: float) -> CheckRow:
-    best = max(runs, key=lambda run: run.score)
-    evidence = [] if best.mistake is None else [best.mistake]
-    text = f"score {runs[0].score:.2f} with {probe.steps:,} steps"
-    if len(runs) > 1:
-        text += f", {runs[1].score:.2f} with twice as many"
-    return judge(probe.name, text, best.score, limit, evidence, minimum=True)
-
-
-def _wrong_values(name: str, run: LearnerRun) -> str:
-    """Return the error of a learner whose moves are right, but not its values; "" if a right one
-    that has not converged may have them too.
-    """
-    if name == "bandit" and run.error > MAX_BANDIT_ERROR and run.score > MAX_SHOWN_SCORE:
-        return NO_END
-    causes = [
-        discount
-        for discount in DISCOUNTS
-        if abs(run.error - PROBES["credit"].power(discount).value_error) < NEAR_ERROR
-    ]
-    return causes[0] if causes and name == "credit" else ""
-
-
-def _explains(scores: Mapping[str, float], error: str) -> bool:
-    """Return whether an error, and no right learner, has scores like these."""
-    predictions = {name: PROBES[name].power(error).score for name in SURE_PROBES if name in scores}
-    is_near = all(abs(scores[name] - score) < NEAR_SCORE for name, score in predictions.items())
-    return is_near and any(score < MAX_SHOWN_SCORE for score in predictions.values())
-
-
-def _task(probe: LearnerProbe, seed: int) -> tuple[Any, ...]:
+def _task(make_env: MakeEnv, steps: int, seed: int) -> tuple[Any, ...]:
     """Return what a learner is given beside its seed."""
-    steps = (seed + 1) * probe.steps
-    if not probe.make_env.self_play:
-        return ServedEnvironment(probe.make_env, steps, seed).message(), steps
+    if not make_env.self_play:
+        return ServedEnvironment(make_env, steps, seed).message(), steps
     model: Any = PROBES["self-play"].exact.model
     return (*_game(model.arrays), model.arrays.observations, model.starts)
 
