@@ -319,6 +319,14 @@ def test_right_advantages_are_recognised(seats):
     assert "turned" in critic.row("critic").measured
 
 
+@pytest.mark.parametrize(("scale", "failed"), [(1, ()), (-1, ("critic",))])
+def test_values_of_a_critic_are_judged(scale, failed):
+    values = DecisionModel("2x3/2", discount=0.9).values
+    check = check_advantages(gae, "2x3/2", critic=lambda observations: scale * values)
+    assert check.failed == failed
+    assert ("unbiased" in check.row("critic").measured) == (scale == 1)
+
+
 PINNED = {
     "reinforce": (1.0, 0.0, 1.0, 0.0),
     "return-minus-value": (1.0, 0.0, 1.0, 0.0),

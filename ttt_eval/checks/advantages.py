@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ttt_envs.core.checks import Refusal, TypeRefusal, check_range
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import Float32Array, Float64Array
 from ttt_envs.game.game import Game
 from ttt_eval.checks.calls import CallError, GuardedCaller, open_caller, read_numbers
-from ttt_eval.checks.check import Check, CheckRow
+from ttt_eval.checks.check import Check, CheckRow, judge
 from ttt_eval.checks.decisions import DecisionModel
 from ttt_eval.checks.directions import Effect, measure_effect
 from ttt_eval.checks.input_probes import RECOGNISED, UNREPEATABLE, probe_batch, probe_rollouts
@@ -30,8 +30,10 @@ from ttt_eval.checks.values import explain
 ROLLOUT_NAMES = {"rewards", "values", "dones", "next_value", "next_done", "movers"}
 BATCH_NAMES = {"rewards", "values", "mask", "groups", "roles", "lengths", "states"}
 DEFAULT_BATCH = 8
-ROLLOUTS = BatchSize(256, 1)
-"""Number of environments in a rollout, for functions that mix them."""
+
+Critic = float | Callable[[Float32Array], Any]
+"""Standard deviation of random errors of exact values; or a function of observations,
+float32[S, 2 * cells], that returns values for the mover, float[S]."""
 
 CAUSES = {
     "answers": "the function fails, or returns another form",
@@ -55,6 +57,7 @@ CAUSES = {
     "clip": "the clip is on the wrong side, or takes no minimum",
     "weights": "the weight of the policy term is another one than ratio times advantage",
     "gradient": "the expected gradient has another direction",
+    "critic": "the values of the critic are worse than a constant",
 }
 """Likely causes by failed row, from the most specific to the least."""
 
@@ -126,6 +129,16 @@ def guard(
     return estimator
 
 
+def list_errors(critic: Critic, model: DecisionModel, seed: int) -> Float64Array:
+    """Return the errors of the values of a critic, float64[S]."""
+    if not callable(critic):
+        check_range("critic", critic, 0)
+        return np.random.default_rng([seed, 1]).normal(0, critic, len(model.signs))
+    truth = model.actions.policy_values(model.policy, discount=model.discount)[0]
+    values = critic(model.actions.observations.copy())
+    return read_numbers(values, truth.shape, "values of the critic") - truth
+
+
 def run_check(
     subject: str,
     examine: Callable[[GuardedCaller], Iterator[CheckRow | Effect]],
@@ -163,9 +176,10 @@ def check_advantages(
     seats: tuple[int, ...] = (0,),
     *,
     gamma: float = 0.9,
+    environments: int = 256,
     batch: int | None = None,
     group: int | None = None,
-    critic: float = 0.0,
+    critic: Critic = 0.0,
     tokens: bool = False,
     policy: int = 0,
     cpu: float = 60.0,
@@ -183,10 +197,11 @@ def check_advantages(
         game: rows x columns / win length, with a skip chance of 1/4; or a game of up to nine cells.
         seats: of the learner: (0,) moves first, (1,) second, (0, 1) both.
         gamma: discount of rollouts for each decision; whole games have none.
+        environments: number in a rollout, for functions that mix them.
         batch: number of games in a batch, by default 8.
         group: number of games in a group, by default the batch.
-        critic: standard deviation of the errors of a critic. Right or wrong is decided with exact
-            values; the row ``critic`` says what these do.
+        critic: the errors of a critic, or its values, see :data:`Critic`. Right or wrong is decided
+            with exact values; the row ``critic`` says what these do.
         tokens: whether decisions of whole games are several tokens.
         policy: of both players: the seed of a random softmax policy.
         cpu: CPU s of samples.
@@ -198,10 +213,9 @@ def check_advantages(
         ValueError: an option is unknown or out of range, or the function asks for an unknown array.
     """
     check_range("gamma", gamma, 0, 1)
-    check_range("critic", critic, 0)
     names = asked_names(function, ROLLOUT_NAMES | BATCH_NAMES)
     is_batch = batch is not None or bool(set(names) - ROLLOUT_NAMES)
-    size = ROLLOUTS
+    size = BatchSize(environments, 1)
     if is_batch:
         games = batch or DEFAULT_BATCH
         size = BatchSize(games, group or games)
@@ -209,6 +223,7 @@ def check_advantages(
         raise Refusal(f"batch={size.games} has no whole groups of {size.group}: choose a multiple")
     settings = {} if is_batch else {"discount": gamma, "shift": 1.0}
     model = DecisionModel(game, seats, policy, **settings)
+    errors = list_errors(critic, model, seed)
     rng = np.random.default_rng([seed, 7])
     probing = np.random.default_rng([seed, 8])
 
@@ -240,11 +255,11 @@ def check_advantages(
             )  # fmt: skip
 
         yield measure(source)
-        if critic:
-            errors = np.random.default_rng([seed, 1]).normal(0, critic, len(model.signs))
-            text = explain(errors, model.values, model.visits)
-            effect = measure(make_source(model.values + errors))
-            yield CheckRow("critic", f"{text}; with it {effect}", "remark")
+        if critic != 0.0:
+            share, text = explain(errors, model.values, model.visits)
+            text = f"{text}; with it {measure(make_source(model.values + errors))}"
+            rule = "explains more of the values than a constant"
+            yield judge("critic", text, share, 0.0, minimum=True, rule=rule)
 
     frame = f"batches of {size.games}, groups of {size.group}" if is_batch else "rollouts"
     return run_check(f"advantages, {model.game}, seats {seats}, {frame}", examine, limit_s)

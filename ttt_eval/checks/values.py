@@ -78,8 +78,8 @@ def _exact_values(table: GameTable, policy: str | Policy) -> Float64Array:
     return values
 
 
-def explain(errors: Float64Array, truth: Float64Array, weights: Float64Array) -> str:
-    """Return in words the share of the variance of exact values that values explain, and their
+def explain(errors: Float64Array, truth: Float64Array, weights: Float64Array) -> tuple[float, str]:
+    """Return the share of the variance of exact values that values explain, and in words also their
     bias.
 
     Args:
@@ -87,7 +87,7 @@ def explain(errors: Float64Array, truth: Float64Array, weights: Float64Array) ->
     """
     weights = weights / weights.sum()
     share = explained_variance(errors, truth, weights)
-    return f"explained variance {share:.3f}, bias {weights @ errors:+.3f}"
+    return share, f"explained variance {share:.3f}, bias {weights @ errors:+.3f}"
 
 
 class _ValueCheck(Checker):
@@ -178,7 +178,8 @@ class _ValueCheck(Checker):
         finite = np.isfinite(self.errors)
         if finite.any():
             errors = np.where(finite, self.values - self.truth, 0)
-            self.remark("critic", explain(errors, self.truth, finite))
+            _, text = explain(errors, self.truth, finite)
+            self.remark("critic", text)
         free = self.table.num_free[self.chosen]
         by_free = [f"{number} {mean_of(self.errors[free == number]):.2f}" for number in set(free)]
         self.remark("by free cells", f"mean absolute error: {', '.join(by_free)}")
