@@ -42,7 +42,8 @@ class Critic(DeterministicMixin, Net):
 
 
 def train_ppo(make_env, steps, seed):
-    if make_env.self_play:
+    # by default its advantages take no truncation for an end: the block of skrl-gae
+    if make_env.self_play or "max_episode_steps" in make_env.options:
         return None
     envs = make_env(64, autoreset_mode=AutoresetMode.SAME_STEP)
     envs.reset(seed=seed)
