@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import zipfile
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import gymnasium
@@ -19,6 +20,7 @@ from json_files import read_json
 from numpy.testing import assert_allclose
 
 from learners.alpha_zero.self_play import SelfPlayGames
+from ttt_apps.evaluate import bench
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -34,7 +36,7 @@ from ttt_eval.benchmark.submission import (
     open_submission,
     tabulate,
 )
-from ttt_eval.benchmark.tasks import BudgetSpent, find_task
+from ttt_eval.benchmark.tasks import SEEDS, BudgetSpent, find_task
 
 pytestmark = pytest.mark.more
 
@@ -603,4 +605,24 @@ def test_hostile_files_get_one_sentence(kind, submission, tmp_path, evaluate_py,
         damage(tmp_path / FILE)
     with pytest.raises(ValueError, match=message):
         score_submission(tmp_path)
-    evaluate_py.error("bench score", tmp_path)
+    evaluate_py.error("bench score --check", tmp_path)
+
+
+def test_a_submission_lacks_the_tasks_without_whole_runs_of_all_seeds(monkeypatch, evaluate_py):
+    names = ("random", "chance-25")
+    runs = [SimpleNamespace(task=find_task(name), seed=seed) for name in names for seed in SEEDS]
+    for run in runs:
+        run.checkpoints = run.task.checkpoints
+    reads = dict.fromkeys(("read_cost", "read_tables"), lambda *_: None)
+    monkeypatch.setattr(
+        bench, "open_submission", lambda _: nullcontext(SimpleNamespace(runs=runs[:-1], **reads))
+    )
+    [row] = evaluate_py.json("bench score --check any")
+    assert row["complete"] == len(runs) - 1
+    assert [name in row["lacks"] for name in names] == [False, True]
+
+
+def test_a_submission_is_checked_before_it_is_sent(copy, evaluate_py):
+    [row] = evaluate_py.json("bench score --check", copy)
+    assert (row["runs"], row["complete"]) == (4, 0)  # 200 steps are no whole run
+    assert {"random", "chance-25", "skips-shown"} < set(row["lacks"])

@@ -25,8 +25,8 @@ from ttt_eval.benchmark.comparison import to_json as comparison_to_json
 from ttt_eval.benchmark.runs import hash_code, list_runs, run_benchmark
 from ttt_eval.benchmark.scores import SubmissionScores, read_scores, score_submission, to_json
 from ttt_eval.benchmark.scoring import combine_scores
-from ttt_eval.benchmark.submission import FILE, Submission
-from ttt_eval.benchmark.tasks import SEEDS, Task, find_task
+from ttt_eval.benchmark.submission import FILE, Submission, open_submission
+from ttt_eval.benchmark.tasks import SEEDS, TASKS, Task, find_task
 from ttt_eval.reports import benchmark as pages
 from ttt_eval.store.cost import processor
 from ttt_eval.store.result_store import UNITS
@@ -42,7 +42,7 @@ COMMANDS = {
     ),
     "score": (
         "ttt_apps.evaluate.bench:BenchScore",
-        "Score submissions, from their tables alone.",
+        "Check and score submissions, from their tables alone.",
     ),
     "verify": (
         "ttt_apps.evaluate.bench:BenchVerify",
@@ -140,6 +140,8 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
 
     submissions: Annotated[cli.Paths, tyro.conf.arg(metavar="FILE|FOLDER ...")] = tyro.MISSING
     """submissions: files, or folders with a submission.npz"""
+    check: cli.Flag = False
+    """compute no score: check that the submissions can be scored, and say what they lack"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """write the scores to a file, as --json prints them"""
     last: cli.Flag = False
@@ -154,7 +156,15 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
             OSError: a file cannot be read or written.
             ValueError: one is no submission, or something in it is invalid.
         """
+        if self.check:
+            cli.check_no_effect(self, "with --check", "out", "last")
+            checks = [_check(path) for path in self.submissions]
+            self.show(checks, cli.rows_table(checks))
+            return
         self.check_new_file(self.out)
+        for path in self.submissions:  # an invalid one costs no score of the others
+            with open_submission(path):
+                pass
         scores = [_score(path, last=self.last) for path in self.submissions]
         data = to_json(scores)
         if self.out is not None:
@@ -169,6 +179,27 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
             "Means over seeds of exact scores: 0 is random play, 1 the best possible; * not all "
             "checkpoints are there.",
         )
+
+
+def _check(path: Path) -> dict[str, object]:
+    """Return the numbers of runs of a valid submission, and the tasks that lack whole ones."""
+    with open_submission(path) as submission:
+        runs = submission.runs
+        for run in runs:
+            submission.read_cost(run)
+            for steps in run.checkpoints:
+                submission.read_tables(run, steps)
+    complete_runs = {
+        (run.task.name, run.seed) for run in runs if run.checkpoints == run.task.checkpoints
+    }
+    tasks = [task.name for task in TASKS if task.uses_runs_of is None]
+    lacks = [name for name in tasks if any((name, seed) not in complete_runs for seed in SEEDS)]
+    return {
+        "submission": str(path),
+        "runs": len(runs),
+        "complete": len(complete_runs),
+        "lacks": lacks,
+    }
 
 
 def _score(path: Path, *, last: bool) -> SubmissionScores:
