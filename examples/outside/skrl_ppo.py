@@ -41,13 +41,21 @@ class Critic(DeterministicMixin, Net):
         DeterministicMixin.__init__(self)
 
 
-def train_ppo(make_env, steps, seed):
-    # by default its advantages take no truncation for an end: the block of skrl-gae
-    if make_env.self_play or "max_episode_steps" in make_env.options:
-        return None
+def start(make_env, seed):
     envs = make_env(64, autoreset_mode=AutoresetMode.SAME_STEP)
     envs.reset(seed=seed)
-    envs = wrap_env(envs)
+    return wrap_env(envs)
+
+
+def is_played(make_env):
+    """Leave out truncation, which the advantages take for no end: the block of skrl-gae."""
+    return not make_env.self_play and "max_episode_steps" not in make_env.options
+
+
+def train_ppo(make_env, steps, seed):
+    if not is_played(make_env):
+        return None
+    envs = start(make_env, seed)
     spaces = {"observation_space": envs.observation_space, "action_space": envs.action_space}
     spaces["device"] = "cpu"
     models = {"policy": Actor(spaces), "value": Critic(spaces)}

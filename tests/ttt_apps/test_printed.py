@@ -405,6 +405,7 @@ def task_rows(files):
 def test_every_command_has_a_case():
     leaves = {name for name in COMMANDS if name not in GROUPS}
     leaves |= {f"{name} {part}" for name in GROUPS for part in load_object(COMMANDS[name][0])}
+    leaves.remove("bench verify")  # trains a run: tests/ttt_eval/test_benchmark_runs.py
     assert not [
         leaf for leaf in leaves if not any(f"{words} ".startswith(f"{leaf} ") for words in CASES)
     ]

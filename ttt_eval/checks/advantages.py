@@ -51,15 +51,19 @@ CAUSES = {
         "later values have another discount: yours is {measured}: if it is meant, call with "
         "gamma={measured} (--gamma {measured})"
     ),
+    "baseline": "later values count more than rewards: the baseline is missing, or added",
     "own reward": "the sign is wrong",
     "mask": "what is behind the mask is used",
     "groups": "groups are mixed up: estimates compare episodes of other groups",
-    "clip": "the clip is on the wrong side, or takes no minimum",
+    "opposite": "the sign is wrong, or the ratio is inverted",
+    "no effect": "nothing is learned: the log-probabilities are detached, or all terms cancel",
     "weights": "the weight of the policy term is another one than ratio times advantage",
     "gradient": "the expected gradient has another direction",
+    "clip": "the clip is on the wrong side, or takes no minimum",
     "critic": "the values of the critic are worse than a constant",
 }
-"""Likely causes by failed row, from the most specific to the least."""
+"""Likely causes by failed row, and of a loss with wrong weights by the direction of its gradient,
+from the most specific to the least."""
 
 
 @dataclass(frozen=True)
@@ -120,9 +124,11 @@ def guard(
     def estimator(arrays: Arrays) -> Float64Array:
         copies = {name: np.array(arrays[name]) for name in names}
         shape = np.tile(arrays[like], columns).shape
-        mask = np.tile(arrays.get("mask", True), columns)
+        where = np.tile(arrays.get("mask", True), columns)
+        if columns > 1 and "mask" in names:  # a loss has no gradient behind its mask
+            where[:] = True
         answer: Float64Array = caller.call(
-            lambda: read_numbers(function(**copies), shape, "estimates", mask), seed=0
+            lambda: read_numbers(function(**copies), shape, "estimates", where), seed=0
         )
         return answer
 
@@ -164,6 +170,8 @@ def run_check(
         except CallError as error:
             rows.append(CheckRow("answers", str(error), "fails", "numbers of the right shape"))
     failed = {row.name: row.measured for row in rows if row.status == "fails"}
+    if effect is not None and "weights" in failed:
+        failed[effect.direction] = ""
     causes = [
         cause.format(measured=failed[name]) for name, cause in CAUSES.items() if name in failed
     ]

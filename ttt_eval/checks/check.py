@@ -124,7 +124,7 @@ class Check:
     def assert_ok(self) -> None:
         """Raise AssertionError with the whole table unless the check is ``ok``."""
         if not self.ok:
-            raise AssertionError(f"\n{self}")
+            raise AssertionError(f"{self.verdict}\n{self}")
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON-ready data."""

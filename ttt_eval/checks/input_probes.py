@@ -126,9 +126,10 @@ def probe_rollouts(
     of_reward = ask({"rewards": 1}, {}) - whole
     of_next = (of_reward + ask({"values": 1}, {}) - whole)[0]
     own = of_reward[1].min()
-    sizes = np.abs(of_next)
+    sizes = np.abs(of_next) / max(abs(own), EQUAL)
+    name = "baseline" if sizes.mean() > 1 + EQUAL else "discount"
     holds = not differ(sizes, discount)
-    yield rule_row("discount", holds, f"{discount:g}", f"{sizes.mean():.4g}")
+    yield rule_row(name, holds, f"later values count {discount:g}", f"{sizes.mean():.4g}")
     text = f"an estimate has {own:.4g} times its reward"
     yield rule_row("own reward", own >= EQUAL, "above 0", text)
     if self_play:
@@ -170,9 +171,10 @@ def probe_batch(
     if differ(whole, ask(inputs)):
         yield UNREPEATABLE
         return
+    behind = estimator(hidden)[:, : hidden["mask"].shape[1]] * ~hidden["mask"]
     yield rule_row(
-        "mask", not differ(whole, ask(hidden)),
-        "estimates do not move with what is behind the mask",
+        "mask", not (differ(whole, ask(hidden)) or differ(behind, 0.0)),
+        "nothing behind the mask moves estimates, or has a gradient",
     )  # fmt: skip
     if "rewards" not in inputs:
         return

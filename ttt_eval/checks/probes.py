@@ -265,7 +265,9 @@ class ExactProbe:
         if losses[row] <= TIE:
             return None
         best_actions = np.flatnonzero(self.greedy(self.action_values)[row]).tolist()
-        note = MOVE_NOTE.format(probabilities[row].argmax(), losses[row], best_actions)
+        actions = np.flatnonzero(probabilities[row]).tolist()
+        played = actions[0] if len(actions) == 1 else f"one of {actions} at random"
+        note = MOVE_NOTE.format(played, losses[row], best_actions)
         return Evidence(self.text(row), note)
 
     def text(self, row: int) -> str:

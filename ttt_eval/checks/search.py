@@ -62,7 +62,7 @@ MIN_PRIOR_GAIN = 0.04
 """Minimum gain in the share of visits of a move with a large prior."""
 MIN_INNER_SHARE = 0.04
 """Minimum share of the response at depth 2 below a move with a large prior."""
-MIN_ROLLOUT_SLOPE = 0.5
+MIN_ROLLOUT_SLOPE = 0.75
 """Minimum slope of the root's value in the mean result of random play; 1 is expected. In 440 checks
 of right searches it was 0.89 to 1.58, so that less is rarer than 0.7% (one-sided 95%); with a wrong
 sign it was at most 0.42.
@@ -265,6 +265,7 @@ class _SearchCheck(Checker):
         truth = table.random_values[rows]
         values = self.ask(rows, None, 8, 900).values
         slope = mean_of(values * truth) / mean_of(truth**2)
+        self.facts.rollout_slope = slope
         self.judge(
             "rollouts", f"values after 8 rollouts are {slope:.2f} times those of random play",
             slope, MIN_ROLLOUT_SLOPE,

@@ -117,9 +117,9 @@ def _describe_rows(
         problem: why it ended, or its first error; else empty.
     """
     names = (*task.needs, *task.weights)
-    wrong = [task.describe(name) for name in names if statuses.get(name) == "fails"]
+    failures = [task.describe(name) for name in names if statuses.get(name) == "fails"]
     needs = [task.describe(name) for name in task.needs if statuses.get(name) != "holds"]
-    reason = f"this is not right yet: {wrong[0]}" if wrong else "no answer shows it"
+    reason = f"this is not right yet: {failures[0]}" if failures else "no answer shows it"
     texts = {
         "holds": f"right, but no points without: {needs[0]}" if needs else RIGHT,
         "fails": "not right yet",
@@ -130,9 +130,9 @@ def _describe_rows(
 
 def _remark(check: Check, task: GradedTask, results: Mapping[str, str]) -> str:
     """Return the likeliest error, if one explains the rows; else the rows without their points."""
-    wrong = [task.describe(name) for name, text in results.items() if text != RIGHT]
-    if not wrong:
+    failures = [task.describe(name) for name, text in results.items() if text != RIGHT]
+    if not failures:
         return "no error found"
     if check.failed and check.causes:
         return f"likely: {check.causes[0]}"
-    return f"not right yet: {'; '.join(wrong)}"
+    return f"not right yet: {'; '.join(failures)}"

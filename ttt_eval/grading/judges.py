@@ -45,6 +45,8 @@ MAX_CREDIT_ERROR = 0.004
 """Largest error of values in the probe "credit" of Q-learning: right ones have 0.000 once they have
 converged, with a discount of 0.99 they have 0.005.
 """
+NUM_SIMULATIONS = 200
+"""Number of simulations of a search whose moves are checked in all positions: right ones block."""
 NUM_ENVS = 16
 """Number of simultaneous games in the environments of submissions."""
 VALUE_PROBES = {"bandit", "credit"}
@@ -85,16 +87,16 @@ def _minimax_errors(answers: Mapping[Sequence[int], Any]) -> list[str]:
     fits = {
         f"the line of cells {line} is not seen": _fits(answers, {*lines} - {line}) for line in lines
     }
-    fits[NO_MINUS] = _fits(answers, lines, 1) or _fits(answers, lines, 1, lost=1)
+    fits[NO_MINUS] = _fits(answers, lines, 1) or _fits(answers, lines, 1, loss=1)
     fits[IMAGINED] = any(answer[0] is None for answer in answers.values())
-    return [error for error, is_so in fits.items() if is_so]
+    return [error for error, fit in fits.items() if fit]
 
 
 def _fits(
     answers: Mapping[Sequence[int], Any],
     lines: Collection[Sequence[int]],
     sign: int = -1,
-    lost: int = -1,
+    loss: int = -1,
 ) -> bool:
     """Return whether all values of a submission are those of minimax with an error.
 
@@ -102,13 +104,13 @@ def _fits(
         answers: moves and values by board.
         lines: cells of those that win.
         sign: of the next position's value.
-        lost: value of a lost game.
+        loss: value of a lost game.
     """
 
     @cache
     def search(board: tuple[int, ...]) -> int:
         if any(all(board[cell] == -1 for cell in line) for line in lines):
-            return lost
+            return loss
         values = [
             sign * search(tuple(-stone for stone in (*board[:cell], 1, *board[cell + 1 :])))
             for cell, stone in enumerate(board)
@@ -156,7 +158,14 @@ def judge_search(submission: SubmissionProcess) -> Check:
         form = "a pair (visits of all cells, value)"
         return tuple(_ask(submission, form, 2, board, simulations, seed))
 
-    return check_search(search, "plain", None, limit_s=None)
+    def play(board: Any) -> int:
+        visits, _ = search(None, board, None, NUM_SIMULATIONS, 0)
+        return int(np.argmax(visits))
+
+    check = check_search(search, "plain", None, limit_s=None)
+    agent = check_agent(play, limit_s=None)
+    rows = {row.name: row for row in (*agent.rows, *check.rows)}
+    return Check(check.subject, [*rows.values()], [*agent.causes, *check.causes])
 
 
 def judge_advantages(submission: SubmissionProcess) -> Check:
@@ -337,7 +346,7 @@ ROWS: Mapping[str, Sequence[str]] = {
         "directions", "mean loss", "sign, even", "sign, odd", "scale", "draws", "symmetry", "error",
         "exact",
     ),
-    "search": ("rules", "results", "near the end", "without knowledge", "rollouts"),
+    "search": ("rules", "results", "near the end", "without knowledge", "rollouts", "block"),
     "value iteration": tuple(GAMES),
     "advantages": (
         "ends", "next_done", "cut", "past", "last row", "discount", "own reward", "gradient",
