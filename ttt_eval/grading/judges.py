@@ -164,8 +164,9 @@ def judge_search(submission: SubmissionProcess) -> Check:
 
     check = check_search(search, "plain", None, limit_s=None)
     agent = check_agent(play, limit_s=None)
-    rows = {row.name: row for row in (*agent.rows, *check.rows)}
-    return Check(check.subject, [*rows.values()], [*agent.causes, *check.causes])
+    rows = [row for row in agent.rows if row.name == "block"]
+    causes = [*agent.causes, *check.causes] if "block" in agent.failed else check.causes
+    return Check(check.subject, [*check.rows, *rows], causes)
 
 
 def judge_advantages(submission: SubmissionProcess) -> Check:
