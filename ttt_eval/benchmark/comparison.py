@@ -287,7 +287,8 @@ def bootstrap_interval(
     num_trainings = int(training.max()) + 1
     is_of_training = training[:, None] == np.arange(num_trainings)
     rng = np.random.default_rng(0)
-    variance = squares = 0.0
+    variance = 0.0
+    squares = 0.0
     for run_scores in scores:  # runs are drawn for each training anew
         rows = rng.integers(len(run_scores), size=(RESAMPLES, len(run_scores) - 1, num_trainings))
         samples.append(run_scores[rows[..., training], tasks])
