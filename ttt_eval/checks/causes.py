@@ -119,8 +119,6 @@ class Facts:
     """mean loss with true values, as a share of that of random moves"""
     missing_share: float = nan
     """share of simulations without a visit of the root, near the end"""
-    rollout_slope: float = nan
-    """values after a few rollouts, as a multiple of those of random play"""
     own_weight: float = nan
     """smallest weight of the root's own evaluation in its value"""
     sign_pattern: str = ""
@@ -181,8 +179,9 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
             MIN_WIN_ERROR < -facts.errors.get("wins", nan) < MAX_WIN_ERROR
         ),
         "results are backed up with the wrong sign, for the wrong player": signs_are_wrong,
-        "rollout results are taken for the other player": facts.rollout_slope < 0,
-        "values after a few simulations are not those of random play": "rollouts" in failed,
+        "rollout results are taken for the other player, or rollouts are no random play": (
+            "rollouts" in failed
+        ),
         OTHER_SIZE: "results" in failed,
         NO_PRIORS: failed <= {"priors", "inner priors"},
         "selection: it prefers what is good for the other player, or plays what it visits least": (

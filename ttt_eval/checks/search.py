@@ -265,7 +265,6 @@ class _SearchCheck(Checker):
         truth = table.random_values[rows]
         values = self.ask(rows, None, 8, 900).values
         slope = mean_of(values * truth) / mean_of(truth**2)
-        self.facts.rollout_slope = slope
         self.judge(
             "rollouts", f"values after 8 rollouts are {slope:.2f} times those of random play",
             slope, MIN_ROLLOUT_SLOPE,
