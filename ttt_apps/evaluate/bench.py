@@ -266,12 +266,12 @@ class BenchVerify(cli.JsonOptions):
             run_benchmark(agent, [unit], Submission("again", steps=submission.steps), path)
             marks = {new.task: new.checkpoints for new in score_submission(path).runs}[run.task]
         stored = {mark.steps: mark for mark in run.checkpoints}
-        found = {mark.steps: mark for mark in marks if mark.steps in stored}
-        score = combine_scores(task, [mark.score for mark in found.values()] or [math.nan])
+        scored_marks = {mark.steps: mark for mark in marks if mark.steps in stored}
+        score = combine_scores(task, [mark.score for mark in scored_marks.values()] or [math.nan])
         row = {"task": run.task, "seed": run.seed, "score": run.score, "again": score}
-        if found != stored or score != run.score:
-            here = versions(submission.library)
-            differences = sorted(here.items() ^ submission.versions.items())
+        if scored_marks != stored or score != run.score:
+            installed = versions(submission.library)
+            differences = sorted(installed.items() ^ submission.versions.items())
             raise Refusal(f"the scores differ: {row}; other versions: {differences or 'none'}")
         self.show(row, cli.rows_table([row]), "The scores are the same.")
 

@@ -81,15 +81,15 @@ class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
             write_json(path, [])
         hashes = {file: hash_inputs(source, task) for file, source in files.items()}
         [(task_hash, _), *_] = hashes.values()
-        kept: dict[str, Data] = {}
+        grades: dict[str, Data] = {}
         with name_place(f"{path} has no grades"):
             for row in read_json(path):
                 stored = msgspec.convert({**row, "check": None}, Grade)
                 if stored.hashes == hashes.get(stored.file, [task_hash, stored.hashes[1]]):
-                    kept[stored.file] = row
-        if kept:
-            cli.warn(f"kept: {len(kept)} grades whose files and rubric have not changed")
-        return kept
+                    grades[stored.file] = row
+        if grades:
+            cli.warn(f"kept: {len(grades)} grades whose files and rubric have not changed")
+        return grades
 
     def report(self, grades: Sequence[Data], task: GradedTask) -> None:
         """Print the grades."""

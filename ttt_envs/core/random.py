@@ -56,7 +56,7 @@ def draw_key(rng: np.random.Generator) -> np.uint64:
 
 def draw_keys(rng: np.random.Generator, count: int) -> UInt64Array:
     """Draw 64-bit keys, uint64[count]."""
-    if count == 1:  # the same number, without the 10 us that an array of one takes
+    if count == 1:  # the same number, drawn faster than an array of one
         return np.array([draw_key(rng)])
     return rng.integers(0, 1 << 64, count, np.uint64)
 

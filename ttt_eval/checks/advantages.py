@@ -109,7 +109,7 @@ def guard(
     names: Sequence[str],
     like: str,
     caller: GuardedCaller,
-    columns: int = 1,
+    of_loss: bool = False,
 ) -> Estimator:
     """Return a function of others as an estimator, which raises CallError.
 
@@ -118,14 +118,16 @@ def guard(
         names: of its arguments.
         like: name of an array whose shape the estimates have.
         caller: of the function.
-        columns: number of arrays of that shape beside each other in the estimates.
+        of_loss: whether the estimates are two arrays of that shape beside each other: the
+            derivatives of a loss. If it asks for the mask, it has none behind it.
     """
 
     def estimator(arrays: Arrays) -> Float64Array:
         copies = {name: np.array(arrays[name]) for name in names}
+        columns = 2 if of_loss else 1
         shape = np.tile(arrays[like], columns).shape
         where = np.tile(arrays.get("mask", True), columns)
-        if columns > 1 and "mask" in names:  # a loss has no gradient behind its mask
+        if of_loss and "mask" in names:
             where[:] = True
         answer: Float64Array = caller.call(
             lambda: read_numbers(function(**copies), shape, "estimates", where), seed=0

@@ -164,13 +164,19 @@ def list_tables(
     for sign in (1, -1):  # the other player's terms do not count
         is_own = model.signs[:, None] == sign
         costs += is_own * model.actions.policy_values(present, is_own * terms)[1]
-    rights = model.advantages, -terms, -costs, np.exp(-terms), -logp
+    estimates = {
+        POLICY: model.advantages,
+        "kl": -terms,
+        "kl of episodes": -costs,
+        "reverse kl": np.exp(-terms),
+        "entropy": -logp,
+    }
     return {
         "logp": logp,
         "old_logp": old_logp,
         "ref_logp": ref_logp,
         "entropy": entr(present).sum(axis=1, keepdims=True) + 0 * logp,
-        "right": ratio * rights[TARGETS.index(meant)],
+        "right": ratio * estimates[meant],
     }
 
 
@@ -238,7 +244,7 @@ def check_loss(
 
     def examine(caller: GuardedCaller) -> Iterator[CheckRow | Effect]:
         derivatives = differentiate(loss, names, backend)
-        estimator = guard(derivatives, names, "logp", caller, columns=2)
+        estimator = guard(derivatives, names, "logp", caller, of_loss=True)
         if meant == POLICY:
             yield from weight_rows(estimator)
         first, *later = updates

@@ -65,7 +65,7 @@ MIN_INNER_SHARE = 0.04
 MIN_ROLLOUT_SLOPE = 0.75
 """Minimum slope of the root's value in the mean result of random play; 1 is expected. In 440 checks
 of right searches it was 0.89 to 1.58, so that less is rarer than 0.7% (one-sided 95%); with a wrong
-sign it was at most 0.42, and with a flip at each second turn 0.67.
+sign it was at most 0.42.
 """
 MIN_SOLVED_SHARE = 0.7
 """Share of exact values near the end from which a search solves positions."""
