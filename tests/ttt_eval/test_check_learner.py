@@ -18,6 +18,8 @@ from ttt_eval.checks.learner import (
     NO_MASK,
     NO_SELF_PLAY,
     NOT_CONVERGED,
+    OTHER_SETTINGS,
+    WRONG_UPDATE,
     LearnerCheck,
     LearnerRun,
     ProbeLimits,
@@ -66,7 +68,8 @@ def train_exactly(error=""):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_perfect_learner_holds_in_all_rows(family):
     check = check_learner(train_exactly(), family=family)
-    *judged, alarms = check.rows
+    note, *judged, _, alarms = check.rows
+    assert note.measured.endswith("leave the family out")
     assert {row.status for row in judged} == {"holds"}
     names = [row.name for row in judged if "," not in row.name]
     assert sorted(names) == sorted(PROBES)
@@ -120,18 +123,27 @@ def test_right_learners_train_once():
     assert seeds == [0, 0, 0]
 
 
-def test_critics_are_compared_with_their_own_policy():
+def learn_critic(share=1, growth=0, shift=0):
+    """Return ``train`` of a learner with a share of right values as its critic, or a growing one,
+    and the same error everywhere.
+    """
+
     def train(make_env, steps, seed):
         probe = probe_of(make_env)
-        logits = 2 * probe.exact.action_values
-        values = probe.exact.model.policy_values(probe.exact.softmax(logits))[0]
-        return make_agent(probe, logits, critic=values + (0.5 if seed else 0.0))
+        logits = 20 * probe.exact.action_values
+        values = probe.exact.model.policy_values(probe.exact.softmax(logits), discount=0.9)[0]
+        part = share + growth * steps / probe.steps
+        return make_agent(probe, logits, critic=part * values + shift)
 
-    right = check_learner(train, ["credit", "self-play"], "ppo", 1)
+    return train
+
+
+def test_critics_are_compared_with_their_own_policy():
+    right = check_learner(learn_critic(), ["credit", "self-play"], "ppo", 1, gamma=0.9)
     assert right.ok
     assert right.row("credit, critic").measured.startswith("error 0.000")
     assert right.row("self-play, entropy").status == "remark"
-    wrong = check_learner(train, ["credit"], "ppo", 1, seed=1)
+    wrong = check_learner(learn_critic(shift=0.5), ["credit"], "ppo", 1, gamma=0.9)
     assert wrong.failed == ("credit, critic",)
     assert wrong.row("credit, critic").measured.startswith("error 0.500")
 
@@ -155,22 +167,22 @@ def learn_without_ends(autoreset):
         rng = np.random.default_rng(seed)
         envs = make_env(8, **autoreset)
         table = defaultdict(lambda: np.zeros(envs.single_action_space.n))
+
+        def action_values(observations):
+            return np.array([table[row.tobytes()] for row in observations])
+
         obs, info = envs.reset(seed=seed)
         for _ in range(steps // 8):
-            values = np.array([table[row.tobytes()] for row in obs])
+            values = action_values(obs)
             explores = rng.random((8, 1)) < 0.3
             scores = np.where(explores, rng.random(values.shape), values)
-            mask = (info["action_mask"] == 1) | (not make_env.masks)
-            action = np.where(mask, scores, -np.inf).argmax(axis=1)
+            action = np.where(info["action_mask"] == 1, scores, -np.inf).argmax(axis=1)
             next_obs, reward, _, _, info = envs.step(action)
             for game in range(8):
                 target = reward[game] + table[next_obs[game].tobytes()].max()
                 row = table[obs[game].tobytes()]
                 row[action[game]] += 0.1 * (target - row[action[game]])
             obs = next_obs
-
-        def action_values(observations):
-            return np.array([table[row.tobytes()] for row in observations])
 
         action_values.values = action_values
         return action_values
@@ -200,15 +212,18 @@ def test_other_settings_of_right_learners_hold_without_a_family(setting):
     assert not check.failed
 
 
+def learn_share(share_of):
+    """Return ``train`` of a learner that has a share of the right values, by its budgets."""
+
+    def train(make_env, steps, seed):
+        probe = probe_of(make_env)
+        values = probe.exact.action_values * share_of(steps / probe.steps)
+        return make_agent(probe, values, values=values)
+
+    return train
+
+
 def test_values_in_games_of_one_move_must_be_right_without_a_family():
-    def learn_share(share_of):
-        def train(make_env, steps, seed):
-            probe = probe_of(make_env)
-            right = probe.exact.action_values
-            return make_agent(probe, right, values=right * share_of(steps / probe.steps))
-
-        return train
-
     check = check_learner(learn_share(lambda part: 0.5), SHORT)
     assert check.failed == ("bandit, values",)
     assert "no longer learns" in check.row("bandit, values").measured
@@ -217,10 +232,37 @@ def test_values_in_games_of_one_move_must_be_right_without_a_family():
     assert check.row("bandit, values").status == "no evidence"
 
 
+def test_an_update_with_the_wrong_sign_is_no_missing_mask():
+    assert check_learner(learn_share(lambda part: -5), SHORT).cause == WRONG_UPDATE
+
+
+def test_a_declared_discount_is_judged():
+    train = train_exactly("discount 0.9")
+    causes = [check_learner(train, SHORT, gamma=gamma).cause for gamma in (None, 0.9, 0.95)]
+    assert causes == ["", "", "discount 0.9"]
+
+
+@pytest.mark.parametrize(
+    ("shares", "status"), [((1, 0), "holds"), ((0.3, 0), "fails"), ((0, 0.2), "no evidence")]
+)
+def test_critics_are_judged_without_a_family(shares, status):
+    check = check_learner(learn_critic(*shares), "credit")
+    assert check.row("credit, critic").status == status
+
+
+def test_the_check_says_what_it_does_not_judge():
+    agent = make_agent(PROBES["bandit"], PROBES["bandit"].exact.action_values)
+    check = check_learner(lambda *_: agent, "bandit")
+    assert check.verdict == "no error found; not judged: values or a critic"
+    assert "no next value" in check.row("unseen").measured
+    cause = check_learner(train_exactly("no next value"), "truncation").cause
+    assert "consistent with no next value; or truncation taken for an end." in cause
+
+
 def test_values_that_have_not_converged_are_not_called_a_discount():
     check = check_learner(plant("tabular", "step size 0.02"), ["credit", "gravity"], "tabular")
     assert check.failed == ("credit, values", "gravity, values")
-    assert check.causes == [NOT_CONVERGED]
+    assert check.causes == [OTHER_SETTINGS, NOT_CONVERGED]
     check = check_learner(plant("tabular", "discount 0.9"), ["credit", "gravity"], "tabular")
     assert check.cause == "discount 0.9"
 
@@ -423,25 +465,16 @@ def test_limits_lie_beyond_the_right_runs():
 # -- tools and the repository to copy
 
 
-def test_runs_are_kept_in_a_log_and_not_repeated(tmp_path, monkeypatch):
-    trained = []
-
-    def plant_exactly(family, error):
-        trained.append(error)
-        return train_exactly(error or "")
-
-    monkeypatch.setattr(learner_runs, "plant", plant_exactly)
-    monkeypatch.setattr(learner_runs, "PROBES", {"credit": PROBES["credit"]})
+def test_runs_are_kept_in_a_log_and_not_repeated(tmp_path):
     log = tmp_path / "log.jsonl"
-    cases = [("dqn", "sign of the next value", 3), ("dqn", "", 3)]
     for _ in range(2):
-        lines = list(learner_runs.judge_all(learner_runs.Runs(log), cases))
-        assert lines[1:] == [
-            "| dqn: sign of the next value | all | all |",
-            "| dqn: 3 |  |  |",
-            "\n1 of 2 fail a probe",
-        ]
-    assert trained == ["sign of the next value"] * 2 + [None]
+        assert learner_runs.Runs(log).run("tabular", "bandit", 3).score == 1
+    assert log.read_text("utf-8").count("job") == 1
+
+
+def test_verdicts_are_rows_of_a_table(capsys):
+    learner_runs.main("errors", families=["tabular"], names=["learning rate 0"], probes=["bandit"])
+    assert "| tabular: learning rate 0 | bandit | bandit | " in capsys.readouterr().out
 
 
 def test_learners_are_planted_from_any_folder(tmp_path):
@@ -453,9 +486,10 @@ def test_learners_are_planted_from_any_folder(tmp_path):
 def test_limits_are_those_of_right_runs():
     runs = [LearnerRun(score, 1 - score, np.nan, 0.0, None) for score in (0.5, 0.7, 0.9)]
     right = learner_runs.summarize(runs)
+    sd = np.std([0.5, 0.7, 0.9])
     assert right[:3] == pytest.approx((3, 0.5, 0.7))
-    assert right.score_limit == pytest.approx(0.5 - np.std([0.5, 0.7, 0.9]))
-    assert right.error_limit == pytest.approx(0.5 + np.std([0.5, 0.7, 0.9]))
+    assert right.score_limit == pytest.approx(0.5 - sd)
+    assert right.error_limit == pytest.approx(0.5 + sd)
 
 
 def copy_repository(folder):

@@ -165,6 +165,8 @@ class CheckLearner(cli.JsonOptions):
     """whose right runs set the limits; default: any, judged by its curve up to twice the budget"""
     seeds: cli.Positive = 2
     """maximum number of seeds of a probe, which fails only if all of them do"""
+    gamma: float | None = None
+    """the learner's discount, whose values are then judged too"""
     seed: cli.Natural = 0
     """the first seed"""
 
@@ -177,8 +179,9 @@ class CheckLearner(cli.JsonOptions):
         """
         probes = "quick" if self.probes == ("quick",) else self.probes
         check = check_learner(
-            _load(self.name), probes, self.family, self.seeds, seed=self.seed, on_row=_show_row
-        )
+            _load(self.name), probes, self.family, self.seeds,
+            gamma=self.gamma, seed=self.seed, on_row=_show_row,
+        )  # fmt: skip
         settings = {key: value for key, value in vars(self).items() if key != "json"}
         self.show({**settings, **check.to_dict()}, str(check))
         if not check.ok:

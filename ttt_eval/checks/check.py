@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from math import isnan
 from typing import Literal, NamedTuple
@@ -88,6 +88,8 @@ class Check:
     """in the order of measurement"""
     causes: Sequence[str] = ()
     """patterns of errors that explain the failed rows, the likeliest first"""
+    right: str = field(default="no error found", kw_only=True)
+    """the verdict if it is ``ok``"""
 
     @property
     def ok(self) -> bool:
@@ -111,7 +113,7 @@ class Check:
         """The verdict in one line."""
         if self.failed:
             return f"wrong: {self.cause}"
-        return "no error found" if self.ok else "nothing could be measured"
+        return self.right if self.ok else "nothing could be measured"
 
     def row(self, name: str) -> CheckRow:
         """Return the row of a name.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from fractions import Fraction
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from math import comb, isnan, nan
@@ -34,18 +34,26 @@ deviation of these, or by this much.
 MAX_SHOWN_SCORE = 0.9
 """A probe shows an error whose exact score is below this."""
 MIN_RISE = 0.1
-"""Change of the score from half the budget to twice the budget by which a learner still learns."""
+"""Change of the score from half the budget to twice the budget by which a learner still learns;
+smallest way of an error, see :data:`MIN_FALL`.
+"""
 MIN_FALL = 1 / 3
 """Share of the way from an error of values, e, to e squared by which it falls with twice the budget
 while a learner still learns. With twice the budget right values come all of this way, and those of
 a wrong fixed point stay.
 """
-CURVES = {"score": (Fraction(1, 4), Fraction(1, 2), 1, 2), "error": (1, 2, 4)}
+CURVES = {"score": (0.25, 0.5, 1, 2), "error": (1, 2, 4), "misfit": (1, 2, 4)}
 """Budgets by which it is seen, in units of the probe's."""
 ONE_STEP = "bandit"
 """The probe in which no discount changes the values of best play."""
 MAX_ONE_STEP_ERROR = 0.1
 """Largest error of values there that holds without a family: twice that of right runs."""
+DISCOUNTS = (-1.0, 0.0, 0.5, 0.9, 0.95, 0.99, 1.0, 2.0)
+"""Discounts of values that are compared with the declared one."""
+CRITIC_PROBES = ("credit", "truncation")
+"""Probes in which critics are judged without a family: values there are far from 0."""
+MAX_MISFITS = {"values": 0.02, "critic": 0.5}
+"""Largest misfit that holds without a family."""
 MAX_EXCESS = 0.25
 """Maximum mean of what learned values are beyond 1 and -1, the largest results. Right tabular
 learners have 0; the largest of right DQN and PPO is 0.10, with learning rates from 3e-4 to 3e-2,
@@ -68,10 +76,14 @@ NO_SELF_PLAY = (
     "it does not know self-play: return None from train there, or use info['mover'] for the sign "
     "of the next value"
 )
+WRONG_UPDATE = "values beyond the possible results: the sign of the update, or of the advantage"
 SELF_PLAY_ROWS = {"self-play", "self-play, values", "self-play, critic"}
 OTHER_VALUES = (
     "values do not converge to those of best play: another discount; the next value is a mean, or "
     "that of the action played (SARSA); or positions share values"
+)
+FAMILY_NOTE = (
+    "limits of right runs with the settings of examples/checks: with others leave the family out"
 )
 OTHER_SETTINGS = "no known error, or other settings than examples/checks: leave the family out"
 NOT_CONVERGED = "values have not converged: they are better with twice the budget"
@@ -130,28 +142,29 @@ class LearnerRun(NamedTuple):
     """mean of what values or critic are beyond 1 or -1, where the same policy leads; else NaN"""
     mistake: Evidence | None
     """the position in which its best actions lose most"""
+    misfit: float = nan
+    """of values, by how much their error is smaller beside those of another discount; of a critic,
+    its error as a share of that of zeros"""
+    discount: float = nan
+    """of values that are near those of one of :data:`DISCOUNTS`"""
+    kind: str = ""
+    """what the agent has beside scores: ``"values"``, a ``"critic"``, or ``""``"""
 
-    @property
-    def kind(self) -> str:
-        """What the agent has beside scores: ``"values"``, a ``"critic"``, or ``""``."""
-        if isnan(self.error):
-            return ""
-        return "values" if isnan(self.entropy) else "critic"
-
-    def falls(self, before: LearnerRun) -> bool:
-        """Return whether the error is that of values which still converge, after twice the budget
-        of another run.
+    def falls(self, before: LearnerRun, number: str = "error") -> bool:
+        """Return whether an error, or a misfit, is that of values which still converge, after twice
+        the budget of another run.
         """
-        way = before.error * max(0, 1 - before.error)
-        return self.error < before.error - MIN_FALL * way
+        error = getattr(before, number)
+        return bool(getattr(self, number) < error - MIN_FALL * error * max(MIN_RISE, 1 - error))
 
 
-def measure_agent(probe: LearnerProbe, agent: Any) -> LearnerRun:
+def measure_agent(probe: LearnerProbe, agent: Any, gamma: float = 1.0) -> LearnerRun:
     """Return what a trained agent reached, exactly.
 
     Args:
         probe: where it was trained.
         agent: as ``train`` returns it, see :func:`check_learner`.
+        gamma: its discount.
 
     Raises:
         TypeError: it is no function.
@@ -171,20 +184,32 @@ def measure_agent(probe: LearnerProbe, agent: Any) -> LearnerRun:
 
     scores = ask(agent, "scores", allowed)
     policy = exact.greedy(scores)
-    error = nan
-    entropy = nan
-    excess = nan
+    run = LearnerRun(exact.score(policy), nan, nan, nan, exact.mistake(policy))
     if hasattr(agent, "critic"):
         values = ask(agent.critic, "critic", np.ones(len(allowed), np.bool_))
         own_policy = exact.softmax(scores)
-        error = exact.critic_error(own_policy, values)
-        entropy = exact.entropy(own_policy)
-        excess = exact.excess(own_policy, values)
-    elif hasattr(agent, "values"):
+        error = exact.critic_error(own_policy, values, gamma)
+        return run._replace(
+            error=error,
+            entropy=exact.entropy(own_policy),
+            excess=exact.excess(own_policy, values),
+            misfit=error / exact.critic_error(own_policy, 0 * values, gamma),
+            kind="critic",
+        )
+    if hasattr(agent, "values"):
         values = exact.model.best(ask(agent.values, "values", allowed))
-        error = exact.value_error(policy, values)
-        excess = exact.excess(policy, values)
-    return LearnerRun(exact.score(policy), error, entropy, excess, exact.mistake(policy))
+        error = exact.value_error(policy, values, gamma)
+        least, nearest = min(
+            (exact.value_error(policy, values, other), other) for other in (*DISCOUNTS, gamma)
+        )
+        return run._replace(
+            error=error,
+            excess=exact.excess(policy, values),
+            misfit=error - least,
+            discount=nearest if least < NEAR_ERROR else nan,
+            kind="values",
+        )
+    return run
 
 
 def _list(runs: Sequence[LearnerRun], number: str) -> str:
@@ -199,6 +224,7 @@ def check_learner(
     family: str | None = None,
     seeds: int = 2,
     *,
+    gamma: float | None = None,
     seed: int = 0,
     on_row: Callable[[CheckRow], None] = lambda row: None,
 ) -> Check:
@@ -224,6 +250,8 @@ def check_learner(
             them with the budget has twice the budget, and it fails only if it no longer learns, or
             if its values are beyond the possible results.
         seeds: maximum number of seeds of a probe.
+        gamma: the learner's discount, with which its values or critic are compared; None for 1, and
+            without a family values are judged where no discount changes them alone.
         seed: the first of them.
         on_row: is called with each row when it is known.
 
@@ -241,32 +269,44 @@ def check_learner(
         raise TypeRefusal(f"{train!r} is no function: give train(make_env, steps, seed)")
     check_choice("family", family, (*FAMILIES, None))
     check_range("seeds", seeds, 1)
+    check_range("gamma", gamma, 0, 1)
     check_range("seed", seed, 0)
     names = [probes] if isinstance(probes, str) else probes
     if probes == QUICK:
         names = sorted(PROBES, key=lambda name: PROBES[name].steps)
-    limits = open_limits
-    curves = set(CURVES)
+    limits = partial(open_limits, gamma is not None)
+    discount = 1.0 if gamma is None else gamma
+    checker = LearnerCheck(train, limits, CURVES, range(seed, seed + seeds), on_row, discount)
     if family is not None:
-        limits = partial(family_limits, FAMILIES[family])
-        curves = set()
-    checker = LearnerCheck(train, limits, curves, range(seed, seed + seeds), on_row)
+        checker.limits = partial(family_limits, FAMILIES[family])
+        checker.curves = ()
+        checker.add(CheckRow("family", FAMILY_NOTE, "remark"))
     for name in names:
         checker.check_probe(find_named("probe", name, PROBES))
-    causes = checker.causes()
-    statuses = [row.status for row in checker.rows]
-    num_judged = statuses.count("holds") + statuses.count("fails")
-    if family is not None and not causes and "fails" in statuses:
-        causes = [OTHER_SETTINGS]
-    if family is not None and num_judged:
+    causes = checker.causes()[:MAX_CAUSES]
+    if causes and len(checker.best_runs) == 1:
+        causes = [f"consistent with {'; or '.join(causes)}. All probes together can tell"]
+    statuses = {row.name: row.status for row in checker.rows}
+    judged = [name for name, status in statuses.items() if status in ("holds", "fails")]
+    unjudged = [name for name, status in statuses.items() if status == "no evidence"]
+    if not any("," in name for name in judged):
+        unjudged.append("values or a critic")
+    right = "no error found"
+    if unjudged:
+        right = f"{right}; not judged: {'; '.join(unjudged)}"
+    text = f"no score of these probes shows: {', '.join(checker.unseen)}"
+    checker.add(CheckRow("unseen", text, "remark"))
+    if family is not None and judged:
+        if "fails" in statuses.values() and set(causes) <= {NOT_CONVERGED}:
+            causes.insert(0, OTHER_SETTINGS)
         odds = comb(min(right.runs for right in FAMILIES[family].values()) + seeds, seeds)
         text = (
             f"a row fails only if all {seeds} seeds do; of a right learner with the settings "
-            f"of examples/checks in at most 1 of {odds:,} cases, and one of these {num_judged} "
-            f"rows in at most 1 of {odds // num_judged:,} checks"
+            f"of examples/checks in at most 1 of {odds:,} cases, and one of these {len(judged)} "
+            f"rows in at most 1 of {odds // len(judged):,} checks"
         )
         checker.add(CheckRow("false alarms", text, "remark"))
-    return Check("a learner", checker.rows, causes[:MAX_CAUSES])
+    return Check("a learner", checker.rows, causes, right=right)
 
 
 class ProbeLimits(NamedTuple):
@@ -275,7 +315,8 @@ class ProbeLimits(NamedTuple):
     score: float
     """the least that holds"""
     number: str
-    """of a run with values or a critic, which is judged: ``"error"`` or ``"excess"``"""
+    """of a run with values or a critic, which is judged: ``"error"``, ``"misfit"`` or
+    ``"excess"``"""
     largest: float
     """the largest that holds"""
 
@@ -293,52 +334,50 @@ def family_limits(rows: Mapping[str, RightRuns], probe: LearnerProbe, kind: str)
     return ProbeLimits(rows[probe.name].score_limit, "error", rows[probe.name].error_limit)
 
 
-def open_limits(probe: LearnerProbe, kind: str) -> ProbeLimits:
+def open_limits(knows_discount: bool, probe: LearnerProbe, kind: str) -> ProbeLimits:
     """Return the limits of learners without a family.
 
     The score must reach the lowest limit of a family, or half of the way from the nearest error
-    that the probe shows to the best policy. Values must be possible, and right where no discount
-    changes them.
+    that the probe shows to the best policy. Values and critics must be possible; values right where
+    no discount changes them, and in ``credit`` if it is known; critics near those of their policy
+    in some probes.
     """
     scores = [probe.power(error).score for error in PREDICTED_ERRORS]
     nearest = max(score for score in scores if score < MAX_SHOWN_SCORE)
     lowest = min(family[probe.name].score_limit for family in FAMILIES.values())
     score = min(lowest, (1 + nearest) / 2)
-    if probe.name == ONE_STEP and kind == "values":
+    if kind == "values" and probe.name == ONE_STEP:
         return ProbeLimits(score, "error", MAX_ONE_STEP_ERROR)
+    probes = {"critic": CRITIC_PROBES, "values": (CREDIT,) if knows_discount else ()}
+    if probe.name in probes.get(kind, ()):
+        return ProbeLimits(score, "misfit", MAX_MISFITS[kind])
     return ProbeLimits(score, "excess", MAX_EXCESS)
 
 
+@dataclass
 class LearnerCheck:
-    """The rows of a check of a learner.
+    """The rows of a check of a learner."""
 
-    Args:
-        train, on_row: as of :func:`check_learner`.
-        limits: of each probe.
-        curves: numbers of runs, ``"score"`` or ``"error"``, that may be beyond their limits while
-            they become better with a larger budget; if there are any, a learner beyond a limit has
-            twice the budget.
-        seeds: of runs.
-    """
-
-    def __init__(
-        self,
-        train: Train,
-        limits: Limits,
-        curves: Collection[str],
-        seeds: range,
-        on_row: Callable[[CheckRow], None] = lambda row: None,
-    ) -> None:
-        self.train = train
-        self.limits = limits
-        self.curves = curves
-        self.seeds = seeds
-        self.on_row = on_row
-        self.rows: list[CheckRow] = []
-        self.runs: dict[tuple[str, int, int], LearnerRun | None] = {}
-        """by probe, steps and seed"""
-        self.best_runs: dict[str, LearnerRun] = {}
-        """of the probes with runs, the one with the largest score"""
+    train: Train
+    """as of :func:`check_learner`"""
+    limits: Limits
+    """of each probe"""
+    curves: Collection[str]
+    """numbers of runs, of :data:`CURVES`, that may be beyond their limits while they become better
+    with a larger budget; if there are any, a learner beyond a limit has twice the budget"""
+    seeds: range
+    """of runs"""
+    on_row: Callable[[CheckRow], None] = lambda row: None
+    """as of :func:`check_learner`"""
+    gamma: float = 1.0
+    """the learner's discount"""
+    rows: list[CheckRow] = field(default_factory=list)
+    runs: dict[tuple[str, int, int], LearnerRun | None] = field(default_factory=dict)
+    """by probe, steps and seed"""
+    best_runs: dict[str, LearnerRun] = field(default_factory=dict)
+    """of the probes with runs, the one with the largest score"""
+    unseen: Sequence[str] = tuple(PREDICTED_ERRORS)
+    """predicted errors that no score of the probes shows"""
 
     def add(self, row: CheckRow) -> None:
         """Add a row."""
@@ -352,7 +391,7 @@ class LearnerCheck:
             with kept_generators():
                 seed_generators(seed)
                 agent = self.train(probe.make_env, steps, seed)
-                self.runs[job] = None if agent is None else measure_agent(probe, agent)
+                self.runs[job] = None if agent is None else measure_agent(probe, agent, self.gamma)
         return self.runs[job]
 
     def check_probe(self, probe: LearnerProbe) -> None:
@@ -366,8 +405,7 @@ class LearnerCheck:
                 self.add(CheckRow(probe.name, text, "no evidence"))
                 return
             limits = self.limits(probe, run.kind)
-            is_first = steps == probe.steps
-            if self.curves and is_first and not limits.hold(run):  # slow is not wrong
+            if self.curves and not limits.hold(run):  # slow is not wrong
                 steps = 2 * probe.steps
                 run = self.run(probe, steps, seed) or run
             runs.append(run)
@@ -375,13 +413,18 @@ class LearnerCheck:
                 break
         best = max(runs, key=lambda run: run.score)
         self.best_runs[probe.name] = best
+        self.unseen = [error for error in self.unseen if probe.power(error).score >= limits.score]
         evidence = [] if best.mistake is None else [best.mistake]
         text = f"score {_list(runs, 'score')} with {steps:,} steps"
         self.judge(probe, probe.name, text, runs, "score", limits.score, evidence)
         if best.kind:
-            text = f"error {_list(runs, 'error')}, beyond 1 or -1 by {_list(runs, 'excess')}"
-            name = f"{probe.name}, {best.kind}"
-            self.judge(probe, name, text, runs, limits.number, limits.largest)
+            text = (
+                f"error {_list(runs, 'error')}, misfit {_list(runs, 'misfit')}, beyond 1 or -1 by "
+                f"{_list(runs, 'excess')}"
+            )
+            self.judge(
+                probe, f"{probe.name}, {best.kind}", text, runs, limits.number, limits.largest
+            )
         if best.kind == "critic":
             low, high = FAMILIES["ppo"][probe.name].entropies
             text = f"{best.entropy:.2f} nats; right PPO {low:.2f} to {high:.2f}"
@@ -404,62 +447,65 @@ class LearnerCheck:
         rule = f"{number} at {'least' if minimum else 'most'} {limit:.3g}"
         row = judge(name, text, best, limit, evidence, minimum=minimum, rule=rule)
         if row.status == "fails" and number in self.curves:
-            row = self.judge_curve(probe, row, number)
+            row = self.judge_curve(probe, row, number, limit)
         if number == "excess" and row.status == "holds":
             row = CheckRow(name, text, "remark")  # possible values may be wrong
         self.add(row)
 
-    def judge_curve(self, probe: LearnerProbe, row: CheckRow, number: str) -> CheckRow:
+    def judge_curve(
+        self, probe: LearnerProbe, row: CheckRow, number: str, limit: float
+    ) -> CheckRow:
         """Return the row of a learner beyond its limit, by the curve of the last seed."""
         parts = CURVES[number]
         curve = [self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in parts]
         runs = [run for run in curve if run is not None]
-        budgets = f"{', '.join(map(str, parts))} times {probe.steps:,} steps"
-        text = f"{number} {_list(runs, number)} with {budgets}"
-        learns = {
-            "score": runs[-1].score - runs[1].score > MIN_RISE,
-            "error": all(after.falls(before) for before, after in pairwise(runs)),
-        }
-        if learns[number]:
+        budgets = ", ".join(map(str, parts))
+        text = f"{number} {_list(runs, number)} with {budgets} times {probe.steps:,} steps"
+        learns = getattr(runs[-1], number) <= limit or all(
+            after.falls(before, number) for before, after in pairwise(runs)
+        )
+        if number == "score":
+            learns = runs[-1].score - runs[1].score > MIN_RISE
+        if learns:
             return CheckRow(row.name, f"{text}: it still learns, give it more", "no evidence")
         return row._replace(measured=f"{text}: it no longer learns")
 
     def causes(self) -> list[str]:
         """Return the errors that explain the failed rows, the likeliest first."""
-        failed = {row.name for row in self.rows if row.status == "fails"}
+        failed = [row.name for row in self.rows if row.status == "fails"]
         if not failed:
             return []
-        of_values = failed.isdisjoint(self.best_runs)
-        improves = of_values and self.improves()
+        of_values = self.best_runs.keys().isdisjoint(failed)
+        improves = of_values and self.improves(failed[0])
         has_wrong_values = of_values and f"{CREDIT}, values" in failed and not improves
+        grows = any(run.excess > MAX_EXCESS for run in self.best_runs.values())
+        one_step = getattr(self.best_runs.get(ONE_STEP), "score", nan)
+        discount = getattr(self.best_runs.get(CREDIT), "discount", nan)
         signatures = {
-            NO_MASK: any(run.excess > MAX_EXCESS for run in self.best_runs.values()),
-            NO_SELF_PLAY: failed <= SELF_PLAY_ROWS and len(self.best_runs) > 1,
+            NO_MASK: grows and not one_step < 0,
+            WRONG_UPDATE: grows and not one_step >= 0,
+            NO_SELF_PLAY: SELF_PLAY_ROWS.issuperset(failed) and len(self.best_runs) > 1,
             NOT_CONVERGED: improves,
-            **{error: self.explains(error, has_wrong_values) for error in PREDICTED_ERRORS},
+            **{error: self.explains(error) for error in PREDICTED_ERRORS},
+            f"discount {discount}": has_wrong_values and not isnan(discount),
         }
         causes = [cause for cause, fits in signatures.items() if fits]
         if has_wrong_values and not causes:
             return [OTHER_VALUES]
         return causes
 
-    def improves(self) -> bool:
-        """Return whether the values of the first failed row are better with twice the budget."""
-        failed = next(row for row in self.rows if row.status == "fails")
-        probe = PROBES[failed.name.partition(",")[0]]
+    def improves(self, failed: str) -> bool:
+        """Return whether the values of a failed row are better with twice the budget."""
+        probe = PROBES[failed.partition(",")[0]]
         run = self.run(probe, 2 * probe.steps, self.seeds[0])
         return run is not None and run.falls(self.best_runs[probe.name])
 
-    def explains(self, error: str, has_wrong_values: bool) -> bool:
-        """Return whether an error, and no right learner, has scores like these; or, with right
-        scores and wrong values, values like these.
-        """
-        powers = {name: PROBES[name].power(error) for name in SURE_PROBES if name in self.best_runs}
-        scores = {name: self.best_runs[name].score for name in powers}
-        if any(abs(scores[name] - powers[name].score) > NEAR_SCORE for name in powers):
-            return False
-        if any(power.score < MAX_SHOWN_SCORE for power in powers.values()):
-            return True
-        return has_wrong_values and (
-            abs(self.best_runs[CREDIT].error - powers[CREDIT].value_error) < NEAR_ERROR
-        )
+    def explains(self, error: str) -> bool:
+        """Return whether an error, and no right learner, has scores like these."""
+        scores = [
+            (self.best_runs[name].score, PROBES[name].power(error).score)
+            for name in SURE_PROBES
+            if name in self.best_runs
+        ]
+        is_near = all(abs(score - wrong) <= NEAR_SCORE for score, wrong in scores)
+        return is_near and any(wrong < MAX_SHOWN_SCORE for _, wrong in scores)

@@ -228,15 +228,20 @@ class ExactProbe:
         visits = self.model.visits(probabilities)
         return np.asarray(visits / visits.sum())
 
-    def value_error(self, probabilities: Float64Array, values: Float64Array) -> float:
+    def value_error(
+        self, probabilities: Float64Array, values: Float64Array, discount: float = 1.0
+    ) -> float:
         """Return the mean absolute error of optimal values, float64[S], where a policy comes."""
-        return float(self.weights(probabilities) @ np.abs(values - self.values))
+        optimum, _ = self.learned_values(WrongTarget(discount))
+        return float(self.weights(probabilities) @ np.abs(values - optimum))
 
-    def critic_error(self, probabilities: Float64Array, values: Float64Array) -> float:
+    def critic_error(
+        self, probabilities: Float64Array, values: Float64Array, discount: float = 1.0
+    ) -> float:
         """Return the root mean square error of values, float64[S], beside those of the policy
         itself, where it comes.
         """
-        errors = values - self.model.policy_values(probabilities)[0]
+        errors = values - self.model.policy_values(probabilities, discount=discount)[0]
         return float(np.sqrt(self.weights(probabilities) @ errors**2))
 
     def excess(self, probabilities: Float64Array, values: Float64Array) -> float:
