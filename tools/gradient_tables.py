@@ -7,16 +7,17 @@ tokens, errors) one.
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from examples.checks import losses
 from examples.checks.estimators import ESTIMATORS
 from examples.checks.wrong_gradients import WRONG
-from ttt_eval.checks import check_advantages, check_loss
+from ttt_eval.checks import GradientCheck, check_advantages, check_loss
 from ttt_eval.checks.directions import Effect
 from ttt_eval.checks.losses import TARGETS
 
@@ -45,54 +46,65 @@ def head(*cells: str) -> None:
     print("|" + "---|" * len(cells))
 
 
+def print_effects(
+    title: str,
+    calls: Mapping[str, Callable[..., GradientCheck]],
+    columns: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Print the effects of functions.
+
+    Args:
+        title: of their names.
+        calls: their checks, by name.
+        columns: options of the checks, by the head of their column.
+    """
+    head(title, *columns)
+    for name, call in calls.items():
+        row(name, *(short(call(**options).effect) for options in columns.values()))
+
+
+def by_size(sizes: Sequence[int]) -> dict[str, dict[str, int]]:
+    """Return the columns of sizes of batches."""
+    return {f"batch of {size}": {"batch": size} for size in sizes}
+
+
 def print_estimators() -> None:
     """Print the effects of the named estimators by the size of the batch."""
-    head("estimator", *(f"batch of {size}" for size in SIZES))
-    for name, function in ESTIMATORS.items():
-        seats = (0, 1) if name == "turn-level" else (0,)
-        checks = [check_advantages(function, seats=seats, batch=size, cpu=6) for size in SIZES]
-        row(name, *(short(check.effect) for check in checks))
+    calls = {name: partial(check_advantages, of, cpu=6) for name, of in ESTIMATORS.items()}
+    calls["turn-level"] = partial(calls["turn-level"], seats=(0, 1))
+    print_effects("estimator", calls, by_size(SIZES))
 
 
 def print_losses() -> None:
     """Print the weights and effects of policy losses."""
     head("loss", "weights at ratios 0.5, 1, 1.5 and A = 1, then A = -1", *map(str, UPDATES))
     for loss in losses.POLICY_LOSSES:
-        check = check_loss(loss, updates=UPDATES)
-        after = check.row(f"after an update of {UPDATES[1]:g}").measured
-        row(loss.__name__, check.row("weights").measured.partition(" at")[0], check.effect, after)
+        checks = [check_loss(loss, updates=(update,)) for update in UPDATES]
+        weights = checks[0].row("weights").measured.partition(" at")[0]
+        row(loss.__name__, weights, *(short(check.effect) for check in checks))
 
 
 def print_divergences() -> None:
     """Print what divergences and entropies in a loss descend."""
-    kinds = [name for name in TARGETS if name != "policy"]
-    head("in the loss", *kinds)
-    for loss in (*losses.DIVERGENCES, *losses.ENTROPIES):
-        row(loss.__name__, *(short(check_loss(loss, meant=kind).effect) for kind in kinds))
+    calls = {of.__name__: partial(check_loss, of) for of in losses.DIVERGENCES + losses.ENTROPIES}
+    print_effects("in the loss", calls, {kind: {"meant": kind} for kind in TARGETS})
 
 
 def print_tokens() -> None:
     """Print the effects of means over tokens."""
-    first, *others = TOKEN_SIZES
-    head("loss", f"{first} sequence", *(f"{size} sequences" for size in others))
-    for loss in losses.TOKEN_LOSSES:
-        checks = [check_loss(loss, tokens=True, batch=size) for size in TOKEN_SIZES]
-        row(loss.__name__, *(short(check.effect) for check in checks))
+    calls = {of.__name__: partial(check_loss, of, tokens=True) for of in losses.TOKEN_LOSSES}
+    print_effects("loss", calls, by_size(TOKEN_SIZES))
 
 
 def print_errors() -> None:
     """Print which planted errors are found, and by which rows."""
-    head("error", "gradient", "rows", "CPU s")
+    head("error", "gradient", "rows")
     num_found = 0
     for error, call in WRONG.items():
-        begin = time.process_time()
         check = call.run()
         names = {line.name for line in check.rows if line.name == "own sample"} | set(check.failed)
         num_found += bool(names)
-        row(
-            error, short(check.effect), ", ".join(sorted(names)) or "-",
-            f"{time.process_time() - begin:.1f}",
-        )  # fmt: skip
+        row(error, short(check.effect), ", ".join(sorted(names)) or "-")
     print(f"\n{num_found} of {len(WRONG)} found")
 
 

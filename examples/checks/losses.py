@@ -30,6 +30,11 @@ def ppo_clip(logp, old_logp, advantages, mask):
     return -mean((ratio * advantages).minimum(ratio.clamp(0.8, 1.2) * advantages), mask)
 
 
+def ppo_clip_with_bonus(logp, old_logp, advantages, entropy, mask):
+    """Return the same with an entropy bonus (equation 9)."""
+    return ppo_clip(logp, old_logp, advantages, mask) - 0.01 * mean(entropy, mask)
+
+
 def cispo(logp, old_logp, advantages, mask):
     """Return log-probabilities weighted by clipped, constant ratios (MiniMax, 2025,
     arXiv:2506.13585).
@@ -112,7 +117,7 @@ def constant_mean(logp, advantages, mask):
     return -mean(logp * advantages, mask) / 30
 
 
-POLICY_LOSSES = (policy_gradient, weighted, ppo_clip, cispo)
+POLICY_LOSSES = (policy_gradient, weighted, ppo_clip, ppo_clip_with_bonus, cispo)
 DIVERGENCES = (
     k1, k2, k3, weighted_k1, weighted_k2, weighted_k3, k1_in_reward, k1_in_return,
     k1_in_return_attached,

@@ -47,9 +47,12 @@ def rollout(error: str) -> Function:
             gamma = GAMMA**2 if error == "discount twice" else GAMMA
             of_value = 1.0 if error == "value without discount" else gamma
             reward = rewards[max(t - 1, 0)] if error == "reward of the step before" else rewards[t]
+            if error == "negated next value":
+                of_value = -gamma
             baseline = following if error == "baseline of the next step" else values[t]
             delta = reward + of_value * following * bootstrap - baseline
-            carried = delta + gamma * LAM * carry * carried
+            lam = {"lambda without gamma": LAM / gamma, "lambda left out": 0.0}.get(error, LAM)
+            carried = delta + gamma * lam * carry * carried
             out[t] = carried
         changes = {
             "sign": lambda: -out,
@@ -144,6 +147,10 @@ def ppo(error: str) -> Function:
             "clip on the wrong side": lambda: (
                 -_mean(torch.max(ratio * advantages, _clipped(ratio) * advantages), mask)
             ),
+            "clip left out": lambda: -_mean(ratio * advantages, mask),
+            "lower bound of the clip": lambda: (
+                -_mean(torch.min(ratio * advantages, ratio.clamp(0.2, 1.2) * advantages), mask)
+            ),
             "clip without minimum": lambda: -_mean(_clipped(ratio) * advantages, mask),
             "old not detached": lambda: -_mean((logp - logp).exp() * advantages, mask),
             "advantage not detached": lambda: -_mean(logp * (advantages - 0.1 * logp), mask),
@@ -156,6 +163,20 @@ def ppo(error: str) -> Function:
             "sum of the batch's mean advantage": lambda: -_mean(logp * advantages.mean(), mask),
         }
         return losses[error]()
+
+    return loss
+
+
+def bonus(error: str) -> Function:
+    """Return a clipped loss in torch whose entropy bonus has an error."""
+    import torch
+
+    coefficients = {"sign of the entropy bonus": -0.01, "another entropy bonus": 0.1}
+
+    def loss(logp, old_logp, advantages, entropy, mask):
+        ratio = (logp - old_logp).exp()
+        terms = torch.min(ratio * advantages, _clipped(ratio) * advantages)
+        return -_mean(terms + coefficients[error] * entropy, mask)
 
     return loss
 
@@ -192,7 +213,7 @@ ROLLOUT_ERRORS = (
     "bootstrap at termination", "next_done ignored", "discount twice", "truncation as termination",
     "loop forward", "lambda through ends", "next_done at every step", "value without discount",
     "reward of the step before", "baseline of the next step", "absolute", "other environment",
-    "positive only",
+    "positive only", "negated next value", "lambda without gamma",
 )  # fmt: skip
 SELF_PLAY_ERRORS = ("turns alternate", "no signs", "first player's advantage for both")
 BATCH_ERRORS = {
@@ -210,6 +231,8 @@ LOSS_ERRORS = (
     "ratio without exponential", "probability for its logarithm",
     "sum of the batch's mean advantage",
 )  # fmt: skip
+CLIP_ERRORS = ("clip left out", "lower bound of the clip")
+BONUS_ERRORS = ("sign of the entropy bonus", "another entropy bonus")
 DIVERGENCE_ERRORS = {
     "sign of the divergence": "kl", "k1 in the loss": "kl", "k3 exchanged": "kl",
     "entropy of what was played": "entropy",
@@ -218,7 +241,9 @@ DIVERGENCE_ERRORS = {
 
 def _list_wrong() -> dict[str, Wrong]:
     advantages = functools.partial(check_advantages, cpu=20)
+    losses = functools.partial(check_loss, cpu=6)
     found = {error: Wrong(advantages, rollout(error), {}) for error in ROLLOUT_ERRORS}
+    found["lambda left out"] = Wrong(advantages, rollout("lambda left out"), {"lam": LAM})
     found |= {
         error: Wrong(advantages, self_play(error), {"seats": (0, 1)}) for error in SELF_PLAY_ERRORS
     }
@@ -226,9 +251,11 @@ def _list_wrong() -> dict[str, Wrong]:
         error: Wrong(advantages, batch(error), options) for error, options in BATCH_ERRORS.items()
     }
     found["values behind the mask"] = Wrong(advantages, minus_mean_value, {"batch": 8})
-    found |= {error: Wrong(check_loss, ppo(error), {"tokens": True}) for error in LOSS_ERRORS}
+    found |= {error: Wrong(losses, ppo(error), {"tokens": True}) for error in LOSS_ERRORS}
+    found |= {error: Wrong(losses, ppo(error), {"meant": "PPO clip"}) for error in CLIP_ERRORS}
+    found |= {error: Wrong(losses, bonus(error), {"entropy": 0.01}) for error in BONUS_ERRORS}
     return found | {
-        error: Wrong(check_loss, divergence(error), {"meant": meant})
+        error: Wrong(losses, divergence(error), {"meant": meant})
         for error, meant in DIVERGENCE_ERRORS.items()
     }
 

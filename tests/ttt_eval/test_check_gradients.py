@@ -210,7 +210,7 @@ def logits_of(torch, policy):
 
 
 @pytest.mark.needs("torch")
-@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("kind", ["policy", *TARGETS])
 def test_targets_are_derivatives_of_expectations(kind):
     import torch
 
@@ -220,7 +220,7 @@ def test_targets_are_derivatives_of_expectations(kind):
     logp = torch.log_softmax(logits, 1)
     legal = torch.as_tensor(model.legal)
     logs = torch.where(legal, logp - logits_of(torch, reference), 0.0)
-    chances, places, _ = samples.unroll(model, restarts=False)
+    chances, places, *_ = samples.unroll(model, restarts=False)
     mask = torch.as_tensor(places >= 0)
     played = torch.as_tensor(np.maximum(places, 0))
     of_path = (logp.reshape(-1)[played] * mask).sum(1)
@@ -274,7 +274,7 @@ def test_expected_losses_are_derivatives_of_their_expectation(seats):
             * loss(logp.reshape(-1)[played] * mask, old, advantages, entropy[states] * mask, mask)
         )
     (-len(seats) * torch.stack(terms).sum()).backward()
-    check = check_loss(loss, "1x5/3", seats, updates=(0.0,))
+    check = check_loss(loss, "1x5/3", seats, entropy=0.0, updates=(0.0,))
     assert_effect(check.effect, logits.grad.numpy(), exact_gradient(model))
 
 
@@ -366,13 +366,39 @@ def test_planted_errors_are_found(error):
     assert check.failed or check.row("own sample"), check
 
 
+CAUSES = {
+    "discount twice": "yours is 0.81: if it is meant, call with gamma=0.81 (--gamma 0.81)",
+    "negated next value": "the next value counts with the wrong sign",
+    "lambda without gamma": "yours is 1.056: above 1, gamma is left out",
+    "lambda left out": "if it is meant, call with lam=0 (--lam 0)",
+    "sign of the entropy bonus": "wrong sign: its coefficient is -0.01",
+    "another entropy bonus": "yours is 0.1: if it is meant, call with entropy=0.1",
+    "clip left out": "not the one that is meant: its weights are [0.5, 1.0, 1.5, -0.5",
+    "lower bound of the clip": "its weights are [0.5, 1.0, 0.0, -0.5, -1.0, -1.5]",
+}
+
+
 @pytest.mark.more
-def test_another_discount_is_told_how_to_call():
-    check = check_advantages(partial(gae, discount=0.99, lam=0.95))
-    assert check.failed[0] == "discount"
-    assert "yours is 0.99" in check.cause
-    assert "--gamma 0.99" in check.cause
-    check_advantages(partial(gae, discount=0.99, lam=0.95), gamma=0.99).assert_ok()
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("error", CAUSES)
+def test_causes_name_errors_and_how_to_call(error):
+    assert CAUSES[error] in WRONG[error].run().cause
+
+
+def test_declared_settings_and_names_of_gymnasium_are_right():
+    def estimate(rewards, values, terminations, next_values, truncated, last_values):
+        assert (next_values[-1] == last_values).all()
+        begins = np.vstack([truncated[:1], terminations])
+        return gae(rewards, values, begins[:-1], last_values, begins[-1], discount=0.99, lam=0.5)
+
+    check_advantages(estimate, gamma=0.99, lam=0.5).assert_ok()
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("entropy", [None, 0.01])
+def test_right_bonuses_are_right(entropy):
+    loss = losses.ppo_clip_with_bonus
+    check_loss(loss, "2x3/2", entropy=entropy, meant="PPO clip").assert_ok()
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -467,6 +493,7 @@ def test_random_functions_are_sampled():
         (gae, {"game": Game(4, 4, 4)}, "too large"),
         (gae, {"game": Game(2, 2, 2)}, "no gradient"),
         (gae, {"gamma": 1.5}, "gamma"),
+        (gae, {"lam": 1.5}, "lam"),
         (gae, {"critic": -1.0}, "critic"),
     ],
 )

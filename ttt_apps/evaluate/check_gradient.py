@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -31,8 +30,8 @@ class _CheckGradient(cli.JsonOptions):
 
     def settings(self) -> dict[str, Any]:
         """Return the options that are arguments of the check."""
-        names = {field.name for field in dataclasses.fields(self)} - {"name", "board", "json"}
-        return {name: getattr(self, name) for name in names}
+        others = {"name", "board", "json"}
+        return {name: value for name, value in vars(self).items() if name not in others}
 
     def print(self, check: GradientCheck) -> None:
         """Print the result.
@@ -56,6 +55,8 @@ class CheckAdvantages(_CheckGradient):
     """of the learner: 0 moves first, 1 second, 0 1 both"""
     gamma: float = 0.9
     """discount of rollouts for each decision"""
+    lam: float | None = None
+    """lambda of rollouts; default: any from 0 to 1"""
     batch: cli.Positive | None = None
     """number of games in a batch; default: 8"""
     group: cli.Positive | None = None
@@ -71,11 +72,16 @@ class CheckAdvantages(_CheckGradient):
 class CheckLoss(_CheckGradient):
     """Check the expected gradient of a loss; a wrong one ends with exit code 2."""
 
-    meant: Literal["policy", "kl", "kl of episodes", "reverse kl", "entropy"] = "policy"
+    meant: Literal[
+        "policy", "A log pi", "ratio x A", "PPO clip",
+        "kl", "kl of episodes", "reverse kl", "entropy",
+    ] = "policy"  # fmt: skip
     """what it is to descend"""
+    entropy: float | None = None
+    """coefficient of the entropy bonus; default: that of the loss"""
     backend: Literal["torch", "jax", "numpy"] = "torch"
     """what differentiates it"""
-    batch: cli.Positive = 1
+    batch: cli.Positive = 8
     """number of episodes in a batch"""
 
     def run(self) -> None:

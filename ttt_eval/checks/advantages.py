@@ -16,18 +16,29 @@ from ttt_eval.checks.calls import CallError, GuardedCaller, open_caller, read_nu
 from ttt_eval.checks.check import Check, CheckRow, judge
 from ttt_eval.checks.decisions import DecisionModel
 from ttt_eval.checks.directions import Effect, measure_effect
-from ttt_eval.checks.input_probes import RECOGNISED, UNREPEATABLE, probe_batch, probe_rollouts
+from ttt_eval.checks.input_probes import RECOGNISED, probe_batch, probe_rollouts
 from ttt_eval.checks.samples import (
     Arrays,
     BatchSize,
     Estimator,
     Source,
     list_batch_rows,
+    list_next,
     list_rollouts,
 )
 from ttt_eval.checks.values import explain
 
-ROLLOUT_NAMES = {"rewards", "values", "dones", "next_value", "next_done", "movers"}
+ALIASES = {
+    "terminations": "terminated",
+    "truncations": "truncated",
+    "last_value": "next_value",
+    "last_values": "next_value",
+}
+"""Other names of arrays of rollouts."""
+ROLLOUT_NAMES = {
+    "rewards", "values", "dones", "next_value", "next_done", "movers", "terminated", "truncated",
+    "next_values", *ALIASES,
+}  # fmt: skip
 BATCH_NAMES = {"rewards", "values", "mask", "groups", "roles", "lengths", "states"}
 DEFAULT_BATCH = 8
 
@@ -38,32 +49,44 @@ float32[S, 2 * cells], that returns values for the mover, float[S]."""
 CAUSES = {
     "answers": "the function fails, or returns another form",
     "ends": (
-        "rewards and values after the end of an episode move estimates before it: dones[t + 1] "
-        "says whether step t ended its episode, dones[t] does not"
+        "rewards and values after the end of an episode move estimates before it: dones[t + 1] or "
+        "terminated[t] says whether step t ended its episode, dones[t] does not"
     ),
     "next_done": "next_value is used although next_done says that the episode is over",
     "last row": "the last step has no estimate: the loop ends one step early",
     "cut": "next_value is not used where the rollout is cut: a cut counts as the end of the game",
     "environments": "environments are mixed up",
     "past": "estimates depend on steps before the decision",
+    "next value": "the next value counts with the wrong sign",
     "movers": "signs do not follow the movers: after a skip the same player moves again",
     "discount": (
         "later values have another discount: yours is {measured}: if it is meant, call with "
         "gamma={measured} (--gamma {measured})"
     ),
+    "lambda": (
+        "later rewards have another lambda: yours is {measured}: above 1, gamma is left out beside "
+        "it; else, if it is meant, call with lam={measured} (--lam {measured})"
+    ),
     "baseline": "later values count more than rewards: the baseline is missing, or added",
     "own reward": "the sign is wrong",
     "mask": "what is behind the mask is used",
     "groups": "groups are mixed up: estimates compare episodes of other groups",
-    "opposite": "the sign is wrong, or the ratio is inverted",
-    "no effect": "nothing is learned: the log-probabilities are detached, or all terms cancel",
-    "weights": "the weight of the policy term is another one than ratio times advantage",
-    "gradient": "the expected gradient has another direction",
+    "sign of entropy": "the entropy bonus has the wrong sign: its coefficient is {measured}",
+    "entropy": (
+        "the entropy bonus has another coefficient: yours is {measured}: if it is meant, call with "
+        "entropy={measured} (--entropy {measured})"
+    ),
+    "gradient opposite": "the sign is wrong, or the ratio is inverted",
+    "gradient no effect": (
+        "nothing is learned: the log-probabilities are detached, or all terms cancel"
+    ),
+    "weights": "the policy term is not the one that is meant: its weights are {measured}",
+    "gradient turned": "the expected gradient has another direction",
     "clip": "the clip is on the wrong side, or takes no minimum",
     "critic": "the values of the critic are worse than a constant",
 }
-"""Likely causes by failed row, and of a loss with wrong weights by the direction of its gradient,
-from the most specific to the least."""
+"""Likely causes by the beginning of the name of a failed row and what it measured, from the most
+specific to the least."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +103,11 @@ class GradientCheck(Check):
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
-        effect = self.effect and self.effect.to_dict()
-        return {**super().to_dict(), "recognised": self.recognised, "effect": effect}
+        return {
+            **super().to_dict(),
+            "recognised": self.recognised,
+            "effect": self.effect and self.effect.to_dict(),
+        }
 
 
 def asked_names(function: Callable[..., Any], known: set[str]) -> list[str]:
@@ -104,12 +130,25 @@ def asked_names(function: Callable[..., Any], known: set[str]) -> list[str]:
     return names
 
 
+def name_steps(arrays: Arrays) -> Arrays:
+    """Return arrays of rollouts, also those that say at each step what follows it, by Gymnasium's
+    names.
+    """
+    terminated = list_next(arrays["dones"], arrays["next_done"]) > 0
+    return {
+        **arrays,
+        "terminated": terminated,
+        "truncated": np.zeros_like(terminated),
+        "next_values": list_next(arrays["values"], arrays["next_value"]),
+    }
+
+
 def guard(
     function: Callable[..., Any],
     names: Sequence[str],
     like: str,
     caller: GuardedCaller,
-    of_loss: bool = False,
+    columns: int = 1,
 ) -> Estimator:
     """Return a function of others as an estimator, which raises CallError.
 
@@ -118,19 +157,18 @@ def guard(
         names: of its arguments.
         like: name of an array whose shape the estimates have.
         caller: of the function.
-        of_loss: whether the estimates are two arrays of that shape beside each other: the
-            derivatives of a loss. If it asks for the mask, it has none behind it.
+        columns: number of arrays of that shape, beside each other; 2 are the derivatives of a loss.
+            If it asks for the mask, it has none behind it.
     """
 
     def estimator(arrays: Arrays) -> Float64Array:
-        copies = {name: np.array(arrays[name]) for name in names}
-        columns = 2 if of_loss else 1
-        shape = np.tile(arrays[like], columns).shape
-        where = np.tile(arrays.get("mask", True), columns)
-        if of_loss and "mask" in names:
-            where[:] = True
+        known = name_steps(arrays) if "dones" in arrays else arrays
+        copies = {name: np.array(known[ALIASES.get(name, name)]) for name in names}
+        rows, width = arrays[like].shape
+        where = np.tile(arrays.get("mask", True) | (columns == 2 and "mask" in names), columns)
         answer: Float64Array = caller.call(
-            lambda: read_numbers(function(**copies), shape, "estimates", where), seed=0
+            lambda: read_numbers(function(**copies), (rows, columns * width), "estimates", where),
+            seed=0,
         )
         return answer
 
@@ -143,8 +181,8 @@ def list_errors(critic: Critic, model: DecisionModel, seed: int) -> Float64Array
         check_range("critic", critic, 0)
         return np.random.default_rng([seed, 1]).normal(0, critic, len(model.signs))
     truth = model.actions.policy_values(model.policy, discount=model.discount)[0]
-    values = critic(model.actions.observations.copy())
-    return read_numbers(values, truth.shape, "values of the critic") - truth
+    observations = model.actions.observations.copy()
+    return read_numbers(critic(observations), truth.shape, "values of the critic") - truth
 
 
 def run_check(
@@ -166,16 +204,17 @@ def run_check(
             for item in examine(caller):
                 if isinstance(item, Effect):
                     effect = item
-                    rule = "unbiased, or of another length only"
-                    item = CheckRow("gradient", str(item), item.status, rule)
+                    item = CheckRow(
+                        "gradient", str(item), item.status, "unbiased, or of another length only"
+                    )
                 rows.append(item)
         except CallError as error:
             rows.append(CheckRow("answers", str(error), "fails", "numbers of the right shape"))
-    failed = {row.name: row.measured for row in rows if row.status == "fails"}
-    if effect is not None and "weights" in failed:
-        failed[effect.direction] = ""
     causes = [
-        cause.format(measured=failed[name]) for name, cause in CAUSES.items() if name in failed
+        cause.format(measured=row.measured)
+        for start, cause in CAUSES.items()
+        for row in rows
+        if row.status == "fails" and f"{row.name} {row.measured}".startswith(start)
     ]
     return GradientCheck(subject, rows, causes[:3], effect)
 
@@ -186,6 +225,7 @@ def check_advantages(
     seats: tuple[int, ...] = (0,),
     *,
     gamma: float = 0.9,
+    lam: float | None = None,
     environments: int = 256,
     batch: int | None = None,
     group: int | None = None,
@@ -207,6 +247,7 @@ def check_advantages(
         game: rows x columns / win length, with a skip chance of 1/4; or a game of up to nine cells.
         seats: of the learner: (0,) moves first, (1,) second, (0, 1) both.
         gamma: discount of rollouts for each decision; whole games have none.
+        lam: lambda of rollouts; None for any from 0 to 1.
         environments: number in a rollout, for functions that mix them.
         batch: number of games in a batch, by default 8.
         group: number of games in a group, by default the batch.
@@ -223,6 +264,7 @@ def check_advantages(
         ValueError: an option is unknown or out of range, or the function asks for an unknown array.
     """
     check_range("gamma", gamma, 0, 1)
+    check_range("lam", lam or 0.0, 0, 1)
     names = asked_names(function, ROLLOUT_NAMES | BATCH_NAMES)
     is_batch = batch is not None or bool(set(names) - ROLLOUT_NAMES)
     size = BatchSize(environments, 1)
@@ -235,7 +277,6 @@ def check_advantages(
     model = DecisionModel(game, seats, policy, **settings)
     errors = list_errors(critic, model, seed)
     rng = np.random.default_rng([seed, 7])
-    probing = np.random.default_rng([seed, 8])
 
     def make_source(values: Float64Array) -> Source:
         if not is_batch:
@@ -249,27 +290,23 @@ def check_advantages(
         estimator = guard(function, names, "rewards", caller)
         source = make_source(model.values)
         if is_batch:
-            probes = probe_batch(estimator, source, probing)
+            yield from probe_batch(estimator, source, rng)
         else:
-            probes = probe_rollouts(estimator, gamma, model.self_play, probing)
-        rows = [*probes]
-        yield from rows
+            yield from probe_rollouts(estimator, gamma, lam, model.self_play, rng)
 
         def of_rows(arrays: Arrays) -> Float64Array:
             return estimator({name: array.T for name, array in arrays.items()}).T
 
         def measure(source: Source) -> Effect:
-            return measure_effect(
-                estimator if is_batch else of_rows, source, rng,
-                exactly=UNREPEATABLE not in rows, cpu=cpu,
-            )  # fmt: skip
+            return measure_effect(estimator if is_batch else of_rows, source, rng, cpu)
 
         yield measure(source)
         if critic != 0.0:
             share, text = explain(errors, model.values, model.visits)
-            text = f"{text}; with it {measure(make_source(model.values + errors))}"
-            rule = "explains more of the values than a constant"
-            yield judge("critic", text, share, 0.0, minimum=True, rule=rule)
+            yield judge(
+                "critic", f"{text}; with it {measure(make_source(model.values + errors))}",
+                share, 0.0, minimum=True, rule="explains more of the values than a constant",
+            )  # fmt: skip
 
     frame = f"batches of {size.games}, groups of {size.group}" if is_batch else "rollouts"
     return run_check(f"advantages, {model.game}, seats {seats}, {frame}", examine, limit_s)

@@ -121,8 +121,12 @@ class _AgentCheck(Checker):
         self.losses = self.mean_losses(self.played)
         self.wrong = (self.played * (self.move_losses > TIE)).sum(axis=1)
         self.random_loss = mean_of(self.table.random_losses[self.chosen])
-        moves = self.played.argmax(axis=1)
-        self.notes = MOVE_NOTE, moves, self.losses, self.table.best_moves(self.chosen)
+        self.notes = (
+            MOVE_NOTE,
+            self.played.argmax(axis=1),
+            self.losses,
+            self.table.best_moves(self.chosen),
+        )
 
     def _reached(self) -> BoolArray:
         """Return the positions in which the agent is to move, and that its own play can reach
@@ -170,8 +174,7 @@ class _AgentCheck(Checker):
     def check_players(self) -> None:
         """Mean loss with an even and with an odd number of stones."""
         odd = self.table.odd[self.chosen]
-        self.by_player = self.by_parity(self.chosen, self.losses)
-        even_loss, odd_loss = self.by_player
+        self.by_player = even_loss, odd_loss = self.by_parity(self.chosen, self.losses)
         self.judge_chosen(
             "players",
             f"mean loss {even_loss:.3f} with an even number of stones, {odd_loss:.3f} with an odd",
@@ -216,8 +219,7 @@ class _AgentCheck(Checker):
         shares = np.zeros(table.legal.shape)
         shares[rows] = self.shares(rows.tolist())
         (own, responder), _ = table.solve(mean_by(shares), best)
-        measured = (responder[0] - own[0]) / 2
-        self.remark("exploitability", f"{abs(measured):.3f}; 0 is perfect")
+        self.remark("exploitability", f"{abs(responder[0] - own[0]) / 2:.3f}; 0 is perfect")
 
     def check_strength(self) -> None:
         """The simulations of plain UCT with the same mean loss."""
@@ -227,8 +229,8 @@ class _AgentCheck(Checker):
         for simulations in UCT_SIMULATIONS:
             search = make_policy(f"mcts:simulations={simulations},decisive=false", self.table.game)
             searched = search.probabilities(boards, np.random.default_rng(self.seed))
-            losses = self.mean_losses(sum_by_action(searched, self.table.num_actions))
-            loss = mean_of(losses)
+            shares = sum_by_action(searched, self.table.num_actions)
+            loss = mean_of(self.mean_losses(shares))
             if loss <= mean_of(self.losses):
                 break
         self.remark("strength", f"plain UCT loses {loss:.3f} after {simulations} simulations")

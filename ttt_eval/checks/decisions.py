@@ -94,8 +94,9 @@ class DecisionModel:
         total = self.actions.start.sum()
         self.start = self.actions.start / total
         self.visits = self.actions.visits(self.policy) / total
-        rewards = self.actions.expect_results(self.results)
-        self.values, action_values = self.actions.policy_values(self.policy, rewards, discount)
+        self.values, action_values = self.actions.policy_values(
+            self.policy, self.actions.expect_results(self.results), discount
+        )
         self.advantages = np.where(self.legal, action_values - self.values[:, None], 0.0)
         if not np.abs(self.advantages * self.policy).max() > ROUNDING:
             raise Refusal(f"there is no gradient in {self.game}: choose 2x3/3")

@@ -48,7 +48,7 @@ TINY = 1e-9
 MAX_DEGREES = 2.0
 """Largest angle that counts as no turn."""
 EXACT_DEGREES = 0.05
-"""The same of exact gradients without statistics of a group."""
+"""The same of exact gradients of estimates that do not depend on other games."""
 
 EXACT_TEXT = "{}: length x{.mean:.3f}, turned by {.mean:.2f} degrees"
 SAMPLED_TEXT = (
@@ -76,8 +76,11 @@ class Effect(NamedTuple):
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON-ready data."""
-        intervals = {"length": self.length.to_dict(), "degrees": self.degrees.to_dict()}
-        return self._asdict() | intervals
+        return {
+            **self._asdict(),
+            "length": self.length.to_dict(),
+            "degrees": self.degrees.to_dict(),
+        }
 
     def __str__(self) -> str:
         if self.direction == "no effect":
@@ -92,7 +95,7 @@ def measure_length(blocks: Float64Array, rng: np.random.Generator) -> Interval:
         length = float(np.linalg.norm(blocks))
         return Interval(length, length * (length >= ROUNDING), length)
     products = blocks @ blocks.T
-    signs = rng.choice(np.array([-1.0, 1.0]), (NUM_FLIPS, count))
+    signs = rng.choice([-1.0, 1.0], (NUM_FLIPS, count))
     flips = ((signs @ products) * signs).sum(axis=1)
     extremes = np.count_nonzero(flips >= products.sum() * (1 - 1e-9))
     probability = (1 + extremes) / (1 + NUM_FLIPS)
@@ -100,7 +103,7 @@ def measure_length(blocks: Float64Array, rng: np.random.Generator) -> Interval:
     mean = with_others.mean() / (count - 1)
     error = 2 * with_others.std() / (math.sqrt(count - 1) * (count - 2))
     width = STANDARD_ERRORS * error
-    squares = np.array([mean, (mean - width) * (probability <= ALPHA), mean + width])
+    squares = mean, (mean - width) * (probability <= ALPHA), mean + width
     return Interval(*np.sqrt(np.maximum(squares, 0.0)).tolist())
 
 
@@ -134,22 +137,19 @@ def compare(
         max_degrees: the largest angle that counts as no turn.
     """
     count = len(estimate)
-    size = float(np.linalg.norm(target))
+    size = np.linalg.norm(target)
     unit = target[0] / size
     lengths = 1 + (estimate - right) @ unit / size
-    mean = float(lengths.mean())
-    width = STANDARD_ERRORS * float(lengths.std()) / math.sqrt(max(1, count - 1))
+    mean = lengths.mean()
+    width = STANDARD_ERRORS * lengths.std() / math.sqrt(max(1, count - 1))
     length = Interval(mean, mean - width, mean + width)
     turns = (estimate - mean * right) / size
     turn = measure_length(turns - np.outer(turns @ unit, unit), rng)
-    corners = np.degrees(np.arctan2.outer(turn[1:], length[1:]))
-    angle = math.degrees(math.atan2(turn.mean, mean))
-    degrees = Interval(angle, float(corners.min()), float(corners.max()))
-    largest = max(turn.high, abs(length.low - 1), abs(length.high - 1))
-    is_one = length.low - ROUNDING <= 1 <= length.high + ROUNDING
-    is_equal = is_one and turn.low < TINY
+    angles = np.degrees(np.arctan2.outer(turn, length))
+    degrees = Interval(angles[0, 0], angles.min(), angles.max())
+    is_equal = length.low - ROUNDING <= 1 <= length.high + ROUNDING and turn.low < TINY
     direction: Direction = "undecided"
-    if is_equal and largest < MAX_BIAS:
+    if is_equal and max(turn.high, *np.abs(np.subtract(length, 1))) < MAX_BIAS:
         direction = "unbiased"
     elif length.high < -ROUNDING:
         direction = "opposite"
@@ -166,8 +166,6 @@ def measure_effect(
     estimator: Estimator,
     source: Source,
     rng: np.random.Generator,
-    *,
-    exactly: bool,
     cpu: float,
 ) -> Effect:
     """Return the effect of an estimator: exactly, or from samples, which double until it is
@@ -177,13 +175,12 @@ def measure_effect(
         estimator: the function.
         source: of its inputs.
         rng: of all random numbers.
-        exactly: whether equal inputs have equal estimates, which may then be exact.
         cpu: CPU s after which no samples are added.
     """
     target = to_gradients(source.chances @ source.right, source.policy)
-    exact = source.exact_sums(estimator, rng) if exactly else None
+    exact, alone = source.exact_sums(estimator, rng)
     if exact is not None:
-        limit = EXACT_DEGREES if source.size.group == 1 else MAX_DEGREES
+        limit = EXACT_DEGREES if alone else MAX_DEGREES
         return compare(to_gradients(exact, source.policy), target, target, rng, limit)
     begin = time.process_time()
     totals: Any = 0.0

@@ -20,6 +20,8 @@ END = 3
 """Step of them at which an episode begins."""
 HIDDEN = {"values", "logp", "old_logp", "ref_logp", "advantages", "entropy"}
 """Arrays with other numbers behind the mask."""
+ROUNDING = 1e-5
+"""Largest size of a number that counts as 0."""
 RECOGNISED = "recognised"
 UNREPEATABLE = CheckRow(
     "repeatable", "equal inputs have other answers: nothing was probed", "remark"
@@ -74,23 +76,34 @@ def rule_row(name: str, holds: bool, rule: str, measured: str = "") -> CheckRow:
     return judge(name, text, holds, True, minimum=True, rule=rule)
 
 
+def number_row(name: str, numbers: Float64Array | float, meant: float | None) -> CheckRow:
+    """Return a row about equal numbers, which are what is meant; if that is None, from 0 to 1."""
+    low, high = (0.0, 1.0) if meant is None else (meant, meant)
+    return rule_row(
+        name, np.allclose(numbers, np.clip(numbers, low, high), EQUAL, ROUNDING),
+        f"from {low:g} to {high:g}", f"{np.mean(numbers):.4g}",
+    )  # fmt: skip
+
+
 def probe_rollouts(
-    estimator: Estimator, discount: float, self_play: bool, rng: np.random.Generator
+    estimator: Estimator,
+    discount: float,
+    lam: float | None,
+    self_play: bool,
+    rng: np.random.Generator,
 ) -> Iterator[CheckRow]:
     """Yield what an estimator of rollouts reads.
 
     Args:
         estimator: the function.
-        discount: that it is meant to have.
+        discount, lam: that it is meant to have; None for any lambda.
         self_play: whether movers change.
         rng: of the inputs.
     """
     steps, environments = SHAPE
-    movers = np.ones((steps + 1, environments))
-    if self_play:
-        movers = rng.choice([-1.0, 1.0], movers.shape)
-        movers[0] = 1.0
-        movers[1] = (-1.0) ** np.arange(environments)
+    signs = 1.0, -1.0 if self_play else 1.0
+    movers = rng.choice(signs, (steps + 1, environments))
+    movers[:2] = np.power.outer(signs, np.arange(environments))
     shapes: dict[str, Any] = {"rewards": SHAPE, "values": SHAPE, "next_value": environments}
     inputs, noise = (
         {name: rng.normal(size=shape) for name, shape in shapes.items()} for _ in range(2)
@@ -126,22 +139,23 @@ def probe_rollouts(
     of_reward = ask({"rewards": 1}, {}) - whole
     of_next = (of_reward + ask({"values": 1}, {}) - whole)[0]
     own = of_reward[1].min()
-    sizes = np.abs(of_next) / max(abs(own), EQUAL)
-    name = "baseline" if sizes.mean() > 1 + EQUAL else "discount"
-    holds = not differ(sizes, discount)
-    yield rule_row(name, holds, f"later values count {discount:g}", f"{sizes.mean():.4g}")
-    text = f"an estimate has {own:.4g} times its reward"
-    yield rule_row("own reward", own >= EQUAL, "above 0", text)
-    if self_play:
-        yield rule_row(
-            "movers", (of_next * movers[0] * movers[1] >= -EQUAL).all(),
-            "the other player's values count negative, and the own ones positive",
-        )  # fmt: skip
-    lam = np.abs(of_reward[0]).mean() / (discount or 1.0)
+    relative = of_next * movers[0] * movers[1] / np.copysign(max(abs(own), EQUAL), own)
+    sizes = np.abs(relative)
+    yield number_row("baseline" if sizes.mean() > 1 + EQUAL else "discount", sizes, discount)
+    yield rule_row(
+        "own reward", own >= EQUAL, "above 0", f"an estimate has {own:.4g} times its reward"
+    )
+    yield rule_row(
+        "movers" if self_play else "next value", relative.min() >= -EQUAL,
+        "the other player's values count negative, and the own ones positive",
+    )  # fmt: skip
+    own_lam = np.abs(of_reward[0]).mean() / max(abs(own) * sizes.mean(), EQUAL)
+    if discount:
+        yield number_row("lambda", own_lam, lam)
     cuts = (rng.random(SHAPE) < 0.4).astype(np.float64)
     inputs |= {"dones": cuts, "next_done": cuts[0]}
-    if not differ(ask({}, {}), gae(**inputs, discount=discount, lam=lam)):
-        yield CheckRow(RECOGNISED, f"GAE({discount:g}, {lam:.4g})", "remark")
+    if not differ(ask({}, {}), gae(**inputs, discount=discount, lam=own_lam)):
+        yield CheckRow(RECOGNISED, f"GAE({discount:g}, {own_lam:.4g})", "remark")
 
 
 def probe_batch(
@@ -156,10 +170,7 @@ def probe_batch(
     """
     inputs = source.make(rng.integers(len(source.chances), size=source.chunks[0]))
     mask = inputs["mask"]
-    hidden = {
-        name: np.pad(array, ((0, 0), (0, 2))) if array.ndim == 2 else array
-        for name, array in inputs.items()
-    }
+    hidden = {name: np.pad(array, [(0, 0), (0, 2)][: array.ndim]) for name, array in inputs.items()}
     noise = rng.normal(-1, 0.3, hidden["mask"].shape) * ~hidden["mask"]
     for name in hidden.keys() & HIDDEN:
         hidden[name] = hidden[name] + noise
@@ -187,9 +198,10 @@ def probe_batch(
     moved = np.abs(changes).max(axis=2)
     same = inputs["groups"][:, None] == inputs["groups"]
     share = 1 - 1 / same[0].sum()
-    if np.abs(moved[itself] - share).max() < EQUAL:
-        text = f"the result is in its own baseline: length x{share:.3g}"
-        yield CheckRow("own sample", text, "remark")
+    if not differ(moved[itself], share):
+        yield CheckRow(
+            "own sample", f"the result is in its own baseline: length x{share:.3g}", "remark"
+        )
     if not same.all():
         outside = moved[~same].mean()
         within = moved[same & ~itself].mean() if share else 0.0

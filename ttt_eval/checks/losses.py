@@ -6,7 +6,8 @@ is minus the derivative in the log-probability, times the number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from math import nan
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from ttt_envs.core.checks import Refusal, check_choice, check_range, find_named
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.game import Game
 from ttt_eval.checks.advantages import (
+    DEFAULT_BATCH,
     GradientCheck,
     asked_names,
     guard,
@@ -25,7 +27,7 @@ from ttt_eval.checks.calls import GuardedCaller
 from ttt_eval.checks.check import CheckRow, Status
 from ttt_eval.checks.decisions import DecisionModel
 from ttt_eval.checks.directions import Effect, measure_effect
-from ttt_eval.checks.input_probes import RECOGNISED, UNREPEATABLE, differ, probe_batch, rule_row
+from ttt_eval.checks.input_probes import RECOGNISED, number_row, probe_batch, rule_row
 from ttt_eval.checks.samples import (
     EQUAL,
     BatchSize,
@@ -41,19 +43,21 @@ STEP = 1e-7
 SPREAD = 0.5
 """Standard deviation of the logits of an update of size 1, and of the reference."""
 POLICY = "policy"
-TARGETS = (POLICY, "kl", "kl of episodes", "reverse kl", "entropy")
-"""What a loss may descend: the surrogate E[ratio x advantage]; KL(policy, reference) at each
-position, or as a sum over the rest of the episode; KL(reference, policy); the entropy."""
-RATIOS = (0.5, 1.0, 1.5)
+TARGETS = ("kl", "kl of episodes", "reverse kl", "entropy")
+"""What a loss may descend in place of the surrogate E[ratio x advantage]: KL(policy, reference) at
+each position, or as a sum over the rest of the episode; KL(reference, policy); the entropy."""
+RATIOS = (0.5, 1.0, 1.5) * 2
+SIGNS = np.repeat([1.0, -1.0], 3)
+"""Ratios and advantages of weights."""
+DIGITS = 6
+"""Of coefficients of the entropy."""
 POLICY_LOSSES = {
+    POLICY: (nan, 1, nan, nan, 1, nan),
     "A log pi": (1, 1, 1, 1, 1, 1),
     "ratio x A": (0.5, 1, 1.5, 0.5, 1, 1.5),
     "PPO clip": (0.5, 1, 0, 0, 1, 1.5),
 }
-"""Weights of the policy term at the ratios, for the advantages 1 and -1, by name; times the
-advantage.
-"""
-
+"""Weights of the policy term, times the advantages, by what it is meant as; NaN for any."""
 
 LossOf = Callable[[Any, Mapping[str, Any]], Any]
 """A loss of float64[2, N, T], ``logp`` and ``entropy``, and the arrays by name."""
@@ -118,32 +122,48 @@ def _by_differences(loss: LossOf) -> LossOf:
     return gradient
 
 
-def weight_rows(estimator: Estimator) -> Iterator[CheckRow]:
-    """Yield rows about the weights of the policy term."""
-    old = np.full((6, 1), -2.0)
-    logp = old + np.log([RATIOS + RATIOS]).T
+def weight_rows(
+    estimator: Estimator, meant: str, entropy: float | None
+) -> Generator[CheckRow, None, float]:
+    """Yield rows about the weights of the policy term and of the entropy; return the coefficient
+    that the entropy should have.
+
+    Args:
+        estimator: the derivatives of the loss.
+        meant: a name in :data:`POLICY_LOSSES`, whose weights are required.
+        entropy: the required coefficient; None for any from 0 to 1.
+    """
+    old = np.full((len(SIGNS), 1), -2.0)
+    logp = old + np.log([RATIOS]).T
     arrays = {"logp": logp, "old_logp": old, "ref_logp": logp, "entropy": old}
-    advantages = np.repeat([1.0, -1.0], 3)
-    arrays |= {"advantages": advantages[:, None], "mask": np.ones((6, 1), bool)}
-    weights = estimator(arrays)[:, 0]
-    factors = weights * advantages
-    text = ", ".join(f"{weight:.3g}" for weight in weights)
+    arrays |= {"advantages": SIGNS[:, None], "mask": np.ones(old.shape, bool)}
+    weights, of_entropy = estimator(arrays).T
+    size = max(weights[1], EQUAL)
+    factors = weights * SIGNS / size
+    required = POLICY_LOSSES[meant]
     yield rule_row(
-        "weights", factors[1] > EQUAL and abs(factors[1] - factors[4]) < 2 * EQUAL,
-        "at ratio 1: c for A = 1, -c for A = -1, and c > 0",
-        f"{text} at ratios 0.5, 1, 1.5 and A = 1, then A = -1",
+        "weights", not (np.abs(np.subtract(factors, required)) > EQUAL).any(),
+        f"c A times {required}, c > 0, nan for any",
+        f"{(np.round(weights, 3) + 0.0).tolist()} at ratios 0.5, 1, 1.5 and A = 1, then A = -1",
     )  # fmt: skip
     yield rule_row(
         "clip", np.abs(weights[[0, 5]]).min() >= EQUAL,
         "not 0 at ratio 0.5 with A = 1, and at 1.5 with A = -1",
     )  # fmt: skip
     for name, others in POLICY_LOSSES.items():
-        if not differ(factors, np.array(others)):
+        if np.allclose(factors, others, atol=EQUAL):
             yield CheckRow(RECOGNISED, name, "remark")
+    coefficient = np.round(of_entropy[1] / size, DIGITS) + 0.0  # no -0
+    yield number_row("sign of entropy" if coefficient < 0 else "entropy", coefficient, entropy)
+    return abs(coefficient) if entropy is None else entropy
 
 
 def list_tables(
-    model: DecisionModel, present: Float64Array, reference: Float64Array, meant: str
+    model: DecisionModel,
+    present: Float64Array,
+    reference: Float64Array,
+    meant: str,
+    bonus: float = 0.0,
 ) -> dict[str, Float64Array]:
     """Return the numbers of decisions by the name of their array, float64[S, A]; those of "right"
     are estimates with the expected gradient of a target.
@@ -152,7 +172,8 @@ def list_tables(
         model: the decisions, with the policy that played.
         present: float64[S, A], the policy after an update.
         reference: float64[S, A].
-        meant: the target, a name in :data:`TARGETS`.
+        meant: the target, a name in :data:`TARGETS`; others stand for the surrogate.
+        bonus: coefficient of the entropy in it.
     """
     from scipy.special import entr
 
@@ -165,7 +186,6 @@ def list_tables(
         is_own = model.signs[:, None] == sign
         costs += is_own * model.actions.policy_values(present, is_own * terms)[1]
     estimates = {
-        POLICY: model.advantages,
         "kl": -terms,
         "kl of episodes": -costs,
         "reverse kl": np.exp(-terms),
@@ -176,7 +196,7 @@ def list_tables(
         "old_logp": old_logp,
         "ref_logp": ref_logp,
         "entropy": entr(present).sum(axis=1, keepdims=True) + 0 * logp,
-        "right": ratio * estimates[meant],
+        "right": ratio * (estimates.get(meant, model.advantages) - bonus * logp),
     }
 
 
@@ -186,9 +206,10 @@ def check_loss(
     seats: tuple[int, ...] = (0,),
     *,
     meant: str = POLICY,
+    entropy: float | None = None,
     updates: Sequence[float] = (0.0, 0.3),
     backend: Backend = "torch",
-    batch: int = 1,
+    batch: int = DEFAULT_BATCH,
     tokens: bool = False,
     policy: int = 0,
     cpu: float = 60.0,
@@ -205,12 +226,15 @@ def check_loss(
     Args:
         loss: the function.
         game, seats: as of :func:`ttt_eval.checks.advantages.check_advantages`.
-        meant: what it is to descend: ``"policy"``, with the present policy as the reference; or,
-            with advantages 0, another name of :data:`TARGETS`.
+        meant: what it is to descend: ``"policy"``, with the present policy as the reference, or a
+            name of :data:`POLICY_LOSSES`, which also asks for its weights; or, with advantages 0,
+            another name of :data:`TARGETS`.
+        entropy: coefficient of the entropy bonus beside the policy term; None for that which the
+            loss has, from 0 to 1.
         updates: sizes of updates between the old and the present policy; the first decides, and
             later ones fail if they turn the gradient around.
         backend: that differentiates: torch, jax, or numpy by differences.
-        batch: number of games in a batch.
+        batch: number of games in a batch; means over all decisions depend on it.
         tokens: whether decisions are several tokens.
         policy: of both players: the seed of a random softmax policy.
         cpu: CPU s of samples.
@@ -222,49 +246,45 @@ def check_loss(
         ValueError: an option is unknown or out of range, or the loss asks for an unknown array, or
             not for ``logp``.
     """
-    check_choice("meant", meant, TARGETS)
+    check_choice("meant", meant, (*POLICY_LOSSES, *TARGETS))
     check_range("batch", batch, 1)
+    of_policy = meant in POLICY_LOSSES
     names = asked_names(loss, LOSS_NAMES)
     if "logp" not in names:
         raise Refusal("the loss does not ask for logp: nothing can be differentiated")
     model = DecisionModel(game, seats, policy)
     rng = np.random.default_rng([seed, 9])
     step, difference = rng.normal(0, SPREAD, (2, *model.legal.shape))
-    size = BatchSize(batch, batch)
-
-    def make_source(update: float, target: str) -> Source:
-        present = normalise(model.policy * np.exp(update * step))
-        reference = normalise(model.policy * np.exp(difference))
-        if meant == POLICY:
-            reference = present
-        tables = list_tables(model, present, reference, target)
-        tables["advantages"] = model.advantages * (meant == POLICY)
-        games = list_batch_rows(model, tables, names, tokens)
-        return Source(games, size, present, of_loss=True)
 
     def examine(caller: GuardedCaller) -> Iterator[CheckRow | Effect]:
-        derivatives = differentiate(loss, names, backend)
-        estimator = guard(derivatives, names, "logp", caller, of_loss=True)
-        if meant == POLICY:
-            yield from weight_rows(estimator)
-        first, *later = updates
-        rows = [*probe_batch(estimator, make_source(first, meant), np.random.default_rng(seed))]
-        yield from rows
+        estimator = guard(differentiate(loss, names, backend), names, "logp", caller, columns=2)
+        bonus = entropy or 0.0
+        if of_policy:
+            bonus = yield from weight_rows(estimator, meant, entropy)
+
+        def make_source(update: float, target: str) -> Source:
+            present = normalise(model.policy * np.exp(update * step))
+            reference = present if of_policy else normalise(model.policy * np.exp(difference))
+            tables = list_tables(model, present, reference, target, bonus)
+            tables["advantages"] = model.advantages * of_policy
+            games = list_batch_rows(model, tables, names, tokens)
+            return Source(games, BatchSize(batch, batch), present, of_loss=True)
 
         def measure(update: float, target: str) -> Effect:
-            return measure_effect(
-                estimator, make_source(update, target), rng,
-                exactly=UNREPEATABLE not in rows, cpu=cpu,
-            )  # fmt: skip
+            return measure_effect(estimator, make_source(update, target), rng, cpu)
 
+        first, *later = updates
+        yield from probe_batch(estimator, make_source(first, meant), rng)
         yield measure(first, meant)
         for target in TARGETS:
-            if meant != POLICY and measure(first, target).status == "holds":
+            if not of_policy and measure(first, target).status == "holds":
                 yield CheckRow(RECOGNISED, target, "remark")
         for update in later:
             effect = measure(update, meant)
             status: Status = "fails" if effect.direction == "opposite" else "remark"
             yield CheckRow(f"after an update of {update:g}", str(effect), status)
 
-    subject = f"a loss, {model.game}, seats {seats}, meant as {meant}, batches of {batch}"
-    return run_check(subject, examine, limit_s)
+    return run_check(
+        f"a loss, {model.game}, seats {seats}, meant as {meant}, batches of {batch}",
+        examine, limit_s,
+    )  # fmt: skip

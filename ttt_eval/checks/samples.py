@@ -3,8 +3,9 @@
 **Rollouts** have T steps in E environments, as in CleanRL: ``rewards`` and ``values``
 float64[T, E], ``dones`` float64[T, E] with 1 at the first step of an episode, ``next_value`` and
 ``next_done`` float64[E] of the step after the last, and ``movers`` float64[T + 1, E] with 1 where
-the first player moves and -1 where the second does. Every game begins with the likeliest first
-decision.
+the first player moves and -1 where the second does. What follows each step has Gymnasium's names:
+``terminated`` and ``truncated`` bool[T, E], the latter all false, and ``next_values``
+float64[T, E]. Every game begins with the likeliest first decision.
 
 **Batches** have N rows of up to T decisions. A row is what one player did in one game; in self-play
 each game has two rows, the first player's and the second player's: ``rewards`` (the result, at the
@@ -52,6 +53,16 @@ Estimator = Callable[[Arrays], Float64Array]
 """Returns advantages, of the shape of the rewards, from arrays by name."""
 
 
+def list_next(steps: Float64Array, last: Float64Array) -> Float64Array:
+    """Return what follows each step of rollouts, float64[T, E].
+
+    Args:
+        steps: float64[T, E].
+        last: float64[E], what follows the last one.
+    """
+    return np.vstack([steps, last])[1:]
+
+
 def gae(
     rewards: Float64Array,
     values: Float64Array,
@@ -67,14 +78,14 @@ def gae(
 
     Where the next decision is the other player's, its value and advantage count negative.
     """
-    following = np.vstack([values, next_value])
-    alive = 1 - np.vstack([dones, next_done])[1:]
+    following = list_next(values, next_value)
+    alive = 1 - list_next(dones, next_done)
     if movers is not None:
         alive = alive * movers[1:] * movers[:-1]
     advantages = np.zeros(rewards.shape)
     carried = np.zeros(len(next_value))
     for step in reversed(range(len(rewards))):
-        further = following[step + 1] + lam * carried
+        further = following[step] + lam * carried
         carried = rewards[step] + discount * alive[step] * further - values[step]
         advantages[step] = carried
     return advantages
@@ -103,6 +114,8 @@ class Paths(NamedTuple):
     following: Int64Array
     """int64[N, T + 1], the first state and what follows each decision: the next state; or S + 0, 1,
     2 for the end of the game with a win, a draw or a loss of the mover, after which it stays"""
+    rewards: Float64Array
+    """float64[N, T], the result of a game that ends, or has ended, for its last mover; else 0"""
 
 
 def unroll(model: DecisionModel, restarts: bool) -> Paths:
@@ -142,7 +155,8 @@ def unroll(model: DecisionModel, restarts: bool) -> Paths:
         chances = chances[rows] * shares.ravel()[played][table.row] * table.data
         places = np.column_stack([places[rows], played[table.row]])
         following = np.column_stack([following[rows], table.col])
-    return Paths(chances, np.where(places < model.legal.size, places, -1), following)
+    rewards = np.append(np.zeros(count), model.results)[following[:, 1:]]
+    return Paths(chances, np.where(places < model.legal.size, places, -1), following, rewards)
 
 
 def list_rollouts(model: DecisionModel, critic: Float64Array) -> Rows:
@@ -153,24 +167,20 @@ def list_rollouts(model: DecisionModel, critic: Float64Array) -> Rows:
         critic: float64[S], values for the mover.
     """
     count = len(model.signs)
-    chances, places, following = unroll(model, restarts=True)
+    chances, places, following, rewards = unroll(model, restarts=True)
     over = (following >= count).T
     states = np.where(over, np.argmax(model.start), following.T)
-
-    def list_arrays(values: Float64Array) -> dict[str, np.ndarray]:
-        return {
-            "rewards": np.append(np.zeros(count), model.results)[following[:, 1:]].T,
-            "values": values[states[:-1]],
-            "next_value": values[states[-1]],
-            "dones": over[:-1].astype(np.float64),
-            "next_done": over[-1].astype(np.float64),
-            "movers": model.signs[states],
-        }
-
-    exact: dict[str, Any] = list_arrays(model.values)
-    right = gae(**exact, discount=model.discount).T
-    arrays = {name: array.T[:, None] for name, array in list_arrays(critic).items()}
-    return Rows(chances, places[:, None], arrays, right[:, None])
+    steps = {
+        "rewards": rewards.T,
+        "values": critic[states[:-1]],
+        "next_value": critic[states[-1]],
+        "dones": over[:-1].astype(np.float64),
+        "next_done": over[-1].astype(np.float64),
+        "movers": model.signs[states],
+    }
+    arrays = {name: array.T[:, None] for name, array in steps.items()}
+    places = places[:, None]
+    return Rows(chances, places, arrays, model.advantages.ravel()[places])
 
 
 def list_batch_rows(
@@ -188,16 +198,16 @@ def list_batch_rows(
         names: of the arrays that the estimator reads.
         tokens: whether decisions are several tokens.
     """
-    chances, plays, following = unroll(model, restarts=False)
+    chances, plays, _, rewards = unroll(model, restarts=False)
     num_actions = model.game.cells
     signs = np.unique(model.signs)[::-1]
     movers = model.signs[plays // num_actions] * (plays >= 0)
     is_own = movers[:, None] == signs[:, None]
-    order = np.argsort(~is_own, axis=2, kind="stable")
-    places = np.take_along_axis(np.where(is_own, plays[:, None], -1), order, axis=2)
+    places = np.take_along_axis(
+        np.where(is_own, plays[:, None], -1), np.argsort(~is_own, axis=2, kind="stable"), axis=2
+    )
     mask = places >= 0
     last = np.maximum(mask.sum(axis=2) - 1, 0)[..., None]
-    rewards = np.append(np.zeros(len(model.signs)), RESULTS)[following[:, 1:]]
     results = ((movers * rewards).sum(axis=1)[:, None] * signs)[..., None]
     token = np.arange(num_actions if tokens else 1)
     action = (places * mask % len(token))[..., None]
@@ -205,11 +215,11 @@ def list_batch_rows(
     is_used = (token <= action) & mask[..., None]
     baselines = np.average(results, axis=0, weights=chances)
     by_decision: dict[str, np.ndarray] = {
-        "right": (results - baselines) * mask,
+        "right": results - baselines,
         **{name: table.ravel()[places] * mask for name, table in tables.items()},
         "rewards": results * (np.arange(mask.shape[2]) == last),
         "mask": mask,
-        "states": places // num_actions * mask,
+        "states": places // num_actions,
     }
     shape = *mask.shape[:2], -1
     arrays = {
@@ -272,7 +282,7 @@ class Source:
             places = np.append(places, states, axis=2)
             right = np.append(right, 0 * right, axis=2)
             basis = vstack([basis, block_diag(entr(policy)[:, None])])
-        columns = [array.reshape(len(places), -1) for _, array in sorted(rows.arrays.items())]
+        columns = [array.reshape(len(places), -1) for array in rows.arrays.values()]
         words = np.column_stack(columns).astype(np.float64).view(np.uint64)
         first, number = distinct_rows(words)
         self.chances = np.bincount(number, rows.chances)
@@ -327,10 +337,12 @@ class Source:
         sums = self.sum_up(classes, self.ask(estimator, classes))
         return np.stack([sums, self.right[classes.ravel()].sum(axis=0)])
 
-    def exact_sums(self, estimator: Estimator, rng: np.random.Generator) -> Float64Array | None:
+    def exact_sums(
+        self, estimator: Estimator, rng: np.random.Generator
+    ) -> tuple[Float64Array | None, bool]:
         """Return the expected sums of estimates for one game, float64[S * A]: from games alone if
         an estimator reads no others, or their number of tokens alone; or from all samples; None if
-        these are too many.
+        these are too many, or equal ones have other estimates. And whether it reads no others.
         """
         count = len(self.chances)
         lengths = self.arrays.get("lengths", np.ones((count, 1), np.int64)).sum(axis=1)
@@ -347,12 +359,15 @@ class Source:
                 table = alone.reshape(-1, self.num_keys)[:count]
                 if np.abs(again - table[tests]).max() <= EQUAL * np.abs(table).max():
                     shares = self.chances * self._expect_shares(numbers)
-                    return np.asarray((table * shares[:, None]).ravel() @ self.matrix)
-        if count**self.size.games > MAX_BATCHES:
-            return None
+                    sums = (table * shares[:, None]).ravel() @ self.matrix
+                    return sums, numbers is not lengths
+        if count**self.size.games > MAX_BATCHES or not np.array_equal(
+            self.ask(estimator, tests), tested[1]
+        ):
+            return None, False
         classes = np.array([*itertools.product(range(count), repeat=self.size.games)])
         shares = self.chances[classes].prod(axis=1) / self.size.games
-        return self.sum_up(classes, shares[:, None, None] * self.ask(estimator, classes))
+        return self.sum_up(classes, shares[:, None, None] * self.ask(estimator, classes)), False
 
     def _expect_shares(self, lengths: Int64Array) -> Float64Array:
         """Return the expected ratio of a game's number of tokens to the mean in its sample,
