@@ -177,3 +177,44 @@ def change(name: str, texts: dict[str, str]) -> str:
         assert right in source
         source = source.replace(right, other)
     return source
+
+
+ABSOLUTE = """
+from functools import cache
+
+LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+
+
+def play(board, cell, stone):
+    return *board[:cell], stone, *board[cell + 1 :]
+
+
+@cache
+def solve(board, player):
+    for stone in (1, -1):
+        if any(all(board[cell] == stone for cell in line) for line in LINES):
+            return stone
+    values = [solve(play(board, cell, player), -player) for cell in range(9) if board[cell] == 0]
+    return {1: max, -1: min}[player](values, default=0)
+
+
+def minimax(board):
+    values = {cell: solve(play(board, cell, 1), -1) for cell in range(9) if board[cell] == 0}
+    best = max(values, key=values.get)
+    return best, values[best]
+"""
+"""Right minimax in the eyes of one player."""
+MINIMAX = change("minimax", {})
+MCTS = change("mcts", {})
+NAMED = [
+    (MINIMAX, "(-minimax", "(minimax", "the value of the next position has no minus sign"),
+    (MINIMAX, ", (2, 4, 6)]", "]", "the line of cells (2, 4, 6) is not seen"),
+    (MINIMAX, "(2, 4, 6)]", "(1, 5, 6)]", "games that go on are taken for finished"),
+    (ABSOLUTE, "return best", "return min(values)", "the values are right, but other moves"),
+    (ABSOLUTE, "min}", "max}", "both players choose"),
+    (ABSOLUTE, "-player", "player", "one player moves several times"),
+    (ABSOLUTE, "1), -1)", "1), 1)", "after the first move the same player moves again"),
+    (MCTS, ", (2, 4, 6)]", "]", "the line of cells (2, 4, 6) is not seen"),
+    (MCTS, "root.total /", "0.5 + root.total / 2 /", "values are shares of wins"),
+]
+"""(a solution, its text, the wrong text in its place, what the student is told)"""

@@ -12,6 +12,7 @@ from submissions import (
     ENDS,
     LEARNERS,
     MUTANTS,
+    NAMED,
     SETTINGS,
     SHEET,
     SOLUTIONS,
@@ -30,6 +31,7 @@ from ttt_eval.grading import (
     submission,
 )
 from ttt_eval.grading.judges import ROWS
+from ttt_eval.reports.checks import grade_report
 
 NO_ROWS = {"steps", "time", "critic", "by free cells", "exploitability", "strength", "visits"} | {
     "recognised"
@@ -119,17 +121,22 @@ def test_a_right_learner_with_other_settings_has_all_points(write, name, texts):
     assert (result.score, result.remark) == (1.0, "no error found")
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong", "cause"),
-    [
-        ("(-minimax", "(minimax", "the value of the next position has no minus sign"),
-        (", (2, 4, 6)]", "]", "the line of cells (2, 4, 6) is not seen"),
-        ("(2, 4, 6)]", "(1, 5, 6)]", "games that go on are taken for finished"),
-    ],
-)
-def test_an_error_of_minimax_is_named(write, right, wrong, cause):
-    result = grade(write(change("minimax", {right: wrong})), load_task("minimax"))
-    assert result.remark.startswith(f"likely: {cause}")
+@pytest.mark.parametrize(("source", "right", "wrong", "cause"), NAMED)
+def test_an_error_of_a_search_is_named(write, source, right, wrong, cause):
+    task = load_task("mcts" if "rollout" in source else "minimax")
+    assert grade(write(source.replace(right, wrong)), task).remark.startswith(f"likely: {cause}")
+
+
+def test_a_page_has_a_wrong_value_and_no_list_of_visits(write):
+    path = write(change("q-learning", SHEET["q-learning"]["discount 0.99"]))
+    result = grade(path, load_task("q-learning"))
+    _, note = result.check.row("values").evidence[0]
+    assert re.fullmatch(r"cell \d: the value is \+0\.9[789]\d, the truth \+1\.000", note)
+    path = write("def minimax(board):\n    return max(range(9), key=lambda i: board[i] ** 2), 0\n")
+    task = load_task("minimax")
+    page = str(grade_report(grade(path, task), task))
+    assert "visits of illegal moves" in page
+    assert "0.0, 0.0" not in page
 
 
 def limited(source=""):
@@ -249,6 +256,8 @@ def test_a_learner_that_asks_for_ever_has_its_limit_of_cpu_time(write, monkeypat
         ("title", "titel", "there is no key 'titel': did you mean 'title'"),
         ("allowed =", "alowed =", "there is no limit 'alowed': did you mean 'allowed'"),
         ('"hold a draw" =', '"hold a drawn" =', "did you mean 'hold a draw'"),
+        ("numpy", "nunpy", "there is no package 'nunpy': did you mean 'numpy'"),
+        ("[limits]", "[causes]\ndiscount = ''\n[limits]", "there is no cause 'discount': did"),
         ('needs = ["rules"]', 'needs = ["rule"]', "there is no row 'rule': did you mean 'rules'"),
         ("[limits]", "[options]\nfamily = 1\n[limits]", "there is no option 'family'"),
         ("points = 10", "points = 0", "points=0.0 is out of range"),

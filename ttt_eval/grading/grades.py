@@ -123,7 +123,7 @@ def _describe_rows(
     texts = {
         "holds": f"right, but no points without: {needs[0]}" if needs else RIGHT,
         "fails": "not right yet",
-        "no evidence": f"not measured because {problem or reason}",
+        "no evidence": "not measured" if problem else f"not measured because {reason}",
     }
     return {name: texts[statuses.get(name, "no evidence")] for name in task.weights}
 
@@ -134,5 +134,5 @@ def _remark(check: Check, task: GradedTask, results: Mapping[str, str]) -> str:
     if not failures:
         return "no error found"
     if check.failed and check.causes:
-        return f"likely: {check.causes[0]}"
+        return f"likely: {task.causes.get(check.causes[0], check.causes[0])}"
     return f"not right yet: {'; '.join(failures)}"

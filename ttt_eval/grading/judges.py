@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from math import nan
 from typing import Any
 
@@ -13,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 
 from ttt_envs.arrays import GameArrays, game_arrays
 from ttt_envs.core.checks import DATA_PROBLEMS, Refusal, TypeRefusal, truncate
+from ttt_envs.core.files import read_table
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
 from ttt_eval.checks import (
@@ -32,13 +32,13 @@ from ttt_eval.checks.probes import LearnerProbe, MakeEnv
 from ttt_eval.checks.tables import TIE, make_table
 from ttt_eval.exact.decision_values import SelfPlayValues
 from ttt_eval.grading.submission import SubmissionError, SubmissionProcess
+from ttt_eval.grading.wrong_searches import name_errors
 
 Judge = Callable[..., Check]
 DISCOUNT = 0.9
 LAMBDA = 0.95
 MAX_VALUE_ERROR = 1e-3
 """Largest error of values of value iteration."""
-NO_MINUS = "the value of the next position has no minus sign: it is the other player's"
 IMAGINED = "games that go on are taken for finished: a line that wins is none"
 MAX_EVIDENCE = 3
 MAX_CREDIT_ERROR = 0.004
@@ -47,19 +47,18 @@ converged, with a discount of 0.99 they have 0.005.
 """
 NUM_SIMULATIONS = 200
 """Number of simulations of a search whose moves are checked in all positions: right ones block."""
+MAX_FREE = 4
+"""Largest number of free cells of positions whose values name an error of a search."""
 NUM_ENVS = 16
 """Number of simultaneous games in the environments of submissions."""
 VALUE_PROBES = {"bandit", "credit"}
 """Probes without whose moves values are not judged."""
 MAX_STEPS = 1.25
 """Maximum number of moves, as a multiple of the number that a learner is given."""
-GAMES = {
-    "one move": (Game(2, 3, 3), 0.0),
-    "skips": (Game(2, 3, 3, skip_chance=0.25), 1.0),
-    "discount": (Game(2, 3, 3, skip_chance=0.25), 0.9),
-    "3 x 3": (Game(3, 3, 3, skip_chance=0.25), 0.9),
-}
+TABLES = read_table(__file__)
+GAMES = {name: (Game(**options), discount) for name, (options, discount) in TABLES["games"].items()}
 """Games and discounts of value iteration, by row."""
+VALUE_NOTE = "the value is {:+.3f}, the truth {:+.3f}"
 
 
 def judge_minimax(submission: SubmissionProcess) -> Check:
@@ -73,56 +72,15 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
 
     agent = check_agent(lambda board: ask(board)[0], limit_s=None)
     values = check_values(lambda board: ask(board)[1], limit_s=None)
-    rows = {row.name: row for row in (*values.rows, *agent.rows)}
     num_errors = sum(not _is_exact(board, answer) for board, answer in answers.items())
     text = f"{num_errors} of {len(answers)} moves or values are not the best"
-    exact = judge("exact", text, num_errors if answers else nan, 0, rule="none")
-    causes = [*_minimax_errors(answers), *agent.causes, *values.causes]
-    return Check(agent.subject, [*rows.values(), exact], causes)
-
-
-def _minimax_errors(answers: Mapping[Sequence[int], Any]) -> list[str]:
-    """Return the errors that explain all values of a submission; none of right ones."""
-    lines = [line.cells for line in Game().lines]
-    fits = {
-        f"the line of cells {line} is not seen": _fits(answers, {*lines} - {line}) for line in lines
-    }
-    fits[NO_MINUS] = _fits(answers, lines, 1) or _fits(answers, lines, 1, loss=1)
-    fits[IMAGINED] = any(answer[0] is None for answer in answers.values())
-    return [error for error, fit in fits.items() if fit]
-
-
-def _fits(
-    answers: Mapping[Sequence[int], Any],
-    lines: Collection[Sequence[int]],
-    sign: int = -1,
-    loss: int = -1,
-) -> bool:
-    """Return whether all values of a submission are those of minimax with an error.
-
-    Args:
-        answers: moves and values by board.
-        lines: cells of those that win.
-        sign: of the next position's value.
-        loss: value of a lost game.
-    """
-
-    @cache
-    def search(board: tuple[int, ...]) -> int:
-        if any(all(board[cell] == -1 for cell in line) for line in lines):
-            return loss
-        values = [
-            sign * search(tuple(-stone for stone in (*board[:cell], 1, *board[cell + 1 :])))
-            for cell, stone in enumerate(board)
-            if stone == 0
-        ]
-        return max(values, default=0)
-
-    boards = sorted(map(tuple, answers), key=lambda board: board.count(0))  # the cheapest first
-    try:
-        return all(abs(answers[board][1] - search(board)) < TIE for board in boards)
-    except DATA_PROBLEMS:
-        return False
+    evidence = [position for row in values.rows for position in row.evidence]
+    exact = judge("exact", text, num_errors if answers else nan, 0, evidence, rule="none")
+    rows = {row.name: row for row in (*values.rows, *agent.rows, exact)}
+    errors = name_errors({board: pair[1] for board, pair in answers.items()}) if num_errors else []
+    imagined = [IMAGINED for move, _ in answers.values() if move is None]
+    causes = [*errors, *imagined[:1], *agent.causes, *values.causes]
+    return Check(agent.subject, [*rows.values()], causes)
 
 
 def _ask(submission: SubmissionProcess, form: str, length: int, *arguments: Any) -> Any:
@@ -153,10 +111,15 @@ def _is_exact(board: Sequence[int], answer: Any) -> bool:
 
 def judge_search(submission: SubmissionProcess) -> Check:
     """Check ``search(board, simulations, seed)``, which returns visits and the root's value."""
+    values: dict[Sequence[int], Any] = {}
 
     def search(game: Any, board: Any, evaluator: None, simulations: int, seed: int) -> Any:
-        form = "a pair (visits of all cells, value)"
-        return tuple(_ask(submission, form, 2, board, simulations, seed))
+        visits, value = _ask(
+            submission, "a pair (visits of all cells, value)", 2, board, simulations, seed
+        )
+        if simulations >= NUM_SIMULATIONS and board.count(0) <= MAX_FREE:
+            values[board] = value
+        return visits, value
 
     def play(board: Any) -> int:
         visits, _ = search(None, board, None, NUM_SIMULATIONS, 0)
@@ -166,7 +129,8 @@ def judge_search(submission: SubmissionProcess) -> Check:
     agent = check_agent(play, limit_s=None)
     rows = [row for row in agent.rows if row.name == "block"]
     causes = [*agent.causes, *check.causes] if "block" in agent.failed else check.causes
-    return Check(check.subject, [*check.rows, *rows], causes)
+    errors = name_errors(values, any_play=True) if "results" in check.failed else []
+    return Check(check.subject, [*check.rows, *rows], [*errors, *causes])
 
 
 def judge_advantages(submission: SubmissionProcess) -> Check:
@@ -204,7 +168,7 @@ def judge_value_iteration(submission: SubmissionProcess) -> Check:
         evidence = [
             Evidence(
                 to_text(boards.position(row), game),
-                f"the value is {exact[row] + errors[row]:+.3f}, the truth {exact[row]:+.3f}",
+                VALUE_NOTE.format(exact[row] + errors[row], exact[row]),
             )
             for row in np.argsort(-np.abs(errors))[:MAX_EVIDENCE]
         ]
@@ -239,16 +203,21 @@ def judge_learner(
             raise TypeRefusal("train returned None: return a function of observations")
         if values and callable(agent):
             agent.values = agent
+        agents.append(agent)
         return agent
 
     def limits_of(probe: LearnerProbe, kind: str) -> ProbeLimits:
         of_values = {CREDIT: ("error", MAX_CREDIT_ERROR)}.get(probe.name, ("excess", MAX_EXCESS))
         return ProbeLimits(limits[probe.name], *of_values)
 
+    agents: list[Any] = []
+    evidence: list[Evidence] = []
     checker = LearnerCheck(train, limits_of, {"error"}, range(1))
     try:
         for name in limits:
             checker.check_probe(PROBES[name])
+            if values and checker.rows[-1].status == "fails":
+                evidence.append(_wrong_value(PROBES[name], agents[-1]))
     except (CallError, SubmissionError, *DATA_PROBLEMS) as error:
         submission.error = submission.error or str(error)
         row = CheckRow("answers", str(error), "fails", "a function of observations")
@@ -261,8 +230,19 @@ def judge_learner(
         if not failed <= limits.keys():
             status = "fails"
         rule = "right in credit, or better with each doubling of the steps; possible elsewhere"
-        rows.append(CheckRow("values", "; ".join(others), status, rule))
+        rows.append(CheckRow("values", "; ".join(others), status, rule, tuple(evidence)))
     return Check("a learner", rows, checker.causes())
+
+
+def _wrong_value(probe: LearnerProbe, agent: Any) -> Evidence:
+    """Return the position in which the value of the best action is most wrong, times its visits."""
+    exact = probe.exact
+    learned = np.where(exact.model.allowed, agent(exact.observations), -np.inf)
+    errors = np.abs(learned.max(axis=1) - exact.values)
+    row = int((exact.weights(exact.greedy(learned)) * errors).argmax())
+    action = int(learned[row].argmax())
+    note = VALUE_NOTE.format(learned[row, action], exact.action_values[row, action])
+    return Evidence(exact.text(row), f"cell {action}: {note}")
 
 
 def _task(make_env: MakeEnv, steps: int, seed: int) -> tuple[Any, ...]:
@@ -288,18 +268,21 @@ class ServedEnvironment:
     """
 
     def __init__(self, make_env: MakeEnv, steps: int, seed: int) -> None:
-        envs: Any = make_env(NUM_ENVS, autoreset_mode=AutoresetMode.SAME_STEP)
-        envs.reset(seed=seed)
-        self.envs = envs
-        self.num_actions = int(envs.single_action_space.n)
+        self.envs: Any = make_env(NUM_ENVS, autoreset_mode=AutoresetMode.SAME_STEP)
+        self.envs.reset(seed=seed)
+        self.num_actions = int(self.envs.single_action_space.n)
         self.steps = steps
         self.num_moves = 0
         self.mask = np.ones((NUM_ENVS, self.num_actions), np.int8)
 
     def message(self) -> dict[str, Any]:
         """Return what the submission's environment is made of."""
-        numbers = {"num_envs": NUM_ENVS, "num_actions": self.num_actions}
-        return {"reset": self.reset, "step": self.step, **numbers}
+        return {
+            "reset": self.reset,
+            "step": self.step,
+            "num_envs": NUM_ENVS,
+            "num_actions": self.num_actions,
+        }
 
     def reset(self, seed: int | None = None) -> list[Any]:
         """Begin all games."""
@@ -342,19 +325,10 @@ class ServedEnvironment:
 
 
 ROWS: Mapping[str, Sequence[str]] = {
-    "minimax": (
-        "rules", "win at once", "win, not draw", "block", "win later", "hold a draw", "players",
-        "directions", "mean loss", "sign, even", "sign, odd", "scale", "draws", "symmetry", "error",
-        "exact",
-    ),
-    "search": ("rules", "results", "near the end", "without knowledge", "rollouts", "block"),
+    **TABLES["rows"],
     "value iteration": tuple(GAMES),
-    "advantages": (
-        "ends", "next_done", "cut", "past", "last row", "discount", "own reward", "gradient",
-        "lambda",
-    ),
     "learner": (*PROBES, "values"),
-}  # fmt: skip
+}
 """Names of rows that can have weights, by judge."""
 JUDGES: Mapping[str, Judge] = {
     "minimax": judge_minimax,

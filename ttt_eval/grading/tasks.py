@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import msgspec
@@ -13,20 +15,15 @@ import msgspec
 from ttt_envs.core.checks import Refusal, check_range, find_named, name_place, quote
 from ttt_envs.core.files import read_bounded
 from ttt_eval.checks import PROBES
-from ttt_eval.grading.judges import JUDGES, ROWS
+from ttt_eval.checks.probes import PREDICTED_ERRORS
+from ttt_eval.grading.judges import JUDGES, ROWS, TABLES
 from ttt_eval.grading.submission import SubmissionLimits
 
 TASK_FOLDER = Path(__file__).with_name("tasks")
 RUBRIC = "task.toml"
 TASKS = tuple(sorted(path.parent.name for path in TASK_FOLDER.glob(f"*/{RUBRIC}")))
 """Names of the tasks."""
-FUNCTIONS = {
-    "minimax": "minimax",
-    "search": "search",
-    "value iteration": "value_iteration",
-    "advantages": "gae",
-    "learner": "train",
-}
+FUNCTIONS = TABLES["functions"]
 """Names of the functions of submissions, by judge."""
 
 
@@ -43,6 +40,11 @@ class GradedTask:
     """of rows of the check, by name, see :data:`ttt_eval.grading.judges.ROWS`"""
     texts: Mapping[str, str] = field(default_factory=dict)
     """what rows are for, as ``task.md`` says it, by name"""
+    causes: Mapping[str, str] = field(default_factory=dict)
+    """the task's own words for errors of learners, by their name in
+    :data:`ttt_eval.checks.probes.PREDICTED_ERRORS`"""
+    unjudged: str = ""
+    """what no row asks for, in a sentence for students"""
     needs: tuple[str, ...] = ()
     """rows without which the score is 0"""
     points: float = 10.0
@@ -80,6 +82,9 @@ def load_task(name: str) -> GradedTask:
         judge = find_named("judge", task.judge, JUDGES)
         _check_names("function", [task.function], [FUNCTIONS[task.judge]])
         _check_names("limit", data.get("limits", ()), (field.name for field in fields(task.limits)))
+        installed = {module.name for module in iter_modules()} - sys.stdlib_module_names
+        _check_names("package", task.limits.allowed, installed)
+        _check_names("cause", task.causes, PREDICTED_ERRORS)
         _check_names("option", task.options, list(inspect.signature(judge).parameters)[1:])
         _check_names("row", [*task.weights, *task.needs, *task.texts], ROWS[task.judge])
         check_range("points", task.points, 0, above=True)

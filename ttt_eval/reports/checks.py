@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from io import StringIO
 from operator import itemgetter
@@ -15,7 +16,6 @@ from ttt_eval.reports import parts
 from ttt_eval.reports.page import (
     BoardRow,
     Cell,
-    DataTable,
     Parts,
     Report,
     Text,
@@ -29,6 +29,8 @@ TABLE = "grades.csv"
 GRADES = "grades.json"
 NOTES = "teacher"
 """Folder of the pages for the teacher."""
+NO_WORDS = re.compile(r"^CallError: |: \[.*\.\d.*\]$")
+"""What is left out of notes for students: a name of ours, and lists of visits."""
 MAX_BOARDS = 2
 """Maximum number of boards on the page of a submission."""
 
@@ -41,8 +43,18 @@ def check_report(title: str, check: Check, line: str) -> Report:
         check: the check.
         line: the command that writes the page.
     """
-    sections: dict[str, Parts] = {"": [_measurements(check)], "Positions": _boards(check)}
-    return Report(title, check.verdict, [], {**sections, **_reproduction(line)})
+    rows = [(row.name, row.measured, row.status, row.limit) for row in check.rows]
+    boards = [
+        BoardRow([parts.noted_board(*board) for board in row.evidence], row.name)
+        for row in check.rows
+        if row.evidence
+    ]
+    sections: dict[str, Parts] = {
+        "": [parts.table("check", rows, subject=check.subject)],
+        "Positions": boards,
+        "Reproduction": [Text(words("command of the page"), [line])],
+    }
+    return Report(title, check.verdict, [], sections)
 
 
 def grade_report(grade: Grade, task: GradedTask) -> Report:
@@ -57,10 +69,13 @@ def grade_report(grade: Grade, task: GradedTask) -> Report:
         (Cell(task.describe(name), f"{name}: {grade.results[name]}"), points, task.worth(name))
         for name, points in grade.earned.items()
     ]
-    sections: dict[str, Parts] = {"": [parts.table("rubric", rubric)]}
+    sections: dict[str, Parts] = {"": [parts.table("rubric", rubric, unjudged=task.unjudged)]}
     rows = () if grade.check is None else grade.check.rows
     boards = [
-        BoardRow([parts.noted_board(*row.evidence[0])], f"{task.describe(row.name)} ({row.name})")
+        BoardRow(
+            [parts.noted_board(row.evidence[0].position, NO_WORDS.sub("", row.evidence[0].note))],
+            f"{task.describe(row.name)} ({row.name})",
+        )
         for row in rows
         if row.evidence and row.name in {*task.needs, *task.weights}
     ]
@@ -96,19 +111,3 @@ def write_grades(
         table.writerow([*(row[name] for name in COLUMNS), *row["earned"].values()])
     write_bytes(folder / TABLE, text.getvalue().encode("utf-8", "backslashreplace"))
     write_json(folder / GRADES, rows)
-
-
-def _boards(check: Check) -> list[BoardRow]:
-    rows = [row for row in check.rows if row.evidence]
-    return [
-        BoardRow([parts.noted_board(*board) for board in row.evidence], row.name) for row in rows
-    ]
-
-
-def _measurements(check: Check) -> DataTable:
-    rows = [(row.name, row.measured, row.status, row.limit) for row in check.rows]
-    return parts.table("check", rows, subject=check.subject)
-
-
-def _reproduction(line: str) -> dict[str, Sequence[Text]]:
-    return {"Reproduction": [Text(words("command of the page"), [line])]}
