@@ -130,7 +130,7 @@ def learn_critic(share=1, growth=0, shift=0):
 
     def train(make_env, steps, seed):
         probe = probe_of(make_env)
-        logits = 20 * probe.exact.action_values
+        logits = 1_000 * probe.exact.action_values
         values = probe.exact.model.policy_values(probe.exact.softmax(logits), discount=0.9)[0]
         part = share + growth * steps / probe.steps
         return make_agent(probe, logits, critic=part * values + shift)
@@ -139,7 +139,7 @@ def learn_critic(share=1, growth=0, shift=0):
 
 
 def test_critics_are_compared_with_their_own_policy():
-    right = check_learner(learn_critic(), ["credit", "self-play"], "ppo", 1, gamma=0.9)
+    right = check_learner(learn_critic(), ["credit", "defence", "self-play"], "ppo", 1, gamma=0.9)
     assert right.ok
     assert right.row("credit, critic").measured.startswith("error 0.000")
     assert right.row("self-play, entropy").status == "remark"

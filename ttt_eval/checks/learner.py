@@ -189,11 +189,12 @@ def measure_agent(probe: LearnerProbe, agent: Any, gamma: float = 1.0) -> Learne
         values = ask(agent.critic, "critic", np.ones(len(allowed), np.bool_))
         own_policy = exact.softmax(scores)
         error = exact.critic_error(own_policy, values, gamma)
+        error_of_zeros = exact.critic_error(own_policy, 0 * values, gamma)
         return run._replace(
             error=error,
             entropy=exact.entropy(own_policy),
             excess=exact.excess(own_policy, values),
-            misfit=error / exact.critic_error(own_policy, 0 * values, gamma),
+            misfit=error / error_of_zeros if error_of_zeros else nan,
             kind="critic",
         )
     if hasattr(agent, "values"):

@@ -268,9 +268,10 @@ class ServedEnvironment:
     """
 
     def __init__(self, make_env: MakeEnv, steps: int, seed: int) -> None:
-        self.envs: Any = make_env(NUM_ENVS, autoreset_mode=AutoresetMode.SAME_STEP)
-        self.envs.reset(seed=seed)
-        self.num_actions = int(self.envs.single_action_space.n)
+        envs: Any = make_env(NUM_ENVS, autoreset_mode=AutoresetMode.SAME_STEP)
+        envs.reset(seed=seed)
+        self.envs = envs
+        self.num_actions = int(envs.single_action_space.n)
         self.steps = steps
         self.num_moves = 0
         self.mask = np.ones((NUM_ENVS, self.num_actions), np.int8)

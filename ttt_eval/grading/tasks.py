@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -82,8 +82,10 @@ def load_task(name: str) -> GradedTask:
         judge = find_named("judge", task.judge, JUDGES)
         _check_names("function", [task.function], [FUNCTIONS[task.judge]])
         _check_names("limit", data.get("limits", ()), (field.name for field in fields(task.limits)))
-        installed = {module.name for module in iter_modules()} - sys.stdlib_module_names
-        _check_names("package", task.limits.allowed, installed)
+        installed = [module.name for module in iter_modules()]
+        missing = set(task.limits.allowed).difference(installed)
+        misspelt = [name for name in missing if get_close_matches(name, installed, cutoff=0.8)]
+        _check_names("package", misspelt, installed)
         _check_names("cause", task.causes, PREDICTED_ERRORS)
         _check_names("option", task.options, list(inspect.signature(judge).parameters)[1:])
         _check_names("row", [*task.weights, *task.needs, *task.texts], ROWS[task.judge])

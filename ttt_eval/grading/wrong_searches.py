@@ -44,7 +44,7 @@ class WrongSearch(NamedTuple):
         def search(board: Board, mover: int = 1, is_first: bool = True) -> float:
             for total in np.array(board)[lines].sum(axis=1):
                 if abs(total) == 3:
-                    return self.results[total // 3]
+                    return self.results[int(total) // 3]
             next_mover = mover * self.turns[is_first]
             values = [
                 search((*board[:cell], mover, *board[cell + 1 :]), next_mover, False)
