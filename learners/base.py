@@ -353,13 +353,6 @@ def discounts(is_over: ArrayLike, seat: ArrayLike, mover: ArrayLike) -> Float32A
     return np.where(is_over, 0, np.where(np.equal(seat, mover), 1, -1)).astype(np.float32)
 
 
-def ring_slots(num_added: int, count: int, capacity: int) -> Int64Array:
-    """Return the slots int64[count] of the last ``count`` of the rows ``added`` to a ring buffer,
-    in order: row n is in slot n modulo the capacity.
-    """
-    return np.arange(num_added - count, num_added) % capacity
-
-
 def with_prefix(prefix: str, arrays: Arrays) -> dict[str, AnyArray]:
     """Return the arrays whose names begin with ``prefix``, without it."""
     return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}

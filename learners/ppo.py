@@ -182,7 +182,8 @@ class Adam(Stored):
 
     stored = ("mean", "square", "updates")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, epsilon: float = EPSILON) -> None:
+        self.epsilon = epsilon
         self.mean = np.zeros(size, np.float32)
         self.square = np.zeros(size, np.float32)
         self.updates = np.zeros(1, np.int64)
@@ -197,12 +198,16 @@ class Adam(Stored):
 
     def step(self, weights: Floats, gradient: Floats, learning_rate: float) -> None:
         """Make a step down the gradient, in place."""
-        self.updates += 1
-        count = int(self.updates[0])
         self.mean += (1 - BETA1) * (gradient - self.mean)
         self.square += (1 - BETA2) * (gradient * gradient - self.square)
-        rate = learning_rate * (1 - BETA2**count) ** 0.5 / (1 - BETA1**count)
-        weights -= rate * self.mean / (np.sqrt(self.square) + EPSILON)
+        rate = self.next_rate(learning_rate)
+        weights -= rate * self.mean / (np.sqrt(self.square) + self.epsilon)
+
+    def next_rate(self, learning_rate: float) -> float:
+        """Count a step, and return its rate: corrected for moments that start at 0."""
+        self.updates += 1
+        count = int(self.updates[0])
+        return float(learning_rate * (1 - BETA2**count) ** 0.5 / (1 - BETA1**count))
 
 
 class PPO(Checkpointable):

@@ -5,22 +5,22 @@ strength and speed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
 
 from learners.base import (
     MAX_COUNT,
+    Arrays,
     Backup,
     EpsilonGreedyLearner,
     Limits,
     Stored,
     Tensor,
     Transition,
-    ring_slots,
 )
 from learners.config import (
     Fraction,
@@ -30,24 +30,23 @@ from learners.config import (
     Positive,
     PositiveInt,
 )
-from learners.mlp import (
-    Activation,
-    TFNet,
-    dense_layers,
-    forward,
-    glorot,
-    layer_shapes,
-    planes,
-)
+from learners.mlp import Activation, dense_layers, forward, glorot, layer_shapes, planes
+from learners.net import EPSILON, TrainableNet
+from learners.ppo import BETA1, BETA2
 from learners.training import check_memory
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array
+from ttt_envs.core.packages import avoid_triton_crash, hide_native_log, install_command
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import HIDING, AnyGame
+from ttt_envs.game.rules import legal
 from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
 ACTIVATIONS: tuple[Activation, ...] = ("relu", "linear")
 """Of the hidden layer and the output."""
+DEVICE = "/CPU:0"
+"""Fastest device for a net of this size."""
 NUM_NUMBERS = 3
 ACTION, REWARD, DISCOUNT = range(-NUM_NUMBERS, 0)
 """The last columns of a packed decision, after the board before the move and that at the next turn:
@@ -152,19 +151,15 @@ class QNet(EpsilonGreedyLearner):
         initial_rng, replay_rng = rng.spawn(2)
         shapes = layer_shapes((2 * game.cells, config.hidden, game.cells))
         # weights are drawn before biases
-        by_rank = sorted(shapes.items(), key=lambda shape: -len(shape[1]))
-        self.net = net = TFNet(
-            config.name,
-            glorot(dict(by_rank), initial_rng),
-            ACTIVATIONS,
-            config.learning_rate,
-            config.learning_rate_decay,
-            config.optimizer,
+        by_rank = dict(sorted(shapes.items(), key=lambda shape: -len(shape[1])))
+        self.net = net = TFNet(config, glorot(by_rank, initial_rng))
+        self._q = net.compile(net.outputs, ((None, game.cells), "int8"))
+        self._update = net.compile(
+            self._step,
+            ((None, width), "float32"),  # batch
+            ((None, game.cells), "bool"),  # is_legal
+            ((1,), "float32"),  # rates
         )
-        self._q = net.compile(
-            lambda obs: net.outputs(net.planes(obs, 2)), ((None, game.cells), "int8")
-        )
-        self._update = net.compile(self._step, ((None, width), "float32"), ((1,), "float32"))
         self.replay: ReplayBuffer | None = None
         if config.buffer_size:
             self.replay = ReplayBuffer(config.buffer_size, width, replay_rng)
@@ -179,7 +174,7 @@ class QNet(EpsilonGreedyLearner):
         maximum[ACTION] = cells - 1
         return {**super().limits(), "replay.rows": (minimum, maximum)}
 
-    def _step(self, batch: Tensor, rates: Tensor) -> Tensor:
+    def _step(self, batch: Tensor, is_legal: Tensor, rates: Tensor) -> Tensor:
         """Make a step on the mean of (td_target - Q(s, a))^2 over all decisions and their
         symmetries.
 
@@ -195,8 +190,7 @@ class QNet(EpsilonGreedyLearner):
         reward = batch[:, REWARD]
         discount = batch[:, DISCOUNT]
 
-        next_q = net.outputs(net.planes(next_obs, 2))
-        is_legal = net.legal_moves(self.game, next_obs)
+        next_q = net.outputs(next_obs)
         next_value = tf.reduce_max(tf.where(is_legal, next_q, -math.inf), axis=1)
         # after the end no move need be legal: then next_value is -inf, and 0 * -inf is NaN
         td_target = reward + tf.where(discount == 0, 0.0, discount * next_value)
@@ -206,12 +200,12 @@ class QNet(EpsilonGreedyLearner):
             action = tf.reshape(tf.gather(self._inverses.T, action), (-1,))
             td_target = tf.repeat(td_target, len(self._permutations))
 
-        def loss() -> tuple[Tensor]:
-            q = tf.reduce_sum(net.outputs(net.planes(obs, 2)) * tf.one_hot(action, cells), axis=1)
+        def loss() -> Tensor:
+            q = tf.reduce_sum(net.outputs(obs) * tf.one_hot(action, cells), axis=1)
             error = q - td_target
-            return (tf.reduce_sum(error * (error / tf.cast(tf.size(error), tf.float32))),)
+            return tf.reduce_sum(error * (error / tf.cast(tf.size(error), tf.float32)))
 
-        return net.step(loss, rates[0])[0]
+        return net.descend(loss, rates[0])
 
     def update(self, transition: Transition) -> dict[str, float]:
         """Update the net once from all the decisions, or ``gradient_steps`` times from the replay
@@ -227,7 +221,12 @@ class QNet(EpsilonGreedyLearner):
         loss = 0.0
         for _ in range(config.gradient_steps):
             minibatch = rows if self.replay is None else self.replay.draw(config.batch_size)
-            loss += float(self._update(minibatch, self.net.next_rates())) / config.gradient_steps
+            next_cells = minibatch[:, self.game.cells : ACTION].astype(np.int8)
+            is_legal = legal(self.game, next_cells)
+            loss += (
+                float(self._update(minibatch, is_legal, self.net.next_rate()))
+                / config.gradient_steps
+            )
         return {"loss": loss, "epsilon": float(self.epsilon[0]), "updates": float(self.net.updates)}
 
     def values_to_explore(self, boards: Boards, is_random: BoolArray) -> Float64Array:
@@ -277,9 +276,129 @@ class ReplayBuffer(Stored):
     def add(self, rows: Float32Array) -> None:
         """Add decisions float32[B, width], replacing the oldest."""
         self.added += len(rows)
-        self.rows[ring_slots(int(self.added[0]), len(rows), len(self.rows))] = rows
+        self.rows[(self.added + np.arange(-len(rows), 0)) % len(self.rows)] = rows
 
     def draw(self, count: int) -> Float32Array:
         """Draw ``count`` decisions."""
         size = min(int(self.added[0]), len(self.rows))
         return self.rows[(self.rng.random(count) * size).astype(np.int64)]
+
+
+# --------------------------------------------------------------------------------------------------
+# The net in TensorFlow
+
+
+def import_tensorflow(learner: str) -> Any:
+    """Import TensorFlow, with one thread unless configured otherwise: more threads change the order
+    of sums.
+
+    Raises:
+        ValueError: it is not installed.
+    """
+    avoid_triton_crash()
+    try:
+        with hide_native_log():
+            import tensorflow as tf
+    except ImportError as problem:
+        raise Refusal(f"{learner} needs TensorFlow ({problem}): {install_command('tf')}") from None
+    threads = tf.config.threading
+    try:
+        if (
+            threads.get_intra_op_parallelism_threads()
+            == threads.get_inter_op_parallelism_threads()
+            == 0
+        ):
+            threads.set_intra_op_parallelism_threads(1)
+            threads.set_inter_op_parallelism_threads(1)
+    except RuntimeError:  # TensorFlow is already initialized
+        pass
+    return tf
+
+
+class TFNet(TrainableNet):
+    """A Q-network and its optimizer in TensorFlow. The same steps give the same net, bit for bit,
+    with one thread.
+
+    Args:
+        config: its settings.
+        weights: initial arrays by name.
+
+    Attributes:
+        tf: TensorFlow.
+        weights: variables by name.
+
+    Raises:
+        ValueError: TensorFlow is not installed.
+    """
+
+    def __init__(self, config: QNetConfig, weights: Arrays) -> None:
+        self.tf = tf = import_tensorflow(config.name)
+        super().__init__(config, weights, ACTIVATIONS, config.learning_rate_decay)
+        if config.optimizer == "sgd":
+            self._moments = {}
+        with tf.device(DEVICE):
+            self.weights = {name: tf.Variable(array) for name, array in self.weights.items()}
+            self._moments = {name: tf.Variable(array) for name, array in self._moments.items()}
+
+    def compile(
+        self, function: Callable[..., Tensor], *arguments: tuple[tuple[int | None, ...], str]
+    ) -> Callable[..., Tensor]:
+        """Compile a function of tensors, given the shape and dtype of each; it is traced once."""
+        tf = self.tf
+
+        def on_device(*tensors: Tensor) -> Tensor:
+            with tf.device(DEVICE):
+                return function(*tensors)
+
+        graph = tf.function(
+            on_device,
+            input_signature=[tf.TensorSpec(*argument) for argument in arguments],
+            autograph=False,
+        ).get_concrete_function()
+        return lambda *arrays: graph(*(tf.constant(array) for array in arrays))
+
+    def outputs(self, obs: Tensor) -> Tensor:
+        """Return the values float32[B, cells] of moves on boards [B, cells], own stones first."""
+        tf = self.tf
+        weights = self.weights
+        inputs = tf.cast(tf.concat([obs == 1, obs == 2], axis=1), tf.float32)
+        hidden = tf.nn.relu(inputs @ weights["0.weights"] + weights["0.bias"])
+        return hidden @ weights["1.weights"] + weights["1.bias"]
+
+    def next_rate(self) -> Float32Array:
+        """Count a step, and return its learning rate float32[1], with Adam's correction."""
+        rate = self.learning_rate
+        corrected = self.adam.next_rate(rate)
+        return np.array([corrected if self._moments else rate], np.float32)
+
+    def descend(self, loss: Callable[[], Tensor], rate: Tensor) -> Tensor:
+        """Make a step with a rate from :meth:`next_rate` down the gradient of ``loss()``, and
+        return the loss before it.
+        """
+        with self.tf.GradientTape() as tape:
+            before = loss()
+        for name, gradient in tape.gradient(before, self.weights).items():
+            weight = self.weights[name]
+            if not self._moments:
+                weight.assign_sub(rate * gradient)
+                continue
+            # the rate has the bias correction: the powers of the betas are 0 here
+            self.tf.raw_ops.ResourceApplyAdam(
+                var=weight.handle,
+                m=self._moments[f"mean.{name}"].handle,
+                v=self._moments[f"square.{name}"].handle,
+                beta1_power=0.0,
+                beta2_power=0.0,
+                lr=rate,
+                beta1=BETA1,
+                beta2=BETA2,
+                epsilon=EPSILON,
+                grad=gradient,
+            )
+        return before
+
+    def from_arrays(self, arrays: Arrays) -> None:
+        """Set them."""
+        for name, variable in {**self.weights, **self._moments}.items():
+            variable.assign(arrays[name])
+        self.adam.updates[:] = arrays["updates"]

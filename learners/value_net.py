@@ -19,16 +19,9 @@ import numpy as np
 from msgspec import Meta
 
 from learners import config as types
-from learners.base import MAX_COUNT, MAX_NUMBER, Checkpointable, Limits, Tensor
-from learners.mlp import (
-    Activation,
-    TFNet,
-    dense_layers,
-    forward,
-    import_tensorflow,
-    layer_shapes,
-    planes,
-)
+from learners.base import MAX_COUNT, MAX_NUMBER, Checkpointable, Limits
+from learners.mlp import Activation, dense_layers, forward, layer_shapes, planes
+from learners.net import TrainableNet
 from learners.training import SPAWN_TEACHER, Marks, TrainingLoop, make_rng
 from ttt_envs.agents.policy import GreedyPolicy, best_moves
 from ttt_envs.agents.specs import make_policy
@@ -55,7 +48,7 @@ PRESETS: dict[Preset, tuple[tuple[int, ...], tuple[Activation, ...]]] = {
 
 @dataclass(frozen=True)
 class ValueNetConfig(types.LearnerConfig):
-    """A value net in TensorFlow, trained on the games of a search against itself."""
+    """A value net trained on the games of a search against itself."""
 
     name: ClassVar[str] = "value-net"
     variants: ClassVar[tuple[str, ...]] = tuple(VARIANTS)
@@ -65,7 +58,6 @@ class ValueNetConfig(types.LearnerConfig):
     opponent: ClassVar[str] = types.TEACHER
     only_opponent: ClassVar[bool] = True
     loop: ClassVar[str] = "learners.value_net:Imitation"
-    needs: ClassVar[tuple[str, ...]] = ("tensorflow",)
     test_settings: ClassVar[dict[str, object]] = {
         "games": 6,
         "teacher": "expectiminimax:depth=2",
@@ -112,16 +104,16 @@ class ValueNetConfig(types.LearnerConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         hidden, activations = self.layers()
-        if len(activations) != len(hidden):
+        if len(activations) != len(hidden) + 1:
             raise Refusal(
                 f"activations={self.activations} do not fit: choose one for each hidden layer "
                 f"{hidden}"
             )
 
     def layers(self) -> tuple[tuple[int, ...], tuple[Activation, ...]]:
-        """Return the units and activations of the hidden layers."""
+        """Return the units of the hidden layers, and the activations of all layers."""
         hidden, activations = PRESETS[self.preset]
-        return self.hidden or hidden, self.activations or activations
+        return self.hidden or hidden, (*(self.activations or activations), "linear")
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> ValueNet:
         """Return a net with random weights, as the report's: uniform in +-1 / sqrt(inputs), and so
@@ -255,7 +247,6 @@ class Imitation(TrainingLoop):
         check_range(
             "games", games, 1, problem="gives no training data", hint=" of the teacher's games"
         )
-        import_tensorflow(config.name)  # report a missing TensorFlow before games are played
         _, win, bound = make_teacher(config.teacher, learner.game)
         learner.scale = np.array([win, bound], np.float32)
         self._weights = learner.weights
@@ -317,40 +308,44 @@ class Imitation(TrainingLoop):
         learner = self.learner
         config = learner.config
         examples = self.examples
-        _, activations = config.layers()
-        net = TFNet(config.name, self._weights, (*activations, "linear"), config.learning_rate)
-        tf = net.tf
+        net = TrainableNet(config, self._weights, learner.activations)
         rows, held_out_rows = hold_out(learner.game, examples, config.held_out, learner.rng)
         permutations = symmetries(learner.game, config.symmetries)
-        value = examples.value.astype(np.float32)
+        value = examples.value.astype(np.float32)[:, None]
         obs = np.concatenate([examples.obs[rows][:, permutation] for permutation in permutations])
-        x = tf.constant(planes(obs))
-        y = tf.constant(np.tile(value[rows], len(permutations)))
-        held_out_x = tf.constant(planes(examples.obs[held_out_rows]))
-        held_out_y = tf.constant(value[held_out_rows])
-
-        def error(x: Tensor, y: Tensor) -> Tensor:
-            # the report sums, here is the mean: Adam is invariant to the factor
-            return tf.reduce_mean(tf.square(net.outputs(x)[:, 0] - y))
-
-        def iterate(rates: Tensor) -> Tensor:
-            net.steps(lambda n: (error(x, y),), rates)
-            return error(x, y), error(held_out_x, held_out_y)
-
-        train = net.compile(iterate, ((None,), "float32"))
+        learned = planes(obs), np.tile(value[rows], (len(permutations), 1))
+        held_out = planes(examples.obs[held_out_rows]), value[held_out_rows]
         min_loss = math.inf
         for start in range(-config.log_iterations, config.iterations, config.log_iterations):
             # none at first, to measure the untrained net
             count = min(config.log_iterations, config.iterations - start) if start >= 0 else 0
-            loss, held_out_loss = (float(number) for number in train(net.next_rates(count)))
+            loss = descend(net, *learned, count)
             net.check(loss)
+            metrics = {"iterations": net.updates, "loss": loss}
+            if len(held_out_rows):
+                metrics["held_out_loss"] = descend(net, *held_out, 0)
+            held_out_loss = metrics.get("held_out_loss", math.inf)
             if config.keep == "last" or held_out_loss < min_loss or not len(held_out_rows):
                 min_loss = held_out_loss
                 learner.weights = net.arrays
-            metrics = {"iterations": net.updates, "loss": loss}
-            if len(held_out_rows):
-                metrics["held_out_loss"] = held_out_loss
             yield {**metrics, "positions": len(examples.obs)}
+
+
+@np.errstate(all="ignore")  # divergence is reported after it
+def descend(net: TrainableNet, x: Float32Array, y: Float32Array, count: int) -> float:
+    """Make steps on all positions, and return the mean squared error after them.
+
+    Args:
+        net: the net.
+        x: inputs, float32[N, inputs].
+        y: targets, float32[N, 1].
+        count: number of steps.
+    """
+    for _ in range(count):
+        outputs = net.run(x)
+        # the report sums, here is the mean: Adam is invariant to the factor
+        net.step(outputs, 2 / len(y) * (outputs[-1] - y))
+    return float(np.square(net.run(x)[-1] - y).mean())
 
 
 def hold_out(
@@ -385,7 +380,7 @@ def hold_out(
 
 
 class ValueNet(GreedyPolicy, Checkpointable):
-    """A value net at play, one ply deep; TensorFlow is not needed.
+    """A value net at play, one ply deep.
 
     Args:
         config: the settings.
@@ -394,6 +389,7 @@ class ValueNet(GreedyPolicy, Checkpointable):
         rng: generator of its training.
 
     Attributes:
+        activations: of all layers.
         scale: float32[2]: the net's output for a win, and the maximum absolute value of a position
             that is not over, as a fraction of that.
     """
@@ -412,6 +408,7 @@ class ValueNet(GreedyPolicy, Checkpointable):
     ) -> None:
         self.config = config
         self.game = game
+        _, self.activations = config.layers()
         self.weights = weights
         self.rng = rng
         self.scale = np.ones(2, np.float32)
@@ -425,8 +422,7 @@ class ValueNet(GreedyPolicy, Checkpointable):
         """Return the net's values float64[B] from the mover's view, as fractions of a win."""
         obs = boards.own_first()
         win, bound = self.scale.tolist()
-        _, activations = self.config.layers()
-        layers = dense_layers(self.weights, (*activations, "linear"))
+        layers = dense_layers(self.weights, self.activations)
         total = np.zeros(len(obs))
         for permutation in self._permutations:
             total += forward(planes(obs[:, permutation]), layers)[:, 0]

@@ -2,8 +2,8 @@
 
 All times are CPU seconds on one core. Trainings are measured exactly, at regular numbers of games
 and outside the timing, one for each seed: the number of games and seconds until the exploitability
-was 0, or another goal, and stayed there to the end. Tracing TensorFlow's graph is reported
-separately; the rows "start" are new processes that do only that.
+was 0, or another goal, and stayed there to the end. The rows "start" are new processes that do only
+that.
 
 Beside mctx on pgx both sides play and search with the same net and weights, on the cells alone, and
 deliver training data: search results go to numpy. Our count of simulations excludes those skipped
@@ -36,7 +36,6 @@ from measuring import (
     time_work,
 )
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault(
     "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
@@ -55,7 +54,7 @@ from studies.alpha_zero import NAME, ROUNDING, Learning, TrainingCurve, temporar
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
-PACKAGES = ("numpy", "numba", "tensorflow", "mctx", "pgx", "jax")
+PACKAGES = ("numpy", "numba", "mctx", "pgx", "jax")
 SIMULATIONS = 32
 """Number of simulations of a search at play."""
 SMALL_HIDDEN = (64, 64)
@@ -189,10 +188,10 @@ def move_times_table(measured: list[MoveTime]) -> Table:
 
 START = """
 from learners.alpha_zero import AlphaZeroConfig
+from learners.alpha_zero.self_play import SelfPlay
 from ttt_envs.game.game import Game
 
 def begin(steps):
-    import tensorflow
     config = AlphaZeroConfig()
     training = config.training(Game(), 8_192, batch=config.batch, seed=0)
     for _ in range(steps):
@@ -200,8 +199,8 @@ def begin(steps):
     return f"{training.done.games} games"
 """
 STARTS = {
-    "start-import": ("importing TensorFlow", "__import__('tensorflow').__version__"),
-    "start-trace": ("the same, and tracing", "begin(0)"),
+    "start-import": ("importing", "SelfPlay.__name__"),
+    "start-build": ("the same, and building", "begin(0)"),
     "start-first": ("the same, and a step", "begin(1)"),
     "start-second": ("the same, and another", "begin(2)"),
 }
@@ -364,7 +363,7 @@ BENCHMARK = Benchmark(
         Part("moves", tuple(PLAYED), measure_move_time, move_times_table),
         alone_part(STARTS, START),
     ),
-    left_out=("3x3-skip", "4x4", "move-7x7", "move-7x7-own", "start-trace", "start-first"),
+    left_out=("3x3-skip", "4x4", "move-7x7", "move-7x7-own", "start-build", "start-first"),
 )
 
 

@@ -223,9 +223,11 @@ FORMS = {
     ),
 }
 """learner -> the options of its signatures"""
+NETS = ["alpha-zero", "ppo", "value-net"]
+"""in numpy"""
 GROUPS = {
-    "learners": [name for name in sorted(LEARNERS) if name not in (*tiny.PACKAGES, "ppo")],
-    "ppo": ["ppo"],
+    "learners": [name for name in sorted(LEARNERS) if name not in (*tiny.PACKAGES, *NETS)],
+    "nets": NETS,
     **{
         package: [name for name in sorted(tiny.PACKAGES) if package in tiny.PACKAGES[name]]
         for package in ("tensorflow", "torch")

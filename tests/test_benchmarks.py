@@ -26,12 +26,7 @@ def bench(tmp_path):
 @pytest.mark.parametrize(
     ("file", "only", "parts"),
     [
-        pytest.param(
-            "alpha_zero",
-            "3x3,move-3x3,moves-16",
-            "trainings moves",
-            marks=pytest.mark.needs("tensorflow"),
-        ),
+        ("alpha_zero", "3x3,move-3x3,moves-16", "trainings moves"),
         ("connect_four", "stones-20,moves-20", "rows answers"),
         ("exact", "exploitability-3x3,layers-4x4-c,solve-4x4-alone", "rows alone"),
         ("learners", "q-learning", "rows"),

@@ -53,7 +53,7 @@ def test_results_are_as_before(name, golden):
     ("group", "error"),
     [
         ("learners", RELATIVE_ERROR),
-        ("ppo", NET_ERROR),
+        ("nets", NET_ERROR),
         *(
             pytest.param(
                 group,

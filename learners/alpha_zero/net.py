@@ -58,9 +58,7 @@ def gumbel_options(settings: Any, game: Game) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class AlphaZeroConfig(LearnerConfig):
-    """AlphaZero with chance nodes: a policy-value net in TensorFlow, trained by its own search in
-    self-play.
-    """
+    """AlphaZero with chance nodes: a policy-value net trained by its own search in self-play."""
 
     name: ClassVar[str] = "alpha-zero"
     variants: ClassVar[tuple[str, ...]] = tuple(VARIANTS)
@@ -69,7 +67,6 @@ class AlphaZeroConfig(LearnerConfig):
     self_play_games: ClassVar[int] = 8_192
     only_opponent: ClassVar[bool] = True
     loop: ClassVar[str] = "learners.alpha_zero.self_play:SelfPlay"
-    needs: ClassVar[tuple[str, ...]] = ("tensorflow",)
     test_settings: ClassVar[dict[str, object]] = {
         "games": 40,
         "hidden": 4,
@@ -145,7 +142,7 @@ class AlphaZeroConfig(LearnerConfig):
     """
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> AlphaZero:
-        """Return a learner with random weights drawn from ``rng``; playing needs no TensorFlow."""
+        """Return a learner with random weights drawn from ``rng``."""
         return AlphaZero(self, visible(game), rng)
 
     def layers_for(self, game: Game) -> tuple[int, ...]:

@@ -12,10 +12,12 @@ import numpy as np
 
 from baselines.mcts import MCTSSearch, Tree, gumbel_search
 from learners.alpha_zero.net import AlphaZero, AlphaZeroConfig, gumbel_options
-from learners.base import Arrays, Limits, Tensor, ring_slots
-from learners.mlp import Activation, TFNet, line_states
+from learners.base import Arrays, Limits
+from learners.mlp import Activation, line_states, planes
+from learners.net import TrainableNet
 from learners.training import SPAWN_REPLAY, TrainingLoop, check_memory, make_rng, training_key
 from ttt_envs.agents.policy import Evaluator, normalise, sample
+from ttt_envs.agents.softmax_table import softmax
 from ttt_envs.core.jit import (
     BoolArray,
     Float32Array,
@@ -29,7 +31,7 @@ from ttt_envs.core.random import uniforms
 from ttt_envs.core.records import concatenate
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_POOL, begin_rows, play_rows
+from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_POOL, begin_rows, legal, play_rows
 from ttt_envs.game.symmetry import symmetries
 
 BLOCK = 64
@@ -160,8 +162,8 @@ class SelfPlayGames:
         policy, values, selected = self._search(boards, keys, stones)
         is_opening = stones < self._openings[rows]
         is_random = uniforms(keys, STREAM_EXPLORE, stones) < self.config.epsilon
-        legal = normalise(boards.legal(self.game))
-        random_moves = sample(legal, uniforms(keys, STREAM_RANDOM_ACTION, stones))
+        uniform = normalise(boards.legal(self.game))
+        random_moves = sample(uniform, uniforms(keys, STREAM_RANDOM_ACTION, stones))
         moves = np.where(is_opening | is_random, random_moves, selected)
         self.plies.append(
             SearchedPly(rows, boards, policy.astype(np.float32), values, moves != selected)
@@ -204,10 +206,10 @@ class SelfPlayGames:
             game, boards, no_keys, c=config.c, leaf=self.evaluator, threads=config.threads
         )
         gammas = np.zeros(shape)
-        for row, legal in enumerate(boards.legal(game)):
+        for row, is_legal in enumerate(boards.legal(game)):
             rng = np.random.default_rng([int(keys[row]), int(stones[row])])
-            num_legal = legal.sum()
-            gammas[row, legal] = rng.standard_gamma(CONCENTRATION / num_legal, num_legal)
+            num_legal = is_legal.sum()
+            gammas[row, is_legal] = rng.standard_gamma(CONCENTRATION / num_legal, num_legal)
         puct.add_root_noise(normalise(gammas), DIRICHLET)
         puct.run(config.simulations)
         policy = puct.probabilities(temperature=1.0)
@@ -256,7 +258,7 @@ class SelfPlay(TrainingLoop):
         replay: the latest positions, at most ``config.buffer_size_for(game)``, in order.
 
     Raises:
-        ValueError: numbers out of range, of processes too, or no TensorFlow.
+        ValueError: numbers out of range, of processes too.
     """
 
     learner: AlphaZero
@@ -273,74 +275,29 @@ class SelfPlay(TrainingLoop):
             connect(cluster)  # once, not in every step
         config = learner.config
         cells = learner.game.cells
-        num_lines = len(learner.lines)
         parallel = min(batch, games) if self._workers == 1 else BLOCK
         trees = parallel * Tree.num_bytes(config.simulations + 1, 2, cells)
         check_memory(trees, f"simulations={config.simulations:,} in {parallel:,} games at a time")
         hidden: list[Activation] = ["relu" for _ in config.layers_for(learner.game)]
-        self.net = TFNet(
-            config.name,
-            learner.weights,
-            [*hidden, "linear"],
-            config.learning_rate,
-            config.learning_rate_decay,
-            fused_bias=True,
+        self.net = TrainableNet(
+            config, learner.weights, [*hidden, "linear"], config.learning_rate_decay
         )
-        self._update = self.net.compile(
-            self._steps,
-            ((None, None, cells), "int8"),  # obs
-            ((None, None, num_lines), "int8"),  # states
-            ((None, None, cells), "float32"),  # policy
-            ((None, None), "float32"),  # value
-            ((None,), "float32"),  # rates
-        )
-        capacity = min(config.buffer_size_for(learner.game), max(1, games * cells))
-        self._ring = TrainingExamples(
-            obs=np.zeros((capacity, cells), np.int8),
-            policy=np.zeros((capacity, cells), np.float32),
-            value=np.zeros(capacity, np.float32),
+        self.replay = TrainingExamples(
+            obs=np.zeros((0, cells), np.int8),
+            policy=np.zeros((0, cells), np.float32),
+            value=np.zeros(0, np.float32),
             results=np.zeros(0),
         )
-        self._num_added = 0
         self._permutations = symmetries(learner.game, config.symmetries)
 
     def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        replay = {
+        return {
+            **super().limits(),
             "replay.obs": (0, 2, "positions"),
             "replay.policy": (0, 1, "positions"),
             "replay.value": (-1, 1, "positions"),
         }
-        return {**super().limits(), **replay}
-
-    @property
-    def replay(self) -> TrainingExamples:
-        """The latest positions, at most ``config.buffer_size_for(game)``, in order."""
-        ring = self._ring
-        slots = self._replay_slots()
-        return TrainingExamples(
-            ring.obs[slots], ring.policy[slots], ring.value[slots], ring.results
-        )
-
-    @replay.setter
-    def replay(self, examples: TrainingExamples) -> None:
-        self._num_added = 0
-        self._remember(examples)
-
-    def _replay_slots(self) -> Int64Array:
-        """Return the slots of the latest positions in the ring, in order."""
-        capacity = len(self._ring.value)
-        return ring_slots(self._num_added, min(self._num_added, capacity), capacity)
-
-    def _remember(self, examples: TrainingExamples) -> None:
-        """Add positions to the ring, where they replace the oldest."""
-        ring = self._ring
-        count = len(examples.value)
-        self._num_added += count
-        slots = ring_slots(self._num_added, count, len(ring.value))
-        ring.obs[slots] = examples.obs
-        ring.policy[slots] = examples.policy
-        ring.value[slots] = examples.value
 
     def step(self) -> None:
         """Play a batch of games and make its updates."""
@@ -359,7 +316,9 @@ class SelfPlay(TrainingLoop):
         Raises:
             ValueError: the net has diverged.
         """
-        self._remember(examples)
+        capacity = self.learner.config.buffer_size_for(self.learner.game)
+        positions = concatenate([self.replay, examples._replace(results=self.replay.results)])
+        self.replay = TrainingExamples._make(array[-capacity:] for array in positions)
         batches = self.draw(make_rng(self._seed, SPAWN_REPLAY, self.done.games))
         policy_loss, value_loss = self.update(batches).tolist()
         self.learner.weights = self.net.arrays
@@ -369,7 +328,7 @@ class SelfPlay(TrainingLoop):
             "policy_loss": policy_loss,
             "value_loss": value_loss,
             "updates": self.net.updates,
-            "positions": len(self._replay_slots()),
+            "positions": len(self.replay.value),
         }
 
     def draw(self, rng: np.random.Generator) -> TrainingExamples:
@@ -377,18 +336,18 @@ class SelfPlay(TrainingLoop):
         symmetry.
         """
         config = self.learner.config
-        ring = self._ring
-        slots = self._replay_slots()
+        replay = self.replay
         shape = config.gradient_steps, config.batch_size
-        sample_slots = slots[rng.integers(0, len(slots), shape)]
+        rows = rng.integers(0, len(replay.value), shape)
         images = self._permutations[rng.integers(0, len(self._permutations), shape)]
         return TrainingExamples(
-            obs=np.take_along_axis(ring.obs[sample_slots], images, axis=2),
-            policy=np.take_along_axis(ring.policy[sample_slots], images, axis=2),
-            value=ring.value[sample_slots],
-            results=ring.results,
+            obs=np.take_along_axis(replay.obs[rows], images, axis=2),
+            policy=np.take_along_axis(replay.policy[rows], images, axis=2),
+            value=replay.value[rows],
+            results=replay.results,
         )
 
+    @np.errstate(all="ignore")  # divergence is reported at the end
     def update(self, examples: TrainingExamples) -> Float64Array:
         """Make one gradient step from each of K batches of N positions.
 
@@ -403,44 +362,49 @@ class SelfPlay(TrainingLoop):
         Raises:
             ValueError: the net has diverged.
         """
-        obs, policy, value, _ = examples
-        count, size, cells = obs.shape
-        states = line_states(obs.reshape(-1, cells), self.learner.lines).reshape(count, size, -1)
-        sums = self._update(obs, states, policy, value, self.net.next_rates(count)).numpy()
-        losses = sums[1:] / float(count)  # of the policy and the value, without their total
-        self.net.check(losses, *self.net.arrays.values())
-        return np.asarray(losses, np.float64)
+        learner = self.learner
+        # no stone in a line is a row of zeros
+        one_hot = np.eye(2 * learner.game.win_length, dtype=np.float32)[:, 1:]
+        losses = np.zeros(2)
+        for obs, policy, value in zip(*examples[:3], strict=True):
+            lines = one_hot[line_states(obs, learner.lines)].reshape(len(obs), -1)
+            outputs = self.net.run(np.concatenate([planes(obs), lines], axis=1))
+            is_legal = legal(learner.game, obs)
+            d, parts = loss_gradient(
+                outputs[-1], is_legal, policy, value, learner.config.value_weight
+            )
+            self.net.step(outputs, d, learner.config.weight_decay)
+            losses += parts / len(examples.value)
+        self.net.check(losses, *self.net.weights.values())
+        return losses
 
-    def _steps(
-        self, obs: Tensor, states: Tensor, policy: Tensor, value: Tensor, rates: Tensor
-    ) -> Tensor:
-        """Make the steps of :meth:`update`; return the sums of the losses."""
-        return self.net.steps(
-            lambda n: self._batch_losses(obs[n], states[n], policy[n], value[n]), rates, 3
-        )
 
-    def _batch_losses(
-        self, obs: Tensor, states: Tensor, policy: Tensor, value: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the loss, the policy's mean cross entropy over legal moves, and the value's mean
-        squared error.
-        """
-        net = self.net
-        tf = self.net.tf
-        config = self.learner.config
-        num_lines, length = self.learner.lines.shape
-        num_states = 2 * length - 1
-        # all zeros for a line without stones
-        one_hot = tf.one_hot(tf.cast(states, tf.int32) - 1, num_states)
-        one_hot = tf.reshape(one_hot, (tf.shape(obs)[0], num_lines * num_states))
-        outputs = net.outputs(tf.concat([net.planes(obs), one_hot], axis=1))
+def loss_gradient(
+    outputs: Float32Array,
+    is_legal: BoolArray,
+    policy: Float32Array,
+    value: Float32Array,
+    value_weight: float,
+) -> tuple[Float32Array, Float64Array]:
+    """Return the gradient of the loss in the net's outputs, and the parts of the loss.
 
-        legal = net.legal_moves(self.learner.game, obs)
-        log_probabilities = tf.nn.log_softmax(tf.where(legal, outputs[:, :-1], -1e9))
-        cross_entropy = -tf.reduce_sum(tf.where(legal, policy * log_probabilities, 0.0), axis=1)
-        policy_loss = tf.reduce_mean(cross_entropy)
-        value_loss = tf.reduce_mean(tf.square(tf.tanh(outputs[:, -1]) - value))
-        matrices = [array for name, array in net.weights.items() if name.endswith("weights")]
-        decay = tf.add_n([tf.nn.l2_loss(matrix) for matrix in matrices])
-        loss = policy_loss + config.value_weight * value_loss + config.weight_decay * decay
-        return loss, policy_loss, value_loss
+    Computed in float64 and rounded, because exponentials in float32 differ between processors.
+
+    Args:
+        outputs: float32[N, cells + 1]: logits, and the value before its tanh.
+        is_legal: bool[N, cells].
+        policy: float32[N, cells]: targets, 0 where illegal.
+        value: float32[N]: targets.
+        value_weight: weight of the squared error of the value.
+
+    Returns:
+        The gradient float32[N, cells + 1], and float64[2]: the mean cross entropy of the policy,
+        and the mean squared error of the value.
+    """
+    exact = outputs.astype(np.float64)
+    p = softmax(np.where(is_legal, exact[:, :-1], np.nan))
+    v = np.tanh(exact[:, -1])
+    error = v - value
+    d = np.column_stack([p - policy, 2 * value_weight * error * (1 - v * v)]) / len(value)
+    cross_entropy = -(policy * np.log(np.where(policy > 0, p, 1))).sum() / len(value)
+    return d.astype(np.float32), np.array([cross_entropy, np.square(error).mean()])

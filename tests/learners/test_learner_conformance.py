@@ -307,6 +307,13 @@ def test_missing_tensorflow_is_reported(name, monkeypatch, tmp_path, capsys):
     assert f"{name} needs TensorFlow" in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.parametrize("name", ["alpha-zero", "value-net"])
+def test_nets_in_numpy_learn_without_tensorflow(name, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    run = tiny.train_run(name, tmp_path / "run")
+    assert make_policy(f"run:{run}", tiny.GAME)
+
+
 def test_importing_and_configuring_imports_no_large_library(fresh):
     lines = (
         "import sys",

@@ -14,7 +14,7 @@ from ttt_envs.core.packages import hide_native_log
 
 pytestmark = pytest.mark.more
 
-TENSORFLOW = "from learners.mlp import import_tensorflow; tf = import_tensorflow('q-net')"
+TENSORFLOW = "from learners.q_net import import_tensorflow; tf = import_tensorflow('q-net')"
 SB3 = "from learners.sb3 import load_algorithm; load_algorithm('sb3-dqn', 'stable_baselines3:DQN')"
 LEARN = """
 import sys, torch

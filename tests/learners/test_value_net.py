@@ -5,7 +5,10 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from learners.mlp import TFNet, dense_layers, forward, layer_shapes, planes
+from learners.mlp import dense_layers, forward, layer_shapes, planes
+from learners.net import TrainableNet, multiply
+from learners.ppo import BETA1
+from learners.q_net import import_tensorflow
 from learners.value_net import PRESETS, ValueNetConfig, hold_out, make_teacher, play_training_games
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.core.records import concatenate
@@ -16,11 +19,6 @@ pytestmark = pytest.mark.xdist_group("large")
 
 SKIP = Game(skip_chance=0.25)
 TEACHER = "expectiminimax:depth=2"
-
-
-@pytest.fixture(scope="module")
-def tf():
-    return pytest.importorskip("tensorflow")
 
 
 def games_of(teacher=TEACHER, game=SKIP, numbers=range(6), seed=0, epsilon=0.0):
@@ -77,7 +75,7 @@ def test_a_game_depends_on_its_number_and_the_seed():
 
 
 @pytest.mark.parametrize("at", [1, 5])
-def test_a_restored_training_ends_as_a_longer_one(tf, at):
+def test_a_restored_training_ends_as_a_longer_one(at):
     """In the games, and in the iterations; tests/ttt_apps/test_runs.py has those of one length."""
     part = training(games=10, iterations=20)
     longer = training(games=14, iterations=20)
@@ -123,7 +121,9 @@ def test_moves_are_valued_one_ply_ahead_by_bounded_values():
     assert_array_equal(net.action_values(boards), one_ply_ahead(SKIP, boards, net.values))
 
 
-def test_play_computes_as_keras_does(tf):
+@pytest.mark.needs("tensorflow")
+def test_play_and_learning_compute_as_keras_does():
+    tf = import_tensorflow("a test")
     rng = np.random.default_rng(0)
     x = rng.normal(size=(5, 6)).astype(np.float32)
     for hidden, activations in [*PRESETS.values(), ((4,), ("relu",))]:
@@ -138,8 +138,27 @@ def test_play_computes_as_keras_does(tf):
         ]
         net = tf.keras.Sequential([tf.keras.Input((6,)), *layers])
         net.set_weights(list(weights.values()))
-        for outputs in (net, TFNet("a test", weights, (*activations, "linear"), 0.1).outputs):
-            assert_allclose(played, outputs(x), rtol=1e-4, atol=1e-4)
+        learner = TrainableNet(ValueNetConfig(), weights, (*activations, "linear"))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(net(x) ** 2)
+        gradient = tape.gradient(loss, net.trainable_variables)
+        outputs = learner.run(x)
+        for computed in (played, outputs[-1]):
+            assert_allclose(computed, net(x), rtol=1e-4, atol=1e-4)
+        learner.step(outputs, 2 / len(x) * outputs[-1])
+        for name, expected in zip(weights, gradient, strict=True):
+            mean = learner.state[f"mean.{name}"]
+            assert_allclose(mean / (1 - BETA1), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_sums_of_products_are_in_the_order_of_their_terms():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(30, 40)).astype(np.float32) * (rng.random((30, 40)) < 0.5)
+    b = rng.normal(size=(30, 20)).astype(np.float32)
+    expected = np.zeros((40, 20), np.float32)
+    for column, row in zip(a, b, strict=True):
+        expected += np.outer(column, row)
+    assert_array_equal(multiply(a.T, b), expected)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -158,12 +177,12 @@ def test_play_computes_as_keras_does(tf):
         ),
     ],
 )
-def test_invalid_trainings_are_refused(tf, settings, message):
+def test_invalid_trainings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         training(**settings).run()
 
 
-def test_the_log_has_both_errors_and_the_best_weights_are_kept(tf):
+def test_the_log_has_both_errors_and_the_best_weights_are_kept():
     rows = []
     biases = []
     trained_learner = training(games=8, iterations=25, keep="best", learning_rate=0.2, held_out=0.3)

@@ -208,7 +208,6 @@ def test_counts_agree_with_similar_rates():
         assert trees.counts_agree(published, our_values) is agree
 
 
-@pytest.mark.needs("tensorflow")
 def test_sampled_rates_of_a_net_agree_with_exact_ones():
     measured = imitation.ImitationNets().measure({"entry": 0, "seed": 1, "pairs": 400})
     table = Score(np.array(measured["pairs"])).table / 400
@@ -278,7 +277,6 @@ def test_parts_are_claimed_where_every_seed_is_sooner_with_them():
     )
 
 
-@pytest.mark.needs("tensorflow")
 def test_the_search_is_measured_from_a_stored_run():
     unit = alpha_zero.training_unit(
         alpha_zero.NAME, alpha_zero.SKIPS, 16, hidden=(8,), gradient_steps=2

@@ -212,7 +212,6 @@ def test_learners_see_the_episodes_of_their_own_skip_chance(monkeypatch):
 
 
 def test_alpha_zero_learns_results_of_player_0(monkeypatch):
-    pytest.importorskip("tensorflow")
     task = find_task("half-random")
     results = []
     winners = []
@@ -290,7 +289,7 @@ def test_agents_that_learn_too_much_too_little_or_nothing():
     "name", ["sb3-ppo", "sb3-dqn", "sb3-maskable-ppo", "q-net", "naive-mc", "alpha-zero"]
 )
 def test_other_agents_twice(name, tmp_path):
-    pytest.importorskip("tensorflow" if name in ("q-net", "alpha-zero") else "sb3_contrib")
+    pytest.importorskip("tensorflow" if name == "q-net" else "sb3_contrib")
     for part in ("a", "b"):
         run_all(
             tmp_path / part,
