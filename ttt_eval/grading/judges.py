@@ -78,8 +78,8 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
     exact = judge("exact", text, num_errors if answers else nan, 0, evidence, rule="none")
     rows = {row.name: row for row in (*values.rows, *agent.rows, exact)}
     errors = name_errors({board: pair[1] for board, pair in answers.items()}) if num_errors else []
-    imagined = [IMAGINED for move, _ in answers.values() if move is None]
-    causes = [*errors, *imagined[:1], *agent.causes, *values.causes]
+    imagined_ends = [IMAGINED for move, _ in answers.values() if move is None]
+    causes = [*errors, *imagined_ends[:1], *agent.causes, *values.causes]
     return Check(agent.subject, [*rows.values()], causes)
 
 
@@ -237,11 +237,11 @@ def judge_learner(
 def _wrong_value(probe: LearnerProbe, agent: Any) -> Evidence:
     """Return the position in which the value of the best action is most wrong, times its visits."""
     exact = probe.exact
-    learned = np.where(exact.model.allowed, agent(exact.observations), -np.inf)
-    errors = np.abs(learned.max(axis=1) - exact.values)
-    row = int((exact.weights(exact.greedy(learned)) * errors).argmax())
-    action = int(learned[row].argmax())
-    note = VALUE_NOTE.format(learned[row, action], exact.action_values[row, action])
+    learned_values = np.where(exact.model.allowed, agent(exact.observations), -np.inf)
+    errors = np.abs(learned_values.max(axis=1) - exact.values)
+    row = int((exact.weights(exact.greedy(learned_values)) * errors).argmax())
+    action = int(learned_values[row].argmax())
+    note = VALUE_NOTE.format(learned_values[row, action], exact.action_values[row, action])
     return Evidence(exact.text(row), f"cell {action}: {note}")
 
 
