@@ -244,7 +244,7 @@ def test_targets_are_derivatives_of_expectations(kind):
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("seats", SEATS)
 def test_expected_losses_are_derivatives_of_their_expectation(seats):
-    """Of a ratio of sequences, and an entropy whose weight depends on what was played."""
+    """Of a ratio of sequences; the entropy, whose weight depends on what was played, is apart."""
     import torch
 
     def loss(logp, old_logp, advantages, entropy, mask):
@@ -258,7 +258,7 @@ def test_expected_losses_are_derivatives_of_their_expectation(seats):
     rows = samples.list_batch_rows(model, tables | {"advantages": model.advantages}, names)
     logits = logits_of(torch, model.policy).requires_grad_()
     logp = torch.log_softmax(logits, 1)
-    entropy = -(logp.exp() * torch.where(torch.as_tensor(model.legal), logp, 0.0)).sum(1)
+    entropy = -(logp.exp() * torch.where(torch.as_tensor(model.legal), logp, 0.0)).sum(1).detach()
     terms = []
     for chance, places, arrays in zip(
         rows.chances,
@@ -369,7 +369,7 @@ def test_planted_errors_are_found(error):
 CAUSES = {
     "discount twice": "yours is 0.81: if it is meant, call with gamma=0.81 (--gamma 0.81)",
     "negated next value": "the next value counts with the wrong sign",
-    "lambda without gamma": "yours is 1.056: above 1, gamma is left out",
+    "lambda without gamma": "yours is 1.056: if that is your lambda / gamma",
     "lambda left out": "if it is meant, call with lam=0 (--lam 0)",
     "sign of the entropy bonus": "wrong sign: its coefficient is -0.01",
     "another entropy bonus": "yours is 0.1: if it is meant, call with entropy=0.1",
@@ -399,6 +399,18 @@ def test_declared_settings_and_names_of_gymnasium_are_right():
 def test_right_bonuses_are_right(entropy):
     loss = losses.ppo_clip_with_bonus
     check_loss(loss, "2x3/2", entropy=entropy, meant="PPO clip").assert_ok()
+
+
+@pytest.mark.more
+@pytest.mark.needs("torch")
+def test_a_bonus_beside_normalised_advantages_is_right():
+    def loss(logp, old_logp, advantages, entropy, mask):
+        size = (advantages**2 * mask).sum() / mask.sum()
+        return losses.ppo_clip_with_bonus(logp, old_logp, advantages / size**0.5, entropy, mask)
+
+    check = check_loss(loss, entropy=0.01, batch=64)
+    check.assert_ok()
+    assert check.effect.length.low > 2
 
 
 @pytest.mark.parametrize("seed", range(12))

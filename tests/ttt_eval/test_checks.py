@@ -303,7 +303,7 @@ def raise_(error):
         (lambda: ([float("nan")] * 9, 0.0), "finite numbers"),
         (lambda: ([0] * 9, 0.0), "visits without a move"),
         (lambda: ([1] * 9, "good"), "ValueError"),
-        (lambda: ([1] * 9, 0.0), "visits of illegal moves"),
+        (lambda: ([1] * 9, 0.0), "illegal moves"),
         (lambda: raise_(SystemExit(3)), "SystemExit: 3"),
         (lambda: raise_(KeyError("x")), "KeyError: 'x' \\(test_checks.py:"),
         (lambda: raise_(UnprintableError()), "exception str\\(\\) failed"),

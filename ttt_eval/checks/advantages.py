@@ -13,7 +13,7 @@ from ttt_envs.core.checks import Refusal, TypeRefusal, check_range
 from ttt_envs.core.jit import Float32Array, Float64Array
 from ttt_envs.game.game import Game
 from ttt_eval.checks.calls import CallError, GuardedCaller, open_caller, read_numbers
-from ttt_eval.checks.check import Check, CheckRow, judge
+from ttt_eval.checks.check import Check, CheckRow, judge, no_error
 from ttt_eval.checks.decisions import DecisionModel
 from ttt_eval.checks.directions import Effect, measure_effect
 from ttt_eval.checks.input_probes import RECOGNISED, probe_batch, probe_rollouts
@@ -52,6 +52,7 @@ CAUSES = {
         "rewards and values after the end of an episode move estimates before it: dones[t + 1] or "
         "terminated[t] says whether step t ended its episode, dones[t] does not"
     ),
+    "baseline": "later values count more than rewards: the baseline is missing, or added",
     "next_done": "next_value is used although next_done says that the episode is over",
     "last row": "the last step has no estimate: the loop ends one step early",
     "cut": "next_value is not used where the rollout is cut: a cut counts as the end of the game",
@@ -64,21 +65,20 @@ CAUSES = {
         "gamma={measured} (--gamma {measured})"
     ),
     "lambda": (
-        "later rewards have another lambda: yours is {measured}: above 1, gamma is left out beside "
-        "it; else, if it is meant, call with lam={measured} (--lam {measured})"
+        "later rewards have another lambda: yours is {measured}: if that is your lambda / gamma, "
+        "gamma is left out beside it; if it is meant, call with lam={measured} (--lam {measured})"
     ),
-    "baseline": "later values count more than rewards: the baseline is missing, or added",
     "own reward": "the sign is wrong",
     "mask": "what is behind the mask is used",
     "groups": "groups are mixed up: estimates compare episodes of other groups",
+    "gradient opposite": "the sign is wrong, or the ratio is inverted",
+    "gradient no effect": (
+        "nothing is learned: the log-probabilities are detached, or all terms cancel"
+    ),
     "sign of entropy": "the entropy bonus has the wrong sign: its coefficient is {measured}",
     "entropy": (
         "the entropy bonus has another coefficient: yours is {measured}: if it is meant, call with "
         "entropy={measured} (--entropy {measured})"
-    ),
-    "gradient opposite": "the sign is wrong, or the ratio is inverted",
-    "gradient no effect": (
-        "nothing is learned: the log-probabilities are detached, or all terms cancel"
     ),
     "weights": "the policy term is not the one that is meant: its weights are {measured}",
     "gradient turned": "the expected gradient has another direction",
@@ -189,6 +189,7 @@ def run_check(
     subject: str,
     examine: Callable[[GuardedCaller], Iterator[CheckRow | Effect]],
     limit_s: float | None,
+    unjudged: Sequence[str] = (),
 ) -> GradientCheck:
     """Return a check whose causes are those of its failed rows.
 
@@ -196,6 +197,7 @@ def run_check(
         subject: what is checked.
         examine: yields rows and the effect, with a caller of functions of others.
         limit_s: maximum s of a call.
+        unjudged: what is not judged.
     """
     effect = None
     rows: list[CheckRow] = []
@@ -216,7 +218,7 @@ def run_check(
         for row in rows
         if row.status == "fails" and f"{row.name} {row.measured}".startswith(start)
     ]
-    return GradientCheck(subject, rows, causes[:3], effect)
+    return GradientCheck(subject, rows, causes[:3], effect, right=no_error(unjudged))
 
 
 def check_advantages(
@@ -309,4 +311,7 @@ def check_advantages(
             )  # fmt: skip
 
     frame = f"batches of {size.games}, groups of {size.group}" if is_batch else "rollouts"
-    return run_check(f"advantages, {model.game}, seats {seats}, {frame}", examine, limit_s)
+    unjudged = ["truncation"] if {"truncated", "truncations"} & set(names) else []
+    return run_check(
+        f"advantages, {model.game}, seats {seats}, {frame}", examine, limit_s, unjudged
+    )

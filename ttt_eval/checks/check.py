@@ -44,6 +44,13 @@ class CheckRow(NamedTuple):
     """positions, the worst first; empty if the row holds or shows none"""
 
 
+def no_error(unjudged: Sequence[str]) -> str:
+    """Return the verdict on what is right, with what was not judged."""
+    if unjudged:
+        return f"no error found; not judged: {'; '.join(unjudged)}"
+    return "no error found"
+
+
 def judge(
     name: str,
     measured: str,
@@ -88,7 +95,7 @@ class Check:
     """in the order of measurement"""
     causes: Sequence[str] = ()
     """patterns of errors that explain the failed rows, the likeliest first"""
-    right: str = field(default="no error found", kw_only=True)
+    right: str = field(default=no_error(()), kw_only=True)
     """the verdict if it is ``ok``"""
 
     @property

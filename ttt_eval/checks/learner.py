@@ -21,7 +21,7 @@ from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.core.random import kept_generators, seed_generators
 from ttt_eval.checks.calls import read_numbers
-from ttt_eval.checks.check import Check, CheckRow, Evidence, judge
+from ttt_eval.checks.check import Check, CheckRow, Evidence, judge, no_error
 from ttt_eval.checks.probes import PREDICTED_ERRORS, PROBES, LearnerProbe, MakeEnv
 
 QUICK = "quick"
@@ -292,9 +292,8 @@ def check_learner(
     unjudged = [name for name, status in statuses.items() if status == "no evidence"]
     if not any("," in name for name in judged):
         unjudged.append("values or a critic")
-    right = "no error found"
-    if unjudged:
-        right = f"{right}; not judged: {'; '.join(unjudged)}"
+    if any(run.kind == "critic" for run in checker.best_runs.values()):
+        unjudged.append("a clip and an entropy bonus (check_loss)")
     text = f"no score of these probes shows: {', '.join(checker.unseen)}"
     checker.add(CheckRow("unseen", text, "remark"))
     if family is not None and judged:
@@ -307,7 +306,7 @@ def check_learner(
             f"rows in at most 1 of {odds // len(judged):,} checks"
         )
         checker.add(CheckRow("false alarms", text, "remark"))
-    return Check("a learner", checker.rows, causes, right=right)
+    return Check("a learner", checker.rows, causes, right=no_error(unjudged))
 
 
 class ProbeLimits(NamedTuple):

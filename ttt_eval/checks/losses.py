@@ -6,7 +6,7 @@ is minus the derivative in the log-probability, times the number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import nan
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ from ttt_eval.checks.directions import Effect, measure_effect
 from ttt_eval.checks.input_probes import RECOGNISED, number_row, probe_batch, rule_row
 from ttt_eval.checks.samples import (
     EQUAL,
+    Arrays,
     BatchSize,
     Estimator,
     Source,
@@ -122,11 +123,8 @@ def _by_differences(loss: LossOf) -> LossOf:
     return gradient
 
 
-def weight_rows(
-    estimator: Estimator, meant: str, entropy: float | None
-) -> Generator[CheckRow, None, float]:
-    """Yield rows about the weights of the policy term and of the entropy; return the coefficient
-    that the entropy should have.
+def weight_rows(estimator: Estimator, meant: str, entropy: float | None) -> Iterator[CheckRow]:
+    """Yield rows about the weights of the policy term and of the entropy.
 
     Args:
         estimator: the derivatives of the loss.
@@ -155,7 +153,6 @@ def weight_rows(
             yield CheckRow(RECOGNISED, name, "remark")
     coefficient = np.round(of_entropy[1] / size, DIGITS) + 0.0  # no -0
     yield number_row("sign of entropy" if coefficient < 0 else "entropy", coefficient, entropy)
-    return abs(coefficient) if entropy is None else entropy
 
 
 def list_tables(
@@ -163,7 +160,6 @@ def list_tables(
     present: Float64Array,
     reference: Float64Array,
     meant: str,
-    bonus: float = 0.0,
 ) -> dict[str, Float64Array]:
     """Return the numbers of decisions by the name of their array, float64[S, A]; those of "right"
     are estimates with the expected gradient of a target.
@@ -173,7 +169,6 @@ def list_tables(
         present: float64[S, A], the policy after an update.
         reference: float64[S, A].
         meant: the target, a name in :data:`TARGETS`; others stand for the surrogate.
-        bonus: coefficient of the entropy in it.
     """
     from scipy.special import entr
 
@@ -196,7 +191,7 @@ def list_tables(
         "old_logp": old_logp,
         "ref_logp": ref_logp,
         "entropy": entr(present).sum(axis=1, keepdims=True) + 0 * logp,
-        "right": ratio * (estimates.get(meant, model.advantages) - bonus * logp),
+        "right": ratio * estimates.get(meant, model.advantages),
     }
 
 
@@ -229,8 +224,8 @@ def check_loss(
         meant: what it is to descend: ``"policy"``, with the present policy as the reference, or a
             name of :data:`POLICY_LOSSES`, which also asks for its weights; or, with advantages 0,
             another name of :data:`TARGETS`.
-        entropy: coefficient of the entropy bonus beside the policy term; None for that which the
-            loss has, from 0 to 1.
+        entropy: coefficient of the entropy bonus beside the policy term, whose gradient alone is
+            compared; None for that which the loss has, from 0 to 1.
         updates: sizes of updates between the old and the present policy; the first decides, and
             later ones fail if they turn the gradient around.
         backend: that differentiates: torch, jax, or numpy by differences.
@@ -258,20 +253,23 @@ def check_loss(
 
     def examine(caller: GuardedCaller) -> Iterator[CheckRow | Effect]:
         estimator = guard(differentiate(loss, names, backend), names, "logp", caller, columns=2)
-        bonus = entropy or 0.0
         if of_policy:
-            bonus = yield from weight_rows(estimator, meant, entropy)
+            yield from weight_rows(estimator, meant, entropy)
+
+        def policy_term(arrays: Arrays) -> Float64Array:
+            of_logp, of_entropy = np.split(estimator(arrays), 2, axis=1)
+            return np.concatenate([of_logp, of_entropy * (not of_policy)], axis=1)
 
         def make_source(update: float, target: str) -> Source:
             present = normalise(model.policy * np.exp(update * step))
             reference = present if of_policy else normalise(model.policy * np.exp(difference))
-            tables = list_tables(model, present, reference, target, bonus)
+            tables = list_tables(model, present, reference, target)
             tables["advantages"] = model.advantages * of_policy
             games = list_batch_rows(model, tables, names, tokens)
             return Source(games, BatchSize(batch, batch), present, of_loss=True)
 
         def measure(update: float, target: str) -> Effect:
-            return measure_effect(estimator, make_source(update, target), rng, cpu)
+            return measure_effect(policy_term, make_source(update, target), rng, cpu)
 
         first, *later = updates
         yield from probe_batch(estimator, make_source(first, meant), rng)
@@ -284,7 +282,12 @@ def check_loss(
             status: Status = "fails" if effect.direction == "opposite" else "remark"
             yield CheckRow(f"after an update of {update:g}", str(effect), status)
 
+    unjudged = []
+    if meant == POLICY:
+        unjudged.append("the clip, without meant=")
+    if entropy is None:
+        unjudged.append("the coefficient of the entropy, without entropy=")
     return run_check(
         f"a loss, {model.game}, seats {seats}, meant as {meant}, batches of {batch}",
-        examine, limit_s,
+        examine, limit_s, unjudged if of_policy else (),
     )  # fmt: skip

@@ -189,7 +189,7 @@ class Checker:
         total = float(visits.sum())
         if visits[~self.table.legal[row]].any():
             self.facts.num_illegal_visits += 1
-            self._break(row, f"visits of illegal moves: {visits.tolist()}")
+            self._break(row, f"illegal moves: {visits.tolist()}")
         elif not total > 0:
             self._break(row, f"visits without a move: {visits.tolist()}")
         if total > 1 + TIE:  # else shares, or the move itself

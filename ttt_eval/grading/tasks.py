@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -82,7 +83,7 @@ def load_task(name: str) -> GradedTask:
         judge = find_named("judge", task.judge, JUDGES)
         _check_names("function", [task.function], [FUNCTIONS[task.judge]])
         _check_names("limit", data.get("limits", ()), (field.name for field in fields(task.limits)))
-        installed = [module.name for module in iter_modules()]
+        installed = {module.name for module in iter_modules()} - sys.stdlib_module_names
         missing = set(task.limits.allowed).difference(installed)
         misspelt = [name for name in missing if get_close_matches(name, installed, cutoff=0.8)]
         _check_names("package", misspelt, installed)
