@@ -52,7 +52,7 @@ DISCOUNTS = (-1.0, 0.0, 0.5, 0.9, 0.95, 0.99, 1.0, 2.0)
 """Discounts of values that are compared with the declared one."""
 CRITIC_PROBES = ("credit", "truncation")
 """Probes in which critics are judged without a family: values there are far from 0."""
-MAX_MISFITS = {"values": 0.02, "critic": 0.5}
+MAX_MISFITS = {"values": 0.005, "critic": 0.5}
 """Largest misfit that holds without a family."""
 MAX_EXCESS = 0.25
 """Maximum mean of what learned values are beyond 1 and -1, the largest results. Right tabular
