@@ -174,7 +174,8 @@ class _AgentCheck(Checker):
     def check_players(self) -> None:
         """Mean loss with an even and with an odd number of stones."""
         odd = self.table.odd[self.chosen]
-        self.by_player = even_loss, odd_loss = self.by_parity(self.chosen, self.losses)
+        self.by_player = self.by_parity(self.chosen, self.losses)
+        even_loss, odd_loss = self.by_player
         self.judge_chosen(
             "players",
             f"mean loss {even_loss:.3f} with an even number of stones, {odd_loss:.3f} with an odd",
