@@ -15,8 +15,6 @@ from ttt_envs.core.records import concatenate
 from ttt_envs.game.boards import one_ply_ahead
 from ttt_envs.game.symmetry import symmetries
 
-pytestmark = pytest.mark.xdist_group("large")
-
 SKIP = Game(skip_chance=0.25)
 TEACHER = "expectiminimax:depth=2"
 
