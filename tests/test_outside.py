@@ -9,7 +9,7 @@ import pytest
 from environments import CACHE, ROOT
 
 from examples.checks.q_learning import train
-from examples.checks.wrong_gradients import rollout
+from examples.checks.wrong_gradients import WRONG
 from ttt_eval.checks import gae
 
 BLOCKS = outside.load_blocks()
@@ -55,7 +55,7 @@ def test_what_is_offered_is_short(path):
         ("learner", train, "bandit", True, "1 of 1 probes hold"),
         ("learner", lambda *_: None, "credit", True, "credit: it is not for this probe"),
         ("advantages", gae, "2x3/2", True, "GAE(0.9, 0.95); unbiased"),
-        ("advantages", rollout("sign"), "2x3/2", False, "opposite"),
+        ("advantages", WRONG["sign"].function, "2x3/2", False, "opposite"),
     ],
 )
 def test_learners_and_advantages_are_checked(kind, function, game, is_right, note):

@@ -7,13 +7,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from examples.checks import planting
 from ttt_envs.core.files import read_table
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # the learners import examples.checks
+CHECKS = Path(planting.__file__).parent
 FILES = {"tabular": "q_learning.py", "dqn": "dqn.py", "ppo": "ppo.py"}
 """Files of examples/checks by family."""
 Changes = Mapping[str, Mapping[str, Sequence[Sequence[str]]]]
@@ -30,14 +31,7 @@ def plant(family: str, name: str | None = None) -> Callable[..., Any]:
     Raises:
         ValueError: an old text does not occur exactly once.
     """
-    path = ROOT / "examples" / "checks" / FILES[family]
-    source = path.read_text("utf-8")
-    changes = {**LEARNER_ERRORS[family], **SETTINGS[family]}
-    for old, new in [] if name is None else changes[name]:
-        if source.count(old) != 1:
-            raise ValueError(f"{old!r} occurs {source.count(old)} times in {path}")
-        source = source.replace(old, new)
-    module = ModuleType(path.stem)
-    exec(compile(source, str(path), "exec"), vars(module))
-    train: Callable[..., Any] = module.train
+    source = (CHECKS / FILES[family]).read_text("utf-8")
+    changes = {None: (), **LEARNER_ERRORS[family], **SETTINGS[family]}
+    train: Callable[..., Any] = planting.plant(source, changes[name])["train"]
     return train
