@@ -15,62 +15,17 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from planted_loop import LOOP_ERRORS, PlantedLoop, check_loop
-from planted_searches import ERRORS, ROLLOUT_ERRORS, PlantedTreeSearch
+from planted_errors import ERRORS, FAMILIES, plant_loop, plant_search
 from right_calls import GAMES, KINDS
+from right_loop import check_loop
 from scipy.stats import beta
 
 from ttt_eval.checks import Check, check_search
 
-HARMLESS = {"sum for mean", "policy of the best mean value"}
-"""Errors that do no measurable harm on nine cells: both are greedy, and right near the end."""
-CAUSES = {
-    "sign never flipped": ("never flipped", "wrong sign"),
-    "sign alternates with depth": ("alternate", "wrong sign"),
-    "leaf taken for the other player": ("for the other player", "wrong sign"),
-    "fixed player's view": ("fixed player's view", "wrong sign"),
-    "root value of the other player": ("root's value has the other", "wrong sign"),
-    "negated at second turns only": ("where the same player moves again", "wrong sign"),
-    "edge value of the next mover": ("one ply off", "wrong sign"),
-    "second turn never searched": ("second turns are", "other turns"),
-    "chance 1/2 for 1/4": ("chance", "another size"),
-    "one outcome kept": ("outcomes of chance", "another size"),
-    "outcomes share a node": ("outcomes of chance", "another size"),
-    "finished positions evaluated": ("finished positions are evaluated", "finished"),
-    "wins as draws": ("wins and losses count as draws", "results"),
-    "draws as losses": ("draws count as losses", "draws"),
-    "draws as wins": ("draws count as wins", "draws"),
-    "illegal moves searched": ("not masked", "error"),
-    "selection by the child's side": ("good for the other player", "selection"),
-    "selection ignores values": ("selection: moves are wrong", "selection"),
-    "no exploration": ("exploration", "selection"),
-    "priors ignored": ("priors are not used", "priors"),
-    "priors of the parent": ("those of another position", "priors"),
-    "ends not backed up": ("results of finished games are not backed up", "results"),
-    "only the parent updated": ("do not reach the root", "not backed up"),
-    "discount 0.9 per ply": ("a discount", "another size"),
-    "tree of another position kept": ("tree of another position", "visits"),
-    "plays the least visited": ("visits least", "selection"),
-    "value off by one ply": ("one ply off", "for the other player"),
-    "one diagonal missing": ("a win that it does not see", "results"),
-    "sum for mean": ("selection", "selection"),
-    "bonus without decay": ("exploration", "selection"),
-    "results of the first player": ("fixed player's view", "do not depend on the result"),
-    "results inverted": ("the other player's view", "wrong sign"),
-    "draws recorded as losses": ("draws count as losses", "draws"),
-    "boards of the first player": ("fixed player's view", "of other positions"),
-    "images of boards, not of policies": ("symmetric", "of other positions"),
-    "no exploration in self-play": ("too little training", "not trained, or of other positions"),
-    "value head untrained": ("not trained", "do not depend on the result"),
-    "boards of the other player": ("of other positions", "do not depend on the result"),
-    "policy of the best mean value": ("too little search", "training"),
-}
-"""Parts of the right cause and of a broadly right one, by error."""
-
 
 def rate_cause(error: str, check: Check) -> str:
     """Return whether the first cause is right, broadly right, or wrong."""
-    for rating, part in zip(("right", "broad"), CAUSES[error], strict=True):
+    for rating, part in zip(("right", "broad"), ERRORS[error]["causes"], strict=True):
         if part in check.cause:
             return rating
     return "wrong"
@@ -78,7 +33,7 @@ def rate_cause(error: str, check: Check) -> str:
 
 def check_games(rule: str, evaluator: str | None, error: str) -> dict[str, Check]:
     """Return the checks of a search in all games."""
-    search = PlantedTreeSearch(rule, error=error)
+    search = plant_search(error, rule)
     return {turns: check_search(search, turns, evaluator) for turns in GAMES}
 
 
@@ -94,7 +49,8 @@ def print_errors(errors: Sequence[str], make_checks: Callable[[str], Mapping[str
         # a user reads the first verdict; alternating turns hide errors of second turns
         failures = [check for call, check in checks.items() if check.failed and call != "plain"]
         rating = rate_cause(error, failures[0]) if failures else "-"
-        ratings += [rating] if error not in HARMLESS else []
+        if not ERRORS[error]["harmless"]:
+            ratings.append(rating)
         cells = [", ".join(check.failed) or "-" for check in checks.values()]
         print(f"| {error} | {' | '.join(cells)} | {rating} |", flush=True)
     counts = ", ".join(f"{ratings.count(name)} {name}" for name in ("right", "broad", "wrong", "-"))
@@ -137,12 +93,12 @@ def log_alarms(path: Path, kinds: Sequence[str], seeds: range) -> None:
         print(f"| {', '.join(group)} | {len(checks)} | {alarms} | {bound:.2%} |")
 
 
-FAMILIES: Mapping[str, tuple[Sequence[str], Callable[[str], Mapping[str, Check]]]] = {
-    "puct": (ERRORS, partial(check_games, "puct", "owned")),
-    "uct": (ROLLOUT_ERRORS, partial(check_games, "uct", None)),
-    "loop": (LOOP_ERRORS, lambda error: check_loop(PlantedLoop(error).train())),
+CHECKS: Mapping[str, Callable[[str], Mapping[str, Check]]] = {
+    "puct": partial(check_games, "puct", "owned"),
+    "uct": partial(check_games, "uct", None),
+    "loop": lambda error: check_loop(plant_loop(error).train()),
 }
-"""Planted errors, and the checks that look for one."""
+"""The checks that look for an error, by family."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -162,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         log_alarms(options.log, options.kinds, seeds)
         return
     for family in options.families:
-        print_errors(*FAMILIES[family])
+        print_errors(FAMILIES[family], CHECKS[family])
 
 
 if __name__ == "__main__":

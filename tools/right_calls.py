@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from planted_searches import PlantedTreeSearch
+from right_search import TreeSearch
 
 from baselines.mcts import gumbel_search
 from baselines.mcts.search import MCTSSearch
@@ -70,7 +70,7 @@ def search_calls(seed: int) -> Calls:
     for rule, evaluator in (("puct", "owned"), ("uct", None), ("gumbel", "owned")):
         for solver in (False, True):
             for c in CONSTANTS:
-                search = PlantedTreeSearch(rule, c, solver)
+                search = TreeSearch(rule, c, solver)
                 for turns in GAMES:
                     call = partial(check_search, search, turns, evaluator, sizes, seed)
                     yield f"{rule}, c {c}{', solver' * solver}, {turns}, {sizes}", call

@@ -2,11 +2,11 @@
 
 import check_power
 import pytest
-from check_power import FAMILIES, HARMLESS, one_sided_bound, rate_cause
+from check_power import CHECKS, one_sided_bound, rate_cause
 from numpy.testing import assert_allclose
-from planted_loop import PlantedLoop, check_loop
-from planted_searches import PlantedTreeSearch
+from planted_errors import ERRORS, FAMILIES, plant_loop, plant_search
 from right_calls import GAMES, KINDS
+from right_loop import check_loop
 
 from ttt_eval.checks import check_search
 
@@ -25,25 +25,30 @@ def more(*values):
     ],
 )
 def test_the_three_calls_of_a_loop(error, call, row):
-    checks = check_loop(PlantedLoop(error).train())
+    checks = check_loop(plant_loop(error).train())
     failed = [name for name, check in checks.items() if check.failed]
     assert failed == [call] * bool(call)
     assert not call or row in checks[call].failed
 
 
 def test_the_lists_of_errors_are_those_of_the_page():
-    assert [len(errors) for errors, _ in FAMILIES.values()] == [29, 24, 13]
-    named = {error for errors, _ in FAMILIES.values() for error in errors}
-    assert named == check_power.CAUSES.keys()
-    assert named > HARMLESS
+    assert [len(errors) for errors in FAMILIES.values()] == [29, 24, 13]
+    assert sum(row["harmless"] for row in ERRORS.values()) == 2
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_planted_texts_are_texts_of_the_code(error):
+    plant_loop(error)
+    right_cause, broad_cause = ERRORS[error]["causes"]
+    assert right_cause
+    assert broad_cause
 
 
 @pytest.mark.more
 @pytest.mark.parametrize("family", FAMILIES)
 def test_planted_errors_are_found_and_named(family):
-    errors, make_checks = FAMILIES[family]
-    for error in errors[1:10:4]:
-        failed = [check for check in make_checks(error).values() if check.failed]
+    for error in FAMILIES[family][1:10:4]:
+        failed = [check for check in CHECKS[family](error).values() if check.failed]
         assert failed, error
         assert rate_cause(error, failed[0]) != "wrong", error
 
@@ -53,7 +58,7 @@ def test_planted_errors_are_found_and_named(family):
 @pytest.mark.parametrize("error", ["leaf taken for the other player", "sign never flipped"])
 def test_wrong_signs_of_rollouts_are_found_with_any_seed(error, turns):
     for seed in range(3):
-        check = check_search(PlantedTreeSearch("uct", error=error), turns, None, seed=seed)
+        check = check_search(plant_search(error, "uct"), turns, None, seed=seed)
         assert "rollouts" in check.failed
 
 

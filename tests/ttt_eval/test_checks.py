@@ -13,7 +13,8 @@ import pytest
 from evaluators import find_rows
 from IPython.core.formatters import HTMLFormatter
 from numpy.testing import assert_allclose
-from planted_searches import ERRORS, ROLLOUT_ERRORS, PlantedTreeSearch
+from planted_errors import FAMILIES, plant_search
+from right_search import TreeSearch
 
 from baselines.exact import solve
 from ttt_eval.checks import Check, CheckRow, Evidence, check_search
@@ -92,10 +93,10 @@ def test_illegal_steps_are_refused(board, action, again, problem):
 
 
 RIGHT = {
-    "puct": (PlantedTreeSearch("puct"), "owned"),
-    "uct": (PlantedTreeSearch("uct"), None),
-    "gumbel": (PlantedTreeSearch("gumbel"), "owned"),
-    "puct with a solver": (PlantedTreeSearch("puct", solver=True), "owned"),
+    "puct": (TreeSearch("puct"), "owned"),
+    "uct": (TreeSearch("uct"), None),
+    "gumbel": (TreeSearch("gumbel"), "owned"),
+    "puct with a solver": (TreeSearch("puct", solver=True), "owned"),
 }
 
 
@@ -117,7 +118,7 @@ def test_right_searches_pass(turns, name):
 @pytest.mark.parametrize("turns", GAMES)
 @pytest.mark.parametrize("board", ["4x4", "connect-four"])
 def test_right_searches_pass_on_larger_boards(turns, board):
-    check_search(PlantedTreeSearch("puct"), turns, board=board).assert_ok()
+    check_search(TreeSearch("puct"), turns, board=board).assert_ok()
 
 
 # -- planted errors
@@ -177,27 +178,27 @@ ROLLOUTS_FOUND_BY = {
 @pytest.mark.parametrize("error", [e if e in QUICK else more(e) for e in FOUND_BY])
 def test_planted_errors_fail_the_row_that_names_them(error):
     turns, row, cause = FOUND_BY[error]
-    check = check_search(PlantedTreeSearch("puct", error=error), turns)
+    check = check_search(plant_search(error), turns)
     assert row in check.failed
     assert cause in check.cause
     assert all(check.row(failed).evidence for failed in check.failed)
 
 
 def test_the_lists_of_planted_errors_are_complete():
-    assert set(ERRORS) - set(FOUND_BY) == {"sum for mean"}  # greedy, and hardly harmful here
-    assert (len(ERRORS), len(ROLLOUT_ERRORS)) == (29, 24)
+    # greedy, and hardly harmful here
+    assert set(FAMILIES["puct"]) - set(FOUND_BY) == {"sum for mean"}
 
 
 @pytest.mark.parametrize("error", ROLLOUTS_FOUND_BY)
 def test_planted_errors_of_rollouts(error):
     turns, row, cause = ROLLOUTS_FOUND_BY[error]
-    check = check_search(PlantedTreeSearch("uct", error=error), turns, None)
+    check = check_search(plant_search(error, "uct"), turns, None)
     assert row in check.failed
     assert cause in check.cause
 
 
 def test_alternating_turns_hide_the_sign_that_follows_depth():
-    search = PlantedTreeSearch("puct", error="sign alternates with depth")
+    search = plant_search("sign alternates with depth")
     check_search(search, "plain").assert_ok()
     assert not check_search(search, "turns").ok
 
@@ -239,14 +240,14 @@ def in_batches(search, reverse=False):
 
 
 def test_rows_of_a_batch_that_are_mixed():
-    check_search(in_batches(PlantedTreeSearch("uct")), "turns", None, batch=True).assert_ok()
-    check = check_search(in_batches(PlantedTreeSearch("uct"), True), "turns", None, batch=True)
+    check_search(in_batches(TreeSearch("uct")), "turns", None, batch=True).assert_ok()
+    check = check_search(in_batches(TreeSearch("uct"), True), "turns", None, batch=True)
     assert "near the end" in check.failed
 
 
 def test_an_evaluator_that_is_never_called_is_the_only_cause():
     def rollouts(game, board, evaluator, simulations, seed):
-        return PlantedTreeSearch("uct")(game, board, None, simulations, seed)
+        return TreeSearch("uct")(game, board, None, simulations, seed)
 
     check = check_search(rollouts, "turns")
     assert check.row("evaluator").measured == "the evaluator was never called"
@@ -258,7 +259,7 @@ def test_an_evaluator_that_is_never_called_is_the_only_cause():
 
 
 def test_noise_and_unseeded_searches_are_remarks():
-    puct = PlantedTreeSearch("puct")
+    puct = TreeSearch("puct")
 
     def noisy(game, board, evaluator, simulations, seed):
         noise = np.random.default_rng(seed).dirichlet(np.full(9, 0.3))
@@ -364,7 +365,7 @@ def test_notices_of_this_package_are_no_output_of_a_search(monkeypatch, capsys):
 
 
 def test_a_search_without_values_is_judged_by_its_moves():
-    puct = PlantedTreeSearch("puct")
+    puct = TreeSearch("puct")
     check = check_search(lambda *a: puct(*a)[0], "turns")
     check.assert_ok()
     assert {check.row(name).status for name in ("results", "signs", "ends")} == {"no evidence"}
@@ -384,7 +385,7 @@ def test_a_search_without_values_is_judged_by_its_moves():
 )
 def test_wrong_options_are_refused(options):
     with pytest.raises(ValueError, match="|".join(options)):
-        check_search(PlantedTreeSearch(), **options)
+        check_search(TreeSearch(), **options)
     with pytest.raises(TypeError, match="no function"):
         check_search("a name")
 

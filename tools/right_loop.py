@@ -1,7 +1,8 @@
-"""A small AlphaZero loop with planted errors, whose search, values and policy are checked apart.
+"""A small AlphaZero loop, whose search, values and policy are checked apart.
 
 Self-play by PUCT and a network in NumPy learn tic-tac-toe in which a stone on an edge cell gives
-another turn. One error can be planted; :func:`check_loop` makes the three calls that look for it.
+another turn. ``planted_errors.toml`` replaces texts of this file; :func:`check_loop` makes the
+three calls that look for an error.
 """
 
 from __future__ import annotations
@@ -9,30 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from planted_searches import PlantedTreeSearch
+from right_search import TreeSearch
 
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.checks import Check, check_agent, check_search, check_values
 from ttt_eval.checks.tables import PlantedEvaluator, make_table
 
-SEARCH_ERRORS = (
-    "sign never flipped",
-    "finished positions evaluated",
-    "priors ignored",
-    "bonus without decay",
-)
-LOOP_ERRORS = (
-    *SEARCH_ERRORS,
-    "results of the first player",
-    "results inverted",
-    "draws recorded as losses",
-    "value head untrained",
-    "boards of the first player",
-    "boards of the other player",
-    "images of boards, not of policies",
-    "no exploration in self-play",
-    "policy of the best mean value",
-)
 NUM_ITERATIONS = 6
 NUM_GAMES = 100
 """Number of games of an iteration."""
@@ -65,10 +48,10 @@ class LoopNetwork:
         scores = np.exp(outputs[:, :9])
         return inputs, hidden, scores / scores.sum(axis=1, keepdims=True), np.tanh(outputs[:, 9])
 
-    def train(self, boards: Any, policies: Any, results: Any, value_weight: float) -> None:
+    def train(self, boards: Any, policies: Any, results: Any) -> None:
         """Make one step towards the policies and results of a batch."""
         inputs, hidden, priors, values = self.run(boards)
-        value_slopes = value_weight * (values - results) * (1 - values**2)
+        value_slopes = (values - results) * (1 - values**2)
         slopes = np.column_stack([priors - policies, value_slopes]) / len(boards)
         hidden_slopes = slopes @ self.weights[1].T * (hidden > 0)
         for layer, gradient in enumerate((inputs.T @ hidden_slopes, hidden.T @ slopes)):
@@ -79,24 +62,22 @@ class LoopNetwork:
             )
 
 
-class PlantedLoop:
-    """An AlphaZero loop with one planted error, or none.
+class Loop:
+    """An AlphaZero loop.
 
     Args:
-        error: a name of :data:`LOOP_ERRORS`, or "".
+        search: of its moves.
         seed: of all random numbers.
     """
 
-    def __init__(self, error: str = "", seed: int = 0) -> None:
-        self.error = error
+    def __init__(self, search: TreeSearch, seed: int = 0) -> None:
+        self.search = search
         self.table = make_table("turns")
         self.rng = np.random.default_rng(seed)
         self.network = LoopNetwork(self.rng)
-        self.search = PlantedTreeSearch(error=error if error in SEARCH_ERRORS else "")
-        self.explores = error != "no exploration in self-play"
         self.examples: list[tuple[Any, Any, float]] = []
 
-    def train(self) -> PlantedLoop:
+    def train(self) -> Loop:
         """Play and learn, and return the loop."""
         for _ in range(NUM_ITERATIONS):
             _, _, priors, values = self.network.run(self.table.boards)
@@ -117,7 +98,7 @@ class PlantedLoop:
     def play(self) -> None:
         """Play a game from a random position, and keep what its moves teach."""
         table = self.table
-        num_free = self.rng.integers(1, 10) if self.explores else 9
+        num_free = self.rng.integers(1, 10)
         starts = np.flatnonzero(~table.ended & (table.num_free == num_free))
         row = int(self.rng.choice(starts))
         player = int(self.rng.choice([1, -1]))  # 1 for the first player
@@ -132,7 +113,7 @@ class PlantedLoop:
             row = int(table.next[row, action, moves_again])
             player *= 2 * moves_again - 1
         for row, policy, player in moves:
-            self.examples.append((self.see(row, player), policy, self.target(result, player)))
+            self.examples.append((table.boards[row], policy, result * player))
 
     def choose_move(self, row: int) -> tuple[Any, int]:
         """Return the policy that a search teaches, float64[9], and the move that is played."""
@@ -142,38 +123,21 @@ class PlantedLoop:
         shares = np.zeros(9)
         for action, count in root.visits.items():
             shares[action] = count / NUM_SIMULATIONS
-        action = self.rng.choice(9, p=shares) if self.explores else shares.argmax()
-        if self.error == "policy of the best mean value":
-            shares = np.eye(9)[max(root.visits, key=root.mean)]
+        action = self.rng.choice(9, p=shares)
         return shares, int(action)
-
-    def see(self, row: int, player: int) -> Any:
-        """Return the board that the network is taught, int8[9]."""
-        signs = {"boards of the first player": player, "boards of the other player": -1}
-        return self.table.boards[row] * signs.get(self.error, 1)
-
-    def target(self, result: float, player: int) -> float:
-        """Return the value that is taught for a player, from the first player's result."""
-        if self.error == "draws recorded as losses" and result == 0:
-            return -1.0
-        signs = {"results of the first player": 1, "results inverted": -player}
-        return result * signs.get(self.error, player)
 
     def learn(self) -> None:
         """Train the network with random symmetric images of the examples."""
         boards, policies, results = map(np.array, zip(*self.examples, strict=True))
         images = symmetries(self.table.game)
-        value_weight = float(self.error != "value head untrained")
         for _ in range(NUM_STEPS):
             batch = self.rng.integers(len(boards), size=BATCH_SIZE)
             image = self.rng.choice(images)
-            targets = policies[batch]
-            if self.error != "images of boards, not of policies":
-                targets = targets[:, image]
-            self.network.train(boards[batch][:, image], targets, results[batch], value_weight)
+            targets = policies[batch][:, image]
+            self.network.train(boards[batch][:, image], targets, results[batch])
 
 
-def check_loop(loop: PlantedLoop, seed: int = 0) -> dict[str, Check]:
+def check_loop(loop: Loop, seed: int = 0) -> dict[str, Check]:
     """Return the checks of the search, the value head and the policy head of a trained loop. A
     wrong search spoils both heads, and a wrong value head the policy: the first that fails counts.
     """
