@@ -7,14 +7,14 @@ to 19, and goes on where the log ends.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import tyro
 from planted_errors import ERRORS, FAMILIES, plant_loop, plant_search
 from right_calls import GAMES, KINDS
 from right_loop import check_loop
@@ -101,25 +101,30 @@ CHECKS: Mapping[str, Callable[[str], Mapping[str, Check]]] = {
 """The checks that look for an error, by family."""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command."""
-    parser = argparse.ArgumentParser(description="Power and false alarms of the checks.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    errors = commands.add_parser("errors", help="planted errors, and the rows that find them")
-    errors.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES)
-    alarms = commands.add_parser("alarms", help="right calls that fail; goes on with its log")
-    alarms.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    alarms.add_argument("--seed", type=int, default=0, help="the first seed")
-    alarms.add_argument("--count", type=int, default=1, help="the number of seeds")
-    alarms.add_argument("--log", type=Path, required=True, help="a file of JSON lines")
-    options = parser.parse_args(arguments)
-    if options.command == "alarms":
-        seeds = range(options.seed, options.seed + options.count)
-        log_alarms(options.log, options.kinds, seeds)
+def main(
+    command: tyro.conf.Positional[Literal["errors", "alarms"]],
+    families: tuple[Literal["puct", "uct", "loop"], ...] = ("puct", "uct", "loop"),
+    kinds: tuple[Literal["search", "ours", "heads"], ...] = ("search", "ours", "heads"),
+    seed: int = 0,
+    count: int = 1,
+    log: Path = Path("alarms.jsonl"),
+) -> None:
+    """Print a table of planted errors, or of right calls.
+
+    Args:
+        command: planted errors, and the rows that find them; or right calls that fail.
+        families: of planted errors.
+        kinds: of right calls.
+        seed: the first seed of right calls.
+        count: the number of seeds.
+        log: a file of JSON lines, with which right calls go on.
+    """
+    if command == "alarms":
+        log_alarms(log, kinds, range(seed, seed + count))
         return
-    for family in options.families:
+    for family in families:
         print_errors(FAMILIES[family], CHECKS[family])
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main)

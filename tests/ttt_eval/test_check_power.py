@@ -75,8 +75,8 @@ def test_a_log_of_right_calls_goes_on(monkeypatch, tmp_path, capsys):
     calls = {kind: lambda seed, make=make: list(make(seed))[:1] for kind, make in KINDS.items()}
     monkeypatch.setattr(check_power, "KINDS", calls)
     path = tmp_path / "log.jsonl"
-    for count, lines in (("1", 3), ("2", 6)):
-        check_power.main(["alarms", "--count", count, "--log", str(path)])
+    for count, lines in ((1, 3), (2, 6)):
+        check_power.main("alarms", count=count, log=path)
         assert len(path.read_text("utf-8").splitlines()) == lines
     assert f"| {', '.join(KINDS)} | 6 | 0 | 39.30% |" in capsys.readouterr().out
 
