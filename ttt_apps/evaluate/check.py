@@ -26,14 +26,45 @@ COMMANDS = {
     "advantages": ("ttt_apps.evaluate.check_gradient:CheckAdvantages", "Check advantages."),
     "loss": ("ttt_apps.evaluate.check_gradient:CheckLoss", "Check the gradient of a loss."),
 }
-EVALUATORS = {"owned": "owned", "none": None}
 NO_SETTINGS = ("name", "trust", "json", "overwrite", "out")
 """Options that are no settings of a check, but its subject and its output."""
 
 
 @dataclass(frozen=True)
-class CheckOptions(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions):
-    """Options of all checks."""
+class NamedCheck(cli.JsonOptions):
+    """A check of what a name stands for."""
+
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
+    """module:function"""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options that are arguments of the check."""
+        return {key: value for key, value in vars(self).items() if key not in NO_SETTINGS}
+
+    def check(self) -> Check:
+        """Return the result."""
+        raise NotImplementedError
+
+    def write_page(self, check: Check) -> None:
+        """Write the page of the check, if there is one."""
+
+    def run(self) -> None:
+        """Check, print, and write the page.
+
+        Raises:
+            ValueError: an unknown name or an invalid option; or, after the output, another verdict
+                than that no error was found.
+        """
+        check = self.check()
+        self.show({"name": self.name, **self.settings(), **check.to_dict()}, str(check))
+        self.write_page(check)
+        if not check.ok:
+            raise Refusal(f"{self.name}: {check.verdict}")
+
+
+@dataclass(frozen=True)
+class CheckOptions(cli.TrustOptions, NamedCheck, cli.OutputOptions):
+    """Options of checks by exact values."""
 
     kind: ClassVar[str]
 
@@ -52,29 +83,20 @@ class CheckOptions(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions):
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE.html")] = None
     """write a page too"""
 
-    def check(self) -> Check:
-        """Return the result."""
-        raise NotImplementedError
-
     def run(self) -> None:
-        """Check, print, and write the page.
-
-        Raises:
-            ValueError: an unknown name or an invalid option; or, after the output, another verdict
-                than that no error was found.
-        """
+        """Check, print, and write the page; see :meth:`NamedCheck.run`."""
         if self.out is not None:
             cli.check_page(self.out)
         self.check_new_file(self.out)
-        check = self.check()
-        settings = {key: value for key, value in vars(self).items() if key not in NO_SETTINGS}
-        self.show({"name": self.name, **settings, **check.to_dict()}, str(check))
+        super().run()
+
+    def write_page(self, check: Check) -> None:
+        """Write the page, if it is asked for."""
         if self.out is not None:
-            line = command("evaluate.py", "check", self.kind, self.name, out=self.out, **settings)
+            words = ("evaluate.py", "check", self.kind, self.name)
+            line = command(*words, out=self.out, **self.settings())
             write_report(self.out, check_report(self.name, check, line))
             cli.print_status(f"a page to look at: {self.out}")
-        if not check.ok:
-            raise Refusal(f"{self.name}: {check.verdict}")
 
 
 @dataclass(frozen=True)
@@ -101,10 +123,8 @@ class CheckSearch(CheckOptions):
 
     def check(self) -> Check:
         """Return the result."""
-        return check_search(
-            _load(self.name), self.game, EVALUATORS[self.evaluator],
-            self.simulations, self.seed, board=self.board, batch=self.batch, limit_s=self.limit_s,
-        )  # fmt: skip
+        evaluator = None if self.evaluator == "none" else self.evaluator
+        return check_search(_load(self.name), **{**self.settings(), "evaluator": evaluator})
 
 
 @dataclass(frozen=True)
@@ -121,10 +141,7 @@ class CheckAgent(CheckOptions):
 
     def check(self) -> Check:
         """Return the result."""
-        return check_agent(
-            _load(self.name), self.game, board=self.board, own_play=self.own_play,
-            seed=self.seed, limit_s=self.limit_s,
-        )  # fmt: skip
+        return check_agent(_load(self.name), **self.settings())
 
 
 @dataclass(frozen=True)
@@ -144,21 +161,17 @@ class CheckValues(CheckOptions):
         values = _load(self.name)
         if isinstance(values, str):
             values = make_values("NAME", values, make_table(self.game, self.board).game)
-        return check_values(
-            values, self.game, self.policy, board=self.board, seed=self.seed, limit_s=self.limit_s
-        )
+        return check_values(values, **self.settings())
 
 
 @dataclass(frozen=True)
-class CheckLearner(cli.JsonOptions):
+class CheckLearner(NamedCheck):
     """Train a learner in probes with exact answers; a wrong one ends with exit code 2.
 
     The function is train(make_env, steps, seed), and returns an agent: a function of observations,
     which returns scores of actions.
     """
 
-    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
-    """module:function"""
     probes: tuple[str, ...] = ("quick",)
     """names of probes; quick is all of them"""
     family: Literal["tabular", "dqn", "ppo"] | None = None
@@ -170,22 +183,11 @@ class CheckLearner(cli.JsonOptions):
     seed: cli.Natural = 0
     """the first seed"""
 
-    def run(self) -> None:
-        """Check and print, each row on standard error when it is known.
-
-        Raises:
-            ValueError: an unknown name or an invalid option; or, after the output, another verdict
-                than that no error was found.
-        """
+    def check(self) -> Check:
+        """Return the result; print each row on standard error when it is known."""
         probes = "quick" if self.probes == ("quick",) else self.probes
-        check = check_learner(
-            _load(self.name), probes, self.family, self.seeds,
-            gamma=self.gamma, seed=self.seed, on_row=_show_row,
-        )  # fmt: skip
-        settings = {key: value for key, value in vars(self).items() if key != "json"}
-        self.show({**settings, **check.to_dict()}, str(check))
-        if not check.ok:
-            raise Refusal(f"{self.name}: {check.verdict}")
+        settings = {**self.settings(), "probes": probes}
+        return check_learner(_load(self.name), **settings, on_row=_show_row)
 
 
 def _show_row(row: CheckRow) -> None:

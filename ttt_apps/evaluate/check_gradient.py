@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from ttt_apps.cli import options as cli
+from ttt_apps.evaluate.check import NamedCheck
 from ttt_envs.agents.specs import load_object
-from ttt_envs.core.checks import Refusal
-from ttt_eval.checks import GradientCheck, check_advantages, check_loss, gae
+from ttt_eval.checks import Check, check_advantages, check_loss, gae
 
 
 @dataclass(frozen=True)
-class _CheckGradient(cli.JsonOptions):
+class _CheckGradient(NamedCheck):
     """Options of both checks."""
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
@@ -30,19 +30,8 @@ class _CheckGradient(cli.JsonOptions):
 
     def settings(self) -> dict[str, Any]:
         """Return the options that are arguments of the check."""
-        others = {"name", "board", "json"}
-        return {name: value for name, value in vars(self).items() if name not in others}
-
-    def print(self, check: GradientCheck) -> None:
-        """Print the result.
-
-        Raises:
-            ValueError: after the output, another verdict than that no error was found.
-        """
-        result = {"name": self.name, "game": self.board, **self.settings(), **check.to_dict()}
-        self.show(result, str(check))
-        if not check.ok:
-            raise Refusal(f"{self.name}: {check.verdict}")
+        settings = super().settings()
+        return {"game": settings.pop("board"), **settings}
 
 
 @dataclass(frozen=True)
@@ -62,10 +51,10 @@ class CheckAdvantages(_CheckGradient):
     group: cli.Positive | None = None
     """number of games in a group; default: the batch"""
 
-    def run(self) -> None:
-        """Check and print."""
+    def check(self) -> Check:
+        """Return the result."""
         function = gae if self.name == "gae" else load_object(self.name)
-        self.print(check_advantages(function, self.board, **self.settings()))
+        return check_advantages(function, **self.settings())
 
 
 @dataclass(frozen=True)
@@ -84,6 +73,6 @@ class CheckLoss(_CheckGradient):
     batch: cli.Positive = 8
     """number of episodes in a batch"""
 
-    def run(self) -> None:
-        """Check and print."""
-        self.print(check_loss(load_object(self.name), self.board, **self.settings()))
+    def check(self) -> Check:
+        """Return the result."""
+        return check_loss(load_object(self.name), **self.settings())
