@@ -64,30 +64,42 @@ def one_sided_bound(count: int, total: int) -> float:
     return float(beta.ppf(0.95, count + 1, total - count)) if count < total else 1.0
 
 
-def read_log(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the logged calls by name and seed; none without the file."""
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    calls = [json.loads(line) for line in lines]
-    return {call["call"]: call for call in calls}
+class Log:
+    """Results of calls in a file of JSON lines, none of which is made again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        lines = path.read_text("utf-8").splitlines() if path.exists() else []
+        self.rows = {row["call"]: row for row in map(json.loads, lines)}
+
+    def get(self, call: str, measure: Callable[[], Mapping[str, object]]) -> dict[str, Any]:
+        """Return the result of a call, which is measured and stored if the file has none."""
+        if call not in self.rows:
+            self.rows[call] = {"call": call, **measure()}
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(f"{json.dumps(self.rows[call])}\n")
+        return dict(self.rows[call])
+
+
+def measure_alarm(kind: str, name: str, call: Callable[[], Check]) -> dict[str, Any]:
+    """Return the result of a right call, and print it if it fails."""
+    check = call()
+    if not check.ok:
+        print(f"{name}:\n{check}", flush=True)
+    return {"kind": kind, **check.to_dict()}
 
 
 def log_alarms(path: Path, kinds: Sequence[str], seeds: range) -> None:
     """Append the calls that the log does not have yet, print those that fail, and the sums."""
-    rows = read_log(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    log = Log(path)
     for seed, kind in product(seeds, kinds):
         for name, call in KINDS[kind](seed):
             key = f"{kind}: {name}, seed {seed}"
-            if key not in rows:
-                check = call()
-                rows[key] = {"call": key, "kind": kind, **check.to_dict()}
-                with path.open("a", encoding="utf-8") as file:
-                    file.write(f"{json.dumps(rows[key])}\n")
-                if not check.ok:
-                    print(f"{key}:\n{check}", flush=True)
+            log.get(key, partial(measure_alarm, kind, key, call))
     print("| right | calls | false alarms | at most, 95% |\n|---|---|---|---|")
     for group in [*([kind] for kind in kinds), kinds]:
-        checks = [call["ok"] for call in rows.values() if call["kind"] in group]
+        checks = [call["ok"] for call in log.rows.values() if call["kind"] in group]
         alarms = checks.count(False)
         bound = one_sided_bound(alarms, len(checks))
         print(f"| {', '.join(group)} | {len(checks)} | {alarms} | {bound:.2%} |")

@@ -9,8 +9,8 @@ other settings, without a family. All four print a table.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from time import process_time
@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 import tyro
-from check_power import one_sided_bound
+from check_power import Log, one_sided_bound
 from planted_learners import LEARNER_ERRORS, SETTINGS, plant
 
 from ttt_envs.core.files import write_bytes
@@ -36,26 +36,17 @@ MAX_OTHERS = 2
 """Maximum number of probes that are named in place of all others."""
 
 
-class Runs:
-    """Runs of learners, kept in a log."""
+def measure_run(family: str, name: str, seed: int) -> dict[str, Any]:
+    """Return the run of a right learner in a probe, JSON-ready."""
+    probe = PROBES[name]
+    agent = plant(family)(probe.make_env, probe.steps, seed)
+    return measure_agent(probe, agent)._replace(mistake=None)._asdict()
 
-    def __init__(self, log: Path) -> None:
-        self.log = log
-        lines = log.read_text("utf-8").splitlines() if log.exists() else []
-        rows = [json.loads(line) for line in lines]
-        self.runs = {tuple(row["job"]): LearnerRun(**row["run"]) for row in rows}
 
-    def run(self, family: str, name: str, seed: int) -> LearnerRun:
-        """Return the run of a right learner in a probe."""
-        job = (family, name, seed)
-        if job not in self.runs:
-            probe = PROBES[name]
-            agent = plant(family)(probe.make_env, probe.steps, seed)
-            run = measure_agent(probe, agent)._replace(mistake=None)
-            with self.log.open("a", encoding="utf-8") as file:
-                file.write(f"{json.dumps({'job': job, 'run': run._asdict()})}\n")
-            self.runs[job] = run
-        return self.runs[job]
+def right_run(log: Log, family: str, name: str, seed: int) -> LearnerRun:
+    """Return the run of a right learner in a probe, from the log if it has it."""
+    row = log.get(f"{family}: {name}, seed {seed}", partial(measure_run, family, name, seed))
+    return LearnerRun(**{key: row[key] for key in LearnerRun._fields})
 
 
 def summarize(runs: Sequence[LearnerRun]) -> RightRuns:
@@ -68,12 +59,12 @@ def summarize(runs: Sequence[LearnerRun]) -> RightRuns:
     )  # fmt: skip
 
 
-def limit_lines(runs: Runs) -> Iterator[str]:
+def limit_lines(log: Log) -> Iterator[str]:
     """Yield the lines of the file of the limits."""
     yield "# Made by tools/learner_runs.py"
     for family, name in product(NUM_RUNS, PROBES):
         seeds = range(LIMIT_SEED, LIMIT_SEED + NUM_RUNS[family])
-        right = summarize([runs.run(family, name, seed) for seed in seeds])
+        right = summarize([right_run(log, family, name, seed) for seed in seeds])
         yield f"\n[{family}.{name}]"
         for key, number in right._asdict().items():
             yield f"{key} = {np.round(number, 3).tolist()}"
@@ -139,7 +130,7 @@ def main(
         gamma: the declared discount without a family.
     """
     if command == "limits":
-        write_bytes(LIMITS, "\n".join([*limit_lines(Runs(log)), ""]).encode())
+        write_bytes(LIMITS, "\n".join([*limit_lines(Log(log)), ""]).encode())
         return
     changes: Any = LEARNER_ERRORS if command.endswith("errors") else SETTINGS
     heads = "scores fail | values fail | cause | no evidence | trainings | CPU s"

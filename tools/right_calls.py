@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -24,12 +25,12 @@ Calls = Iterator[tuple[str, Callable[[], Check]]]
 """Names of calls that differ in search, agent, values, game or options, and the calls."""
 
 
+@dataclass(frozen=True)
 class TableLeaf:
     """The planted evaluator, for searches of this project."""
 
-    def __init__(self, table: GameTable, evaluator: PlantedEvaluator) -> None:
-        self.table = table
-        self.evaluator = evaluator
+    table: GameTable
+    evaluator: PlantedEvaluator
 
     def evaluate(self, boards: Boards) -> tuple[Any, Any]:
         """Return logits of priors, float32[B, 9], and values, float64[B]."""

@@ -97,14 +97,14 @@ class TreeSearch:
         return value
 
 
+@dataclass
 class _Run:
     """One search."""
 
-    def __init__(self, settings: TreeSearch, game: Any, evaluator: Any, rng: random.Random):
-        self.settings = settings
-        self.game = game
-        self.evaluator = evaluator
-        self.rng = rng
+    settings: TreeSearch
+    game: Any
+    evaluator: Any
+    rng: random.Random
 
     def actions(self, board: tuple[int, ...]) -> list[int]:
         return list(self.game.legal_actions(board))

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from examples.checks.final_steps import last_decisions
+from examples.checks.ppo import make_net
 
 NUM_ENVS = 32
 BUFFER_SIZE = 20_000
@@ -21,14 +22,6 @@ LEARNING_RATE = 2e-3
 MIN_EPSILON = 0.15
 GAMMA = 1.0
 torch.set_num_threads(1)  # for a small net, more threads only wait for each other
-
-
-def make_net(num_inputs, num_outputs):
-    """Return a net with two hidden layers."""
-    return nn.Sequential(
-        nn.Linear(num_inputs, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(),
-        nn.Linear(64, num_outputs),
-    )  # fmt: skip
 
 
 def loss_of(q_network, target_network, batch):

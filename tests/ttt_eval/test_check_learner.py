@@ -5,6 +5,7 @@ import shutil
 from collections import defaultdict
 from math import comb
 
+import check_power
 import gymnasium
 import learner_runs
 import numpy as np
@@ -468,8 +469,9 @@ def test_limits_lie_beyond_the_right_runs():
 def test_runs_are_kept_in_a_log_and_not_repeated(tmp_path):
     log = tmp_path / "log.jsonl"
     for _ in range(2):
-        assert learner_runs.Runs(log).run("tabular", "bandit", 3).score == 1
-    assert log.read_text("utf-8").count("job") == 1
+        run = learner_runs.right_run(check_power.Log(log), "tabular", "bandit", 3)
+        assert run.score == 1
+    assert log.read_text("utf-8").count("call") == 1
 
 
 def test_verdicts_are_rows_of_a_table(capsys):
