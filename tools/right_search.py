@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -194,25 +195,20 @@ class _Run:
         for parent, action in reversed(path):
             parent.visits[action] += 1
             parent.sums[action] += value if parent.same == owner else -value
-        if self.settings.solver:
-            self.prove(path, is_over, reward)
+        if self.settings.solver and is_over:
+            self.prove(path, reward)
 
-    def prove(self, path: list[tuple[Node, int]], is_over: bool, reward: float) -> None:
-        """Keep the values of moves that are proved, from the leaf to the root."""
-        for depth, (node, action) in enumerate(reversed(path)):
-            if depth == 0:
-                if not is_over:
-                    return
-                node.proved[action] = reward
-                continue
-            moves_again = float(self.game.again[self.game.index(node.board), action])
-            if 0 < moves_again < 1:
+    def prove(self, path: list[tuple[Node, int]], reward: float) -> None:
+        """Keep the values of moves that are proved, from the end of a game to the root."""
+        node, action = path[-1]
+        node.proved[action] = reward
+        for (child, _), (node, action) in pairwise(reversed(path)):
+            if 0 < self.game.again[self.game.index(node.board), action] < 1:
                 return
-            child = node.children[action, moves_again == 1]
-            values = child.proved.values()
-            if not values or (max(values) < 1 and len(values) < len(child.visits)):
+            best = max(child.proved.values())
+            if best < 1 and len(child.proved) < len(child.visits):
                 return
-            node.proved[action] = max(values) if child.same == node.same else -max(values)
+            node.proved[action] = best if child.same == node.same else -best
 
     def search_gumbel(self, root: Node, simulations: int) -> tuple[np.ndarray, float]:
         """Sequential halving of the root's moves by prior and value, without noise."""
@@ -220,22 +216,15 @@ class _Run:
         candidates = sorted(scores, key=lambda action: -scores[action])
         num_rounds = max(1, math.ceil(math.log2(max(2, len(candidates)))))
         num_simulations = 0
-        while True:
+        while num_simulations < simulations:
             share = max(1, simulations // (num_rounds * len(candidates)))
-            for _ in range(share):
-                for action in candidates:
-                    if num_simulations < simulations:
-                        self.simulate(root, action)
-                        num_simulations += 1
+            for action in (candidates * share)[: simulations - num_simulations]:
+                self.simulate(root, action)
+                num_simulations += 1
             scale = 0.1 * (50 + max(root.visits.values()))
             candidates.sort(key=lambda action: -(scores[action] + scale * root.mean(action)))
-            if len(candidates) == 1 or num_simulations >= simulations:
-                break
-            candidates = candidates[: max(1, (len(candidates) + 1) // 2)]
+            candidates = candidates[: (len(candidates) + 1) // 2]
         best = candidates[0]
-        while num_simulations < simulations:
-            self.simulate(root, best)
-            num_simulations += 1
         visits = np.zeros(self.game.num_actions)
         visits[best] = 1
         return visits, root.mean(best)
