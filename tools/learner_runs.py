@@ -98,7 +98,7 @@ def print_check(
     check = check_learner(train, probes, seed=seed, **options)
     seconds = process_time() - start
     scores = list_names(check.failed)
-    values = list_names([name.partition(",")[0] for name in check.failed if "," in name])
+    values = list_names([row.partition(",")[0] for row in check.failed if "," in row])
     open_rows = [row.name for row in check.rows if row.status == "no evidence"]
     cells = [f"{family}: {name or seed}", scores, values, check.cause, "; ".join(open_rows)]
     print(f"| {' | '.join(cells)} | {len(trainings)} | {seconds:.0f} |", flush=True)

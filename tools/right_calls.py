@@ -69,12 +69,12 @@ def search_calls(seed: int) -> Calls:
     """Yield checks of PUCT, UCT and Gumbel search in plain Python."""
     sizes = SIMULATIONS[seed % len(SIMULATIONS)]
     for rule, evaluator in (("puct", "owned"), ("uct", None), ("gumbel", "owned")):
-        for solver in (False, True):
+        for solver, note in ((False, ""), (True, ", solver")):
             for c in CONSTANTS:
                 search = TreeSearch(rule, c, solver)
                 for turns in GAMES:
                     call = partial(check_search, search, turns, evaluator, sizes, seed)
-                    yield f"{rule}, c {c}{', solver' * solver}, {turns}, {sizes}", call
+                    yield f"{rule}, c {c}{note}, {turns}, {sizes}", call
 
 
 def our_calls(seed: int) -> Calls:

@@ -179,9 +179,7 @@ def evaluate_model(
     interview.hold(answers, single=True)
     if interview.missing:
         return None
-    of_games = of_positions = None
-    if games:
-        of_games = describe_games(settings, texts, luck_correction)
+    of_positions = None
     if positions:
         turns = [text.turns[0] for text in answers]
         of_positions = describe_positions(game, boards, turns, sampling.deterministic)
@@ -196,7 +194,7 @@ def evaluate_model(
         illegal=str(settings.illegal),
         seed=settings.seed,
         luck_correction=luck_correction,
-        games=of_games,
+        games=describe_games(settings, texts, luck_correction) if games else None,
         positions=of_positions,
         usage=count_tokens(interview.answers[key] for key in interview.requests),
         new=count_tokens(interview.answers[key] for key in interview.new),

@@ -26,8 +26,10 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, NOT_OVER, value_over_skip, values_over_skip
 from ttt_eval.exact.policy_cache import make_once, make_policy_once
 
-EXACT, OFF = "exact", "off"
-"""Names of the two value functions that are no policy: exact values, and none."""
+EXACT = "exact"
+"""Name of the exact values in place of a policy's."""
+OFF = "off"
+"""Name of no value function."""
 MAX_CELLS_BY_DEFAULT = 12
 """Maximum number of cells at which matches are corrected without being asked: a table of exact
 values takes less than a second."""

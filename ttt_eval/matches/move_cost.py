@@ -22,10 +22,12 @@ from ttt_eval.store.cost import Usage
 
 OF_EACH_DEPTH = 4
 """Number of measured positions for each number of stones."""
-ROUNDS, ENOUGH_S, MOST_S = 25, 1.0, 20.0
-"""Maximum number of rounds over all positions; CPU seconds after which no new round begins, and no
-new move.
-"""
+ROUNDS = 25
+"""Maximum number of rounds over all positions."""
+ENOUGH_S = 1.0
+"""CPU seconds after which no new round begins."""
+MOST_S = 20.0
+"""CPU seconds after which no new move begins."""
 
 
 class MoveCost(Struct, frozen=True):

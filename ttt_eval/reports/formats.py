@@ -15,8 +15,10 @@ from ttt_eval.matches.elo import elo_interval
 from ttt_eval.runs.sweep import game_labels, to_command_line
 from ttt_eval.store.statistics import Interval
 
-MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP = 15, 0.5
-"""Limits of the explorer: the maximum edge of a board, and the maximum skip chance."""
+MAX_EXPLORER_EDGE = 15
+"""Maximum edge of a board in the explorer."""
+MAX_EXPLORER_SKIP = 0.5
+"""Maximum skip chance in the explorer."""
 LINK_CHARACTERS = "=&./:,"
 """Characters of a link that are not escaped."""
 three_digits: Callable[[float], str] = "{:z.3f}".format

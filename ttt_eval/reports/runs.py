@@ -77,9 +77,14 @@ MAX_RUNS = parts.MAX_GROUPS
 """Maximum number of runs on a page: of curves that can be told apart."""
 OPPONENTS = ("random", "optimal")
 """Policies that every run meets on a page of several runs, besides the other runs."""
-MAX_MARKS, MAX_RATES, MAX_BOARDS = 200, 30, 5
-"""Maximum number of marks in a plot, of marks between which results are counted (more would leave
-too few games between two), and of marks whose first move is shown."""
+MAX_MARKS = 200
+"""Maximum number of marks in a plot."""
+MAX_RATES = 30
+"""Maximum number of marks between which results are counted: more would leave too few games between
+two.
+"""
+MAX_BOARDS = 5
+"""Maximum number of marks whose first move is shown."""
 MAX_PLIES = 36
 """Maximum number of moves of a sample game that are shown, the last ones."""
 SEAT_NAMES = ("moving first", "moving second")

@@ -28,8 +28,10 @@ from stable_baselines3.common.callbacks import BaseCallback, EventCallback  # no
 
 __all__ = ["ExactEvalCallback"]
 
-EVALUATIONS, BEST = "exact.jsonl", "best_model.zip"
-"""Files in ``log_path`` and in ``best_model_save_path``."""
+EVALUATIONS = "exact.jsonl"
+"""File in ``log_path``."""
+BEST = "best_model.zip"
+"""File in ``best_model_save_path``."""
 
 
 class ExactEvalCallback(EventCallback):

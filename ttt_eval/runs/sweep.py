@@ -22,8 +22,10 @@ from ttt_eval.store.result_store import Data
 from ttt_eval.store.results import Result, Spec
 from ttt_eval.store.statistics import Interval, interval_from_seeds
 
-MAX_FILE_BYTES, MAX_RUNS = 1 << 20, 10_000
-"""Maximum size of a file in bytes, and maximum number of runs in it."""
+MAX_FILE_BYTES = 1 << 20
+"""Maximum size of a file in bytes."""
+MAX_RUNS = 10_000
+"""Maximum number of runs in a file."""
 AGENT = "agent"
 """Option of a setting without training: a policy that is measured beside the learners."""
 AGENT_OPTIONS = (

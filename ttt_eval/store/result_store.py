@@ -37,9 +37,10 @@ RESULT_VERSION = 2
 """Version of the code that determines stored results: raise it with a change that alters any of
 them.
 """
-RESULT, TABLE = "result.json", "table.md"
-"""Files in a folder of results that hold what follows from all of them: as data, and for readers.
-"""
+RESULT = "result.json"
+"""File in a folder of results that holds what follows from all of them, as data."""
+TABLE = "table.md"
+"""The same for readers."""
 UNITS = "units.jsonl"
 """File in a folder that stores results, one per line."""
 
