@@ -1,8 +1,8 @@
 """Wrong advantages and losses, each with one error that trainers make.
 
 ``wrong_gradients.toml`` has the errors, as texts that are replaced in right functions: those of
-this file, of ``estimators.py`` and of ``losses.py``. ``python tools/gradient_tables.py errors``
-checks them all; ``WRONG`` lists them with the options of their check.
+this file, of ``estimators.py``, of ``losses.py``, and ``ttt_eval.checks.gae``. ``WRONG`` lists them
+with the options of their check; ``python tools/gradient_tables.py errors`` checks them all.
 
 The file is examples/checks/wrong_gradients.py.
 """
@@ -19,14 +19,14 @@ import numpy as np
 
 from examples.checks import estimators, losses
 from examples.checks.planting import plant
-from ttt_eval.checks import GradientCheck, check_advantages, check_loss
+from ttt_eval.checks import GradientCheck, check_advantages, check_loss, gae
 
 Function = Callable[..., Any]
 GAMMA = 0.9
 LAM = 0.95
 
 
-def gae(rewards, values, dones, next_value, next_done):
+def cleanrl_gae(rewards, values, dones, next_value, next_done):
     """Return those of CleanRL's loop."""
     steps = len(rewards)
     advantages = np.zeros_like(rewards)
@@ -37,20 +37,6 @@ def gae(rewards, values, dones, next_value, next_done):
         alive = 1 - (next_done if last else dones[t + 1])
         delta = rewards[t] + GAMMA * following * alive - values[t]
         carried = delta + GAMMA * LAM * alive * carried
-        advantages[t] = carried
-    return advantages
-
-
-def gae_of_both(rewards, values, dones, next_value, next_done, movers):
-    """Return those of the loop for both players."""
-    following = np.vstack([values, next_value])[1:]
-    alive = 1 - np.vstack([dones, next_done])[1:]
-    signs = movers[1:] * movers[:-1]
-    advantages = np.zeros_like(rewards)
-    carried = 0.0
-    for t in reversed(range(len(rewards))):
-        further = GAMMA * alive[t] * signs[t] * (following[t] + LAM * carried)
-        carried = rewards[t] + further - values[t]
         advantages[t] = carried
     return advantages
 
@@ -87,7 +73,7 @@ class Wrong(NamedTuple):
 FUNCTIONS: Mapping[str, Function] = {
     function.__name__: function
     for function in (
-        gae, gae_of_both, rloo_of_pairs, whiten_columns,
+        cleanrl_gae, gae, rloo_of_pairs, whiten_columns,
         estimators.reinforce, estimators.return_minus_value,
         *losses.POLICY_LOSSES, *losses.DIVERGENCES, *losses.ENTROPIES, *losses.TOKEN_LOSSES,
     )
