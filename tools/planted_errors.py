@@ -33,9 +33,9 @@ def _plant(right: ModuleType, error: str, kind: str) -> dict[str, Any]:
     return plant(source, ERRORS[error][kind] if error else [])
 
 
-def plant_search(error: str, rule: str = "puct") -> right_search.TreeSearch:
+def plant_search(error: str, rule: str = "puct") -> right_search.PlainSearch:
     """Return a search with an error, "" for none."""
-    search: right_search.TreeSearch = _plant(right_search, error, "changes")["TreeSearch"](rule)
+    search: right_search.PlainSearch = _plant(right_search, error, "changes")["PlainSearch"](rule)
     return search
 
 

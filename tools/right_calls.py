@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from right_search import TreeSearch
+from right_search import PlainSearch
 
 from baselines.mcts import gumbel_search
 from baselines.mcts.search import MCTSSearch
@@ -71,7 +71,7 @@ def search_calls(seed: int) -> Calls:
     for rule, evaluator in (("puct", "owned"), ("uct", None), ("gumbel", "owned")):
         for solver, note in ((False, ""), (True, ", solver")):
             for c in CONSTANTS:
-                search = TreeSearch(rule, c, solver)
+                search = PlainSearch(rule, c, solver)
                 for turns in GAMES:
                     call = partial(check_search, search, turns, evaluator, sizes, seed)
                     yield f"{rule}, c {c}{note}, {turns}, {sizes}", call

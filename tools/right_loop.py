@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from right_search import TreeSearch
+from right_search import PlainSearch
 
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.checks import Check, check_agent, check_search, check_values
@@ -70,7 +70,7 @@ class Loop:
         seed: of all random numbers.
     """
 
-    def __init__(self, search: TreeSearch, seed: int = 0) -> None:
+    def __init__(self, search: PlainSearch, seed: int = 0) -> None:
         self.search = search
         self.table = make_table("turns")
         self.rng = np.random.default_rng(seed)

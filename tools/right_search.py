@@ -15,14 +15,14 @@ import numpy as np
 
 
 @dataclass
-class Node:
+class PlainNode:
     """A node of the tree."""
 
     board: tuple[int, ...]
     same: bool
     """whether its mover is the root's"""
     priors: dict[int, float] = field(default_factory=dict)
-    children: dict[tuple[int, bool], Node] = field(default_factory=dict)
+    children: dict[tuple[int, bool], PlainNode] = field(default_factory=dict)
     """by move and whether it gave another turn"""
     visits: dict[int, int] = field(default_factory=dict)
     sums: dict[int, float] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class TreeSearch:
+class PlainSearch:
     """A tree search.
 
     Attributes:
@@ -65,15 +65,15 @@ class TreeSearch:
             value = self._solved_value(root, visits, value)
         return visits, value
 
-    def root(self, run: _Run, board: tuple[int, ...]) -> Node:
+    def root(self, run: _Run, board: tuple[int, ...]) -> PlainNode:
         """Return the expanded root of a search."""
-        root = Node(tuple(board), True)
+        root = PlainNode(tuple(board), True)
         run.expand(root)
         return root
 
     def grow(
         self, game: Any, board: tuple[int, ...], evaluator: Any, simulations: int, seed: int
-    ) -> Node:
+    ) -> PlainNode:
         """Return the root of the tree after some simulations of PUCT or UCT."""
         run = _Run(self, game, evaluator, random.Random(seed))
         root = self.root(run, board)
@@ -84,7 +84,7 @@ class TreeSearch:
         return root
 
     @staticmethod
-    def _solved_value(root: Node, visits: np.ndarray, value: float) -> float:
+    def _solved_value(root: PlainNode, visits: np.ndarray, value: float) -> float:
         """Give all visits to the best proved move if it is certain, none to lost moves; return
         the root's value.
         """
@@ -102,7 +102,7 @@ class TreeSearch:
 class _Run:
     """One search."""
 
-    settings: TreeSearch
+    settings: PlainSearch
     game: Any
     evaluator: Any
     rng: random.Random
@@ -133,7 +133,7 @@ class _Run:
             if not moves_again:
                 sign = -sign
 
-    def expand(self, node: Node) -> float:
+    def expand(self, node: PlainNode) -> float:
         """Give a node its moves, and return its value for its mover."""
         num_actions = self.game.num_actions
         priors: Any = np.full(num_actions, 1 / num_actions)
@@ -148,7 +148,7 @@ class _Run:
         node.sums = dict.fromkeys(actions, 0.0)
         return value
 
-    def score(self, node: Node, action: int, total: int) -> tuple[float, float]:
+    def score(self, node: PlainNode, action: int, total: int) -> tuple[float, float]:
         """Return the priority of a move, and a random number for ties."""
         settings = self.settings
         count = node.visits[action]
@@ -162,7 +162,7 @@ class _Run:
         bonus = settings.c * node.priors[action] * math.sqrt(total + 1) / (1 + count)
         return value + bonus, self.rng.random()
 
-    def select(self, node: Node) -> int:
+    def select(self, node: PlainNode) -> int:
         candidates = list(node.priors)
         if self.settings.solver:
             open_moves = [action for action in candidates if node.proved.get(action, 0) != -1]
@@ -170,10 +170,10 @@ class _Run:
         total = sum(node.visits.values())
         return max(candidates, key=lambda action: self.score(node, action, total))
 
-    def simulate(self, root: Node, first: int | None) -> None:
+    def simulate(self, root: PlainNode, first: int | None) -> None:
         """Walk to a leaf, evaluate it, and back up its value."""
         node = root
-        path: list[tuple[Node, int]] = []
+        path: list[tuple[PlainNode, int]] = []
         while True:
             action = first if first is not None and not path else self.select(node)
             path.append((node, action))
@@ -186,7 +186,7 @@ class _Run:
                 break
             place = (action, moves_again)
             if place not in node.children:
-                leaf = node.children[place] = Node(next_board, next_same)
+                leaf = node.children[place] = PlainNode(next_board, next_same)
                 value = self.expand(leaf)
                 owner = leaf.same
                 break
@@ -198,7 +198,7 @@ class _Run:
         if self.settings.solver and is_over:
             self.prove(path, reward)
 
-    def prove(self, path: list[tuple[Node, int]], reward: float) -> None:
+    def prove(self, path: list[tuple[PlainNode, int]], reward: float) -> None:
         """Keep the values of moves that are proved, from the end of a game to the root."""
         node, action = path[-1]
         node.proved[action] = reward
@@ -210,7 +210,7 @@ class _Run:
                 return
             node.proved[action] = best if child.same == node.same else -best
 
-    def search_gumbel(self, root: Node, simulations: int) -> tuple[np.ndarray, float]:
+    def search_gumbel(self, root: PlainNode, simulations: int) -> tuple[np.ndarray, float]:
         """Sequential halving of the root's moves by prior and value, without noise."""
         scores = {action: math.log(max(prior, 1e-9)) for action, prior in root.priors.items()}
         candidates = sorted(scores, key=lambda action: -scores[action])

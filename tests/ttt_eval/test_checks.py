@@ -14,7 +14,7 @@ from evaluators import find_rows
 from IPython.core.formatters import HTMLFormatter
 from numpy.testing import assert_allclose
 from planted_errors import FAMILIES, plant_search
-from right_search import TreeSearch
+from right_search import PlainSearch
 
 from baselines.exact import solve
 from ttt_eval.checks import Check, CheckRow, Evidence, check_search
@@ -93,10 +93,10 @@ def test_illegal_steps_are_refused(board, action, again, problem):
 
 
 RIGHT = {
-    "puct": (TreeSearch("puct"), "owned"),
-    "uct": (TreeSearch("uct"), None),
-    "gumbel": (TreeSearch("gumbel"), "owned"),
-    "puct with a solver": (TreeSearch("puct", solver=True), "owned"),
+    "puct": (PlainSearch("puct"), "owned"),
+    "uct": (PlainSearch("uct"), None),
+    "gumbel": (PlainSearch("gumbel"), "owned"),
+    "puct with a solver": (PlainSearch("puct", solver=True), "owned"),
 }
 
 
@@ -118,7 +118,7 @@ def test_right_searches_pass(turns, name):
 @pytest.mark.parametrize("turns", GAMES)
 @pytest.mark.parametrize("board", ["4x4", "connect-four"])
 def test_right_searches_pass_on_larger_boards(turns, board):
-    check_search(TreeSearch("puct"), turns, board=board).assert_ok()
+    check_search(PlainSearch("puct"), turns, board=board).assert_ok()
 
 
 # -- planted errors
@@ -240,14 +240,14 @@ def in_batches(search, reverse=False):
 
 
 def test_rows_of_a_batch_that_are_mixed():
-    check_search(in_batches(TreeSearch("uct")), "turns", None, batch=True).assert_ok()
-    check = check_search(in_batches(TreeSearch("uct"), True), "turns", None, batch=True)
+    check_search(in_batches(PlainSearch("uct")), "turns", None, batch=True).assert_ok()
+    check = check_search(in_batches(PlainSearch("uct"), True), "turns", None, batch=True)
     assert "near the end" in check.failed
 
 
 def test_an_evaluator_that_is_never_called_is_the_only_cause():
     def rollouts(game, board, evaluator, simulations, seed):
-        return TreeSearch("uct")(game, board, None, simulations, seed)
+        return PlainSearch("uct")(game, board, None, simulations, seed)
 
     check = check_search(rollouts, "turns")
     assert check.row("evaluator").measured == "the evaluator was never called"
@@ -259,7 +259,7 @@ def test_an_evaluator_that_is_never_called_is_the_only_cause():
 
 
 def test_noise_and_unseeded_searches_are_remarks():
-    puct = TreeSearch("puct")
+    puct = PlainSearch("puct")
 
     def noisy(game, board, evaluator, simulations, seed):
         noise = np.random.default_rng(seed).dirichlet(np.full(9, 0.3))
@@ -365,7 +365,7 @@ def test_notices_of_this_package_are_no_output_of_a_search(monkeypatch, capsys):
 
 
 def test_a_search_without_values_is_judged_by_its_moves():
-    puct = TreeSearch("puct")
+    puct = PlainSearch("puct")
     check = check_search(lambda *a: puct(*a)[0], "turns")
     check.assert_ok()
     assert {check.row(name).status for name in ("results", "signs", "ends")} == {"no evidence"}
@@ -385,7 +385,7 @@ def test_a_search_without_values_is_judged_by_its_moves():
 )
 def test_wrong_options_are_refused(options):
     with pytest.raises(ValueError, match="|".join(options)):
-        check_search(TreeSearch(), **options)
+        check_search(PlainSearch(), **options)
     with pytest.raises(TypeError, match="no function"):
         check_search("a name")
 
