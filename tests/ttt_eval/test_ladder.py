@@ -41,16 +41,14 @@ def cost(game, *specs):
     return [MoveCost(1e-6 * len(str(spec)), 0.1, 1 << 27, 1 << 20) for spec in specs]
 
 
-def make_quick(patch):
-    patch.setattr(rate, "DRAWS", 100)
-    for module in (make_ladders, rate):
-        patch.setattr(module, "measure_move_costs", cost)
-
-
-@pytest.fixture(autouse=True)
-def quickly(monkeypatch):
+@pytest.fixture(scope="module", autouse=True)
+def quickly():
     """Run no processes for costs, and draw fewer samples for intervals."""
-    make_quick(monkeypatch)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rate, "DRAWS", 100)
+        for module in (make_ladders, rate):
+            patch.setattr(module, "measure_move_costs", cost)
+        yield
 
 
 def place(policy, ladder, games=500, seed=0, **options):
@@ -60,14 +58,11 @@ def place(policy, ladder, games=500, seed=0, **options):
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     """An exact and a sampled ladder of a small game."""
-    with pytest.MonkeyPatch.context() as patch:
-        make_quick(patch)
-        folder = tmp_path_factory.mktemp("ladders")
-        plans = {"exact": EXACT, "sampled": SAMPLED}
-        return {
-            name: measure_ladder(name, plan, folder / name, PROVENANCE)
-            for name, plan in plans.items()
-        }
+    folder = tmp_path_factory.mktemp("ladders")
+    plans = {"exact": EXACT, "sampled": SAMPLED}
+    return {
+        name: measure_ladder(name, plan, folder / name, PROVENANCE) for name, plan in plans.items()
+    }
 
 
 def test_random_is_0_and_perfect_play_is_highest(measured):
