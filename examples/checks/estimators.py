@@ -46,8 +46,7 @@ def _centred(numbers: Float64Array, keys: Int64Array) -> Float64Array:
 def _scaled(numbers: Float64Array, keys: Int64Array) -> Float64Array:
     """Return centred numbers over the sample standard deviation of those with the same key."""
     centred = _centred(numbers, keys)
-    counts = np.unique(keys, return_inverse=True, return_counts=True)
-    size = counts[2][counts[1]]
+    size = np.bincount(keys)[keys]
     variance = _mean(centred**2, keys, np.ones(len(keys))) * size / np.maximum(size - 1, 1)
     return centred / (np.sqrt(variance) + EPSILON)
 
