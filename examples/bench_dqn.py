@@ -66,13 +66,12 @@ class DQN:
             action = self.explore(observation, info["action_mask"], taken)
             next_observation, reward, terminated, truncated, next_info = env.step(action)
             sign = -1.0 if self.both and next_info["mover"] != info["mover"] else 1.0
-            sign = 0.0 if terminated or truncated else sign
+            is_over = terminated or truncated
+            sign = 0.0 if is_over else sign
             row = (observation, action, reward, sign, next_observation, next_info["action_mask"])
             for name, value in zip(self.buffer, row, strict=True):
                 self.buffer[name][taken % SETTINGS["buffer"]] = value
-            observation, info = (
-                env.reset() if terminated or truncated else (next_observation, next_info)
-            )
+            observation, info = env.reset() if is_over else (next_observation, next_info)
             taken += 1
             if taken >= SETTINGS["learning_starts"] and taken % SETTINGS["train_frequency"] == 0:
                 self.update(min(taken, SETTINGS["buffer"]))

@@ -68,9 +68,8 @@ class PPO:
             moves = self.distribution(obs, mask)
             action = moves.sample()
             value = self.critic(obs).squeeze(-1)
-        mover = info["mover"]
         next_observation, reward, terminated, truncated, next_info = env.step(int(action))
-        sign = -1.0 if self.both and next_info["mover"] != mover else 1.0
+        sign = -1.0 if self.both and next_info["mover"] != info["mover"] else 1.0
         if terminated or truncated:
             sign = 0.0
             next_observation, next_info = env.reset()
@@ -79,10 +78,9 @@ class PPO:
 
     def update(self, rows, observation):
         """Make the updates from a rollout; `observation` follows its last move."""
-        obs, mask, action, log_prob, value = (
-            torch.stack(column) for column in list(zip(*rows, strict=True))[:5]
-        )
-        reward, sign = (np.array(column) for column in list(zip(*rows, strict=True))[5:])
+        columns = list(zip(*rows, strict=True))
+        obs, mask, action, log_prob, value = map(torch.stack, columns[:5])
+        reward, sign = map(np.array, columns[5:])
         with torch.no_grad():
             next_value = float(self.critic(torch.as_tensor(observation)))
         advantage = np.zeros(len(rows), np.float32)
