@@ -139,7 +139,6 @@ def help_page() -> str:
     from ttt_apps import evaluate
     from ttt_apps.terminal import command as play
     from ttt_apps.training import command as train
-    from ttt_envs.agents.specs import load_object
 
     os.environ["COLUMNS"] = "84"
     parts = [
@@ -155,9 +154,8 @@ def help_page() -> str:
         ("evaluate.py", evaluate.main),
     ):
         parts += [f"## {script}", help_text(main, *words)]
-    for name, (path, _) in evaluate.COMMANDS.items():
-        group = load_object(path)
-        words = [[name, other] for other in group] if isinstance(group, dict) else [[name]]
+    for name, command in evaluate.COMMANDS.items():
+        words = [[name, other] for other in command.get("commands", ())] or [[name]]
         for each in words:
             parts += [f"### {' '.join(each)}", help_text(evaluate.main, *each)]
     return "\n\n".join(parts) + "\n"

@@ -469,7 +469,7 @@ def test_any_command_line_gives_a_result_or_an_error(program, count, here):
     def words_and_input(data):
         if program == "evaluate":
             name = data.draw(st.sampled_from([*COMMANDS, "x"]))
-            command = load_object(COMMANDS[name][0]) if name in ASKED else cli.GameOptions
+            command = load_object(COMMANDS[name]["class"]) if name in ASKED else cli.GameOptions
             return evaluate.main, [name, *words_for(data, command)], ""
         if program == "train":  # a number of games always: the usual one takes long
             games = data.draw(st.sampled_from(["5", "9", "12"]))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import tyro
+from markdown_tables import print_head, print_row
 from planted_errors import ERRORS, FAMILIES, plant_loop, plant_search
 from right_calls import GAMES, KINDS
 from right_loop import check_loop
@@ -43,16 +44,14 @@ def print_errors(errors: Sequence[str], make_checks: Callable[[str], Mapping[str
     for error in errors:
         checks = make_checks(error)
         if error == errors[0]:
-            print(
-                f"\n| planted error | {' | '.join(checks)} | cause |\n|{'---|' * (len(checks) + 2)}"
-            )
+            print_head("planted error", *checks, "cause")
         # a user reads the first verdict; alternating turns hide errors of second turns
         failures = [check for call, check in checks.items() if check.failed and call != "plain"]
         rating = rate_cause(error, failures[0]) if failures else "-"
         if not ERRORS[error]["harmless"]:
             ratings.append(rating)
         cells = [", ".join(check.failed) or "-" for check in checks.values()]
-        print(f"| {error} | {' | '.join(cells)} | {rating} |", flush=True)
+        print_row(error, *cells, rating)
     counts = ", ".join(f"{ratings.count(name)} {name}" for name in ("right", "broad", "wrong", "-"))
     print(f"\nthe first cause of the {len(ratings)} errors that do harm: {counts}")
 
@@ -97,12 +96,12 @@ def log_alarms(path: Path, kinds: Sequence[str], seeds: range) -> None:
         for name, call in KINDS[kind](seed):
             key = f"{kind}: {name}, seed {seed}"
             log.get(key, partial(measure_alarm, kind, key, call))
-    print("| right | calls | false alarms | at most, 95% |\n|---|---|---|---|")
+    print_head("right", "calls", "false alarms", "at most, 95%")
     for group in [*([kind] for kind in kinds), kinds]:
         checks = [call["ok"] for call in log.rows.values() if call["kind"] in group]
         alarms = checks.count(False)
         bound = one_sided_bound(alarms, len(checks))
-        print(f"| {', '.join(group)} | {len(checks)} | {alarms} | {bound:.2%} |")
+        print_row(", ".join(group), len(checks), alarms, f"{bound:.2%}")
 
 
 CHECKS: Mapping[str, Callable[[str], Mapping[str, Check]]] = {

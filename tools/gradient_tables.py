@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from markdown_tables import print_head, print_row
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from examples.checks import losses
@@ -34,18 +36,6 @@ def short(effect: Effect | None) -> str:
     return f"x{effect.length.mean:.2f}, {effect.degrees.mean:.1f}{limit}"
 
 
-def row(*cells: object) -> None:
-    """Print the row of a table."""
-    print("|", " | ".join(map(str, cells)), "|", flush=True)
-
-
-def head(*cells: str) -> None:
-    """Print the head of a table."""
-    print()
-    row(*cells)
-    print("|" + "---|" * len(cells))
-
-
 def print_effects(
     title: str,
     calls: Mapping[str, Callable[..., GradientCheck]],
@@ -58,9 +48,9 @@ def print_effects(
         calls: their checks, by name.
         columns: options of the checks, by the head of their column.
     """
-    head(title, *columns)
+    print_head(title, *columns)
     for name, call in calls.items():
-        row(name, *(short(call(**options).effect) for options in columns.values()))
+        print_row(name, *(short(call(**options).effect) for options in columns.values()))
 
 
 def by_size(sizes: Sequence[int]) -> dict[str, dict[str, int]]:
@@ -77,11 +67,11 @@ def print_estimators() -> None:
 
 def print_losses() -> None:
     """Print the weights and effects of policy losses."""
-    head("loss", "weights at ratios 0.5, 1, 1.5 and A = 1, then A = -1", *map(str, UPDATES))
+    print_head("loss", "weights at ratios 0.5, 1, 1.5 and A = 1, then A = -1", *map(str, UPDATES))
     for loss in losses.POLICY_LOSSES:
         checks = [check_loss(loss, updates=(update,)) for update in UPDATES]
         weights = checks[0].row("weights").measured.partition(" at")[0]
-        row(loss.__name__, weights, *(short(check.effect) for check in checks))
+        print_row(loss.__name__, weights, *(short(check.effect) for check in checks))
 
 
 def print_divergences() -> None:
@@ -98,13 +88,13 @@ def print_tokens() -> None:
 
 def print_errors() -> None:
     """Print which planted errors are found, and by which rows."""
-    head("error", "gradient", "rows")
+    print_head("error", "gradient", "rows")
     num_found = 0
     for error, call in WRONG.items():
         check = call.run()
         names = {line.name for line in check.rows if line.name == "own sample"} | set(check.failed)
         num_found += bool(names)
-        row(error, short(check.effect), ", ".join(sorted(names)) or "-")
+        print_row(error, short(check.effect), ", ".join(sorted(names)) or "-")
     print(f"\n{num_found} of {len(WRONG)} found")
 
 

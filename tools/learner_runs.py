@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import tyro
 from check_power import Log, one_sided_bound
+from markdown_tables import print_head, print_row
 from planted_learners import LEARNER_ERRORS, SETTINGS, plant
 
 from ttt_envs.core.files import write_bytes
@@ -101,7 +102,7 @@ def print_check(
     values = list_names([row.partition(",")[0] for row in check.failed if "," in row])
     open_rows = [row.name for row in check.rows if row.status == "no evidence"]
     cells = [f"{family}: {name or seed}", scores, values, check.cause, "; ".join(open_rows)]
-    print(f"| {' | '.join(cells)} | {len(trainings)} | {seconds:.0f} |", flush=True)
+    print_row(*cells, len(trainings), f"{seconds:.0f}")
     return bool(check.failed)
 
 
@@ -133,8 +134,8 @@ def main(
         write_bytes(LIMITS, "\n".join([*limit_lines(Log(log)), ""]).encode())
         return
     changes: Any = LEARNER_ERRORS if command.endswith("errors") else SETTINGS
-    heads = "scores fail | values fail | cause | no evidence | trainings | CPU s"
-    print(f"| learner | {heads} |\n|---|---|---|---|---|--:|--:|")
+    heads = ("scores fail", "values fail", "cause", "no evidence", "trainings", "CPU s")
+    print_head("learner", *heads)
     fails = []
     for family in families:
         cases = [(name, seed) for name in names or changes[family]]

@@ -14,16 +14,13 @@ from ttt_apps import evaluate
 from ttt_apps.cli.help import join_lines
 from ttt_apps.terminal import command as play
 from ttt_apps.training import command as train
-from ttt_envs.agents.specs import load_object
 
 
 def evaluation_commands():
     """The words of every command of ``evaluate.py``."""
-    for name, (path, _) in evaluate.COMMANDS.items():
-        command = load_object(path)
+    for name, command in evaluate.COMMANDS.items():
         yield [name]
-        if isinstance(command, dict):
-            yield from ([name, other] for other in command)
+        yield from ([name, other] for other in command.get("commands", ()))
 
 
 COMMANDS = [

@@ -35,22 +35,6 @@ QUICK_TASKS = ("random", "chance-25", "self-play", "masks")
 QUICK_STEPS = 20_000
 QUICK_SEEDS = 2
 
-COMMANDS = {
-    "run": (
-        "ttt_apps.evaluate.bench:BenchRun",
-        "Train an agent on the tasks, and write a submission.",
-    ),
-    "score": (
-        "ttt_apps.evaluate.bench:BenchScore",
-        "Check and score submissions, from their tables alone.",
-    ),
-    "verify": (
-        "ttt_apps.evaluate.bench:BenchVerify",
-        "Train a run of a submission again, and compare the scores.",
-    ),
-    "report": ("ttt_apps.evaluate.bench:BenchReport", "Compare submissions on a page."),
-}
-
 
 @dataclass(frozen=True)
 class BenchRun(cli.OutputOptions, cli.WorkOptions):

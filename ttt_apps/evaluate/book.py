@@ -19,14 +19,6 @@ from ttt_envs.game.boards import Boards, coordinate, to_text
 from ttt_eval.matches.books import book_from_games, book_from_search
 from ttt_eval.store.policy_identity import policy_identity
 
-COMMANDS = {
-    "build": (
-        "ttt_apps.evaluate.book:BuildBook",
-        "Build a book from logs of games, or by a search.",
-    ),
-    "show": ("ttt_apps.evaluate.book:ShowBook", "Print the moves of a book in a position."),
-}
-
 
 @dataclass(frozen=True)
 class BuildBook(cli.TrustOptions, cli.OutputOptions, cli.WorkOptions, cli.GameOptions):

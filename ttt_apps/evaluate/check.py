@@ -18,14 +18,6 @@ from ttt_eval.reports.checks import check_report
 from ttt_eval.reports.formats import command
 from ttt_eval.reports.page import write_report
 
-COMMANDS = {
-    "search": ("ttt_apps.evaluate.check:CheckSearch", "Check a tree search."),
-    "agent": ("ttt_apps.evaluate.check:CheckAgent", "Check what an agent plays."),
-    "values": ("ttt_apps.evaluate.check:CheckValues", "Check values of positions."),
-    "learner": ("ttt_apps.evaluate.check:CheckLearner", "Check a learner by training it."),
-    "advantages": ("ttt_apps.evaluate.check_gradient:CheckAdvantages", "Check advantages."),
-    "loss": ("ttt_apps.evaluate.check_gradient:CheckLoss", "Check the gradient of a loss."),
-}
 NO_SETTINGS = ("name", "trust", "json", "overwrite", "out")
 """Options that are no settings of a check, but its subject and its output."""
 

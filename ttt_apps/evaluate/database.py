@@ -19,17 +19,6 @@ from ttt_envs.core.checks import Refusal
 from ttt_envs.core.parallel import map_blocks
 from ttt_envs.game.boards import Boards
 
-COMMANDS = {
-    "build": ("ttt_apps.evaluate.database:BuildDatabase", "Build a database, or resume a build."),
-    "probe": (
-        "ttt_apps.evaluate.database:ProbeDatabase",
-        "Print the values of a position and its moves.",
-    ),
-    "verify": (
-        "ttt_apps.evaluate.database:VerifyDatabase",
-        "Recompute its entries from later ones.",
-    ),
-}
 BLOCK_SIZE = 1 << 20
 """Number of entries verified per block."""
 DatabaseFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
