@@ -31,6 +31,13 @@ def normalised(rewards, values, dones, next_value, next_done, movers, *, setting
     return advantages / (advantages.std() + 1e-8)
 
 
+def with_truncations(rewards, values, terminations, truncations, next_values, movers, *, settings):
+    """Return GAE through the flags of Gymnasium."""
+    ends = np.vstack([terminations[:1], terminations | truncations])
+    cut = settings["discount"] * truncations * movers[1:] * movers[:-1] * next_values
+    return gae(rewards + cut, values, ends[:-1], next_values[-1], ends[-1], movers, **settings)
+
+
 def right_call(seed):
     """Return the check of a right function, without arguments."""
     rng = np.random.default_rng([seed, 99])
@@ -44,11 +51,15 @@ def right_call(seed):
         size = int(rng.choice([2, 4, 8, 32, 64]))
         function = rloo if len(seats) == 1 else reinforce
         return partial(check_advantages, function, batch=size, **options)
-    settings = {"discount": float(rng.choice([0.9, 0.97, 1.0]))}
-    settings["lam"] = float(rng.choice([0.0, 0.5, 0.95, 1.0]))
+    settings = {
+        "discount": float(rng.choice([0.9, 0.97, 1.0])),
+        "lam": float(rng.choice([0.0, 0.5, 0.95, 1.0])),
+    }
     function = partial(gae, **settings)
     if seed % 10 == 6:  # not linear, so that it is sampled
         function = partial(normalised, settings=settings)
+    if seed % 10 == 5:
+        function = partial(with_truncations, settings=settings)
     game = ("2x3/2", "2x3/3")[seed // 3 % 2]
     return partial(check_advantages, function, game, gamma=settings["discount"], **options)
 

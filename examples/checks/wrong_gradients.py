@@ -41,6 +41,18 @@ def cleanrl_gae(rewards, values, dones, next_value, next_done):
     return advantages
 
 
+def gymnasium_gae(rewards, values, terminated, truncated, next_values):
+    """Return GAE of the flags that Gymnasium's ``step`` returns."""
+    advantages = np.zeros_like(rewards)
+    carried = 0.0
+    for t in reversed(range(len(rewards))):
+        done = terminated[t] | truncated[t]
+        delta = rewards[t] + GAMMA * (1 - terminated[t]) * next_values[t] - values[t]
+        carried = delta + GAMMA * LAM * (1 - done) * carried
+        advantages[t] = carried
+    return advantages
+
+
 def rloo_of_pairs(rewards, mask, roles):
     """Return RLOO in groups of 2: the result minus that of the other."""
     results = rewards.sum(1)
@@ -73,7 +85,7 @@ class Wrong(NamedTuple):
 FUNCTIONS: Mapping[str, Function] = {
     function.__name__: function
     for function in (
-        cleanrl_gae, gae, rloo_of_pairs, whiten_columns,
+        cleanrl_gae, gymnasium_gae, gae, rloo_of_pairs, whiten_columns,
         estimators.reinforce, estimators.return_minus_value,
         *losses.POLICY_LOSSES, *losses.DIVERGENCES, *losses.ENTROPIES, *losses.TOKEN_LOSSES,
     )

@@ -3,6 +3,7 @@
 import random
 import shutil
 from collections import defaultdict
+from functools import partial
 from math import comb
 
 import check_power
@@ -19,7 +20,10 @@ from ttt_eval.checks.learner import (
     NO_MASK,
     NO_SELF_PLAY,
     NOT_CONVERGED,
+    OTHER_REWARD,
     OTHER_SETTINGS,
+    OTHER_SIGN,
+    POLICY_SIGN,
     WRONG_UPDATE,
     LearnerCheck,
     LearnerRun,
@@ -49,13 +53,16 @@ def make_agent(probe, scores, **functions):
     return agent
 
 
-def train_exactly(error=""):
-    """Return ``train`` of a learner that has reached the fixed point of an error."""
+def train_exactly(error_of=""):
+    """Return ``train`` of a learner that has reached the fixed point of an error, or of one that
+    depends on the arguments.
+    """
 
-    def train(make_env, steps, seed):
-        probe = probe_of(make_env)
+    def train(*arguments):
+        probe = probe_of(arguments[0])
+        error = error_of if isinstance(error_of, str) else error_of(*arguments)
         wrong = PREDICTED_ERRORS[error] if error else WrongTarget()
-        if wrong.at_cuts and "max_episode_steps" not in make_env.options:
+        if wrong.at_cuts and "max_episode_steps" not in probe.options:
             wrong = WrongTarget()
         values = probe.exact.learned_values(wrong)[1]
         return make_agent(probe, values, values=values)
@@ -102,10 +109,7 @@ def test_the_worst_position_of_a_failed_probe_is_shown():
 
 
 def test_all_seeds_must_fail():
-    def train(make_env, steps, seed):
-        error = "" if seed == 8 else "sign of the next value"
-        return train_exactly(error)(make_env, steps, seed)
-
+    train = train_exactly(lambda _, steps, seed: "" if seed == 8 else "sign of the next value")
     assert check_learner(train, SHORT, "tabular", 2, seed=7).ok
     failed = check_learner(train, SHORT, "tabular", 2, seed=9)
     assert "credit" in failed.failed
@@ -124,14 +128,15 @@ def test_right_learners_train_once():
     assert seeds == [0, 0, 0]
 
 
-def learn_critic(share=1, growth=0, shift=0):
+def learn_critic(share=1, growth=0, shift=0, error=""):
     """Return ``train`` of a learner with a share of right values as its critic, or a growing one,
-    and the same error everywhere.
+    and the same error everywhere; the policy has the fixed point of an error.
     """
 
     def train(make_env, steps, seed):
         probe = probe_of(make_env)
-        logits = 1_000 * probe.exact.action_values
+        wrong = PREDICTED_ERRORS.get(error, WrongTarget())
+        logits = 1_000 * probe.exact.learned_values(wrong)[1]
         values = probe.exact.model.policy_values(probe.exact.softmax(logits), discount=0.9)[0]
         part = share + growth * steps / probe.steps
         return make_agent(probe, logits, critic=part * values + shift)
@@ -147,6 +152,13 @@ def test_critics_are_compared_with_their_own_policy():
     wrong = check_learner(learn_critic(shift=0.5), ["credit"], "ppo", 1, gamma=0.9)
     assert wrong.failed == ("credit, critic",)
     assert wrong.row("credit, critic").measured.startswith("error 0.500")
+
+
+@pytest.mark.parametrize(("share", "cause"), [(1, POLICY_SIGN), (-1, OTHER_REWARD)])
+def test_a_critic_tells_rewards_from_the_sign_of_a_policy(share, cause):
+    train = learn_critic(share, error=OTHER_REWARD)
+    assert check_learner(train, SHORT, gamma=0.9).cause == cause
+    assert check_learner(lambda *job: partial(train(*job)), SHORT).cause == OTHER_SIGN
 
 
 def test_the_entropy_is_that_of_the_policy():
@@ -270,10 +282,7 @@ def test_values_that_have_not_converged_are_not_called_a_discount():
 
 @pytest.mark.parametrize("family", [None, "tabular"])
 def test_a_right_learner_that_does_not_know_self_play_is_told_so(family):
-    def train(make_env, steps, seed):
-        error = "sign of the next value" if make_env.self_play else ""
-        return train_exactly(error)(make_env, steps, seed)
-
+    train = train_exactly(lambda make_env, *_: "sign of the next value" * make_env.self_play)
     check = check_learner(train, family=family)
     assert set(check.failed) <= {"self-play", "self-play, values"}
     assert check.cause == NO_SELF_PLAY
@@ -295,11 +304,10 @@ def test_rows_are_reported_when_they_are_known():
 def learn_until(factor, last=""):
     """Return ``train`` that is right from a multiple of the budget on, and has an error before."""
 
-    def train(make_env, steps, seed):
-        enough = steps >= factor * probe_of(make_env).steps
-        return train_exactly(last if enough else "no next value")(make_env, steps, seed)
+    def error_of(make_env, steps, seed):
+        return last if steps >= factor * probe_of(make_env).steps else "no next value"
 
-    return train
+    return train_exactly(error_of)
 
 
 def test_slow_is_not_wrong():

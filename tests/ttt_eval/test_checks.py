@@ -6,6 +6,7 @@ import random
 import re
 import sys
 import time
+from copy import copy
 from functools import cache
 
 import numpy as np
@@ -17,6 +18,7 @@ from planted_errors import FAMILIES, plant_search
 from right_search import PlainSearch
 
 from baselines.exact import solve
+from ttt_envs.core.files import read_table
 from ttt_eval.checks import Check, CheckRow, Evidence, check_search
 from ttt_eval.checks.tables import BOARDS, GameTable, PlantedEvaluator, make_table
 from ttt_eval.exact import evaluate_policy
@@ -123,56 +125,9 @@ def test_right_searches_pass_on_larger_boards(turns, board):
 
 # -- planted errors
 
-FOUND_BY = {
-    "sign never flipped": ("skip", "signs", "the sign is never flipped"),
-    "sign alternates with depth": ("turns", "signs", "the sign alternates with depth"),
-    "leaf taken for the other player": ("turns", "signs", "leaf values are taken for the other"),
-    "fixed player's view": ("turns", "signs", "a fixed player's view"),
-    "root value of the other player": ("turns", "signs", "the root's value has the other"),
-    "negated at second turns only": ("turns", "signs", "flips where the same player moves again"),
-    "edge value of the next mover": ("turns", "told the truth", "one ply off"),
-    "second turn never searched": ("skip", "second turns", "second turns are never searched"),
-    "chance 1/2 for 1/4": ("skip", "results", "other turns or chance"),
-    "one outcome kept": ("skip", "results", "outcomes of chance are mixed"),
-    "outcomes share a node": ("skip", "results", "outcomes of chance are mixed"),
-    "finished positions evaluated": ("turns", "ends", "finished positions are evaluated"),
-    "wins as draws": ("turns", "results", "wins and losses count as draws"),
-    "draws as losses": ("plain", "results", "draws count as losses"),
-    "draws as wins": ("plain", "results", "draws count as wins"),
-    "illegal moves searched": ("skip", "rules", "moves are not masked"),
-    "selection by the child's side": ("plain", "told the truth", "good for the other player"),
-    "selection ignores values": ("plain", "without knowledge", "selection"),
-    "no exploration": ("turns", "near the end", "selection: moves are wrong"),
-    "priors ignored": ("plain", "priors", "priors are not used"),
-    "priors of the parent": ("turns", "inner priors", "priors are not used"),
-    "ends not backed up": ("turns", "results", "results of finished games are not backed up"),
-    "only the parent updated": ("turns", "signs", "leaf values do not reach the root"),
-    "discount 0.9 per ply": ("turns", "results", "a discount"),
-    "tree of another position kept": ("plain", "visits", "the tree of another position"),
-    "plays the least visited": ("plain", "near the end", "plays what it visits least"),
-    "value off by one ply": ("turns", "signs", "one ply off"),
-    "one diagonal missing": ("turns", "rules", "a win that it does not see"),
-}
-"""Game, failed row, and part of the cause, by the planted error of PUCT."""
+FOUND_BY, ROLLOUTS_FOUND_BY = read_table(__file__).values()
+"""Game, failed row, and part of the cause, by the planted error of PUCT, and of UCT."""
 QUICK = ("sign alternates with depth", "illegal moves searched", "tree of another position kept")
-ROLLOUTS_FOUND_BY = {
-    "leaf taken for the other player": (
-        "skip",
-        "rollouts",
-        "rollout results are taken",
-    ),
-    "draws as losses": ("skip", "results", "draws count as losses"),
-    "fixed player's view": ("turns", "results", "a fixed player's view"),
-    "second turn never searched": ("turns", "steps", "second turns are ignored"),
-    "sign alternates with depth": ("turns", "results", "turns are assumed to alternate"),
-    "sign never flipped": ("turns", "results", "results are backed up with the wrong sign"),
-    "only the parent updated": ("turns", "near the end", "not backed up"),
-    "root value of the other player": ("turns", "results", "wrong sign"),
-    "negated at second turns only": ("turns", "results", "wrong sign"),
-    "edge value of the next mover": ("turns", "results", "wrong sign"),
-    "one outcome kept": ("skip", "results", "outcomes of chance are mixed"),
-    "outcomes share a node": ("skip", "results", "outcomes of chance are mixed"),
-}
 
 
 @pytest.mark.parametrize("error", [e if e in QUICK else more(e) for e in FOUND_BY])
@@ -195,6 +150,30 @@ def test_planted_errors_of_rollouts(error):
     check = check_search(plant_search(error, "uct"), turns, None)
     assert row in check.failed
     assert cause in check.cause
+
+
+def test_results_of_the_other_player_are_named():
+    def search(game, board, *arguments):
+        def step(*move):
+            after, reward, over = game.step(*move)
+            return after, -reward, over
+
+        other = copy(game)
+        other.step = step
+        return PlantedTreeSearch("uct")(other, board, *arguments)
+
+    cause = check_search(search, "turns", None).cause
+    assert "results of finished games have the wrong sign" in cause
+
+
+def test_the_least_visited_move_is_named_with_too_many_visits():
+    def search(game, board, evaluator, simulations, seed):
+        visits, value = PlantedTreeSearch("uct")(game, board, evaluator, simulations, seed)
+        return game.legal[game.index(board)] * (simulations - visits), value
+
+    check = check_search(search, "turns", None)
+    assert "visits" in check.failed
+    assert "plays what it visits least" in check.cause
 
 
 def test_alternating_turns_hide_the_sign_that_follows_depth():

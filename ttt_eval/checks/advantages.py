@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ttt_envs.core.checks import Refusal, TypeRefusal, check_range
+from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import Float32Array, Float64Array
 from ttt_envs.game.game import Game
 from ttt_eval.checks.calls import CallError, GuardedCaller, open_caller, read_numbers
@@ -18,6 +19,7 @@ from ttt_eval.checks.decisions import DecisionModel
 from ttt_eval.checks.directions import Effect, measure_effect
 from ttt_eval.checks.input_probes import RECOGNISED, probe_batch, probe_rollouts
 from ttt_eval.checks.samples import (
+    TIME_LIMIT,
     Arrays,
     BatchSize,
     Estimator,
@@ -46,47 +48,12 @@ Critic = float | Callable[[Float32Array], Any]
 """Standard deviation of random errors of exact values; or a function of observations,
 float32[S, 2 * cells], that returns values for the mover, float[S]."""
 
-CAUSES = {
-    "answers": "the function fails, or returns another form",
-    "ends": (
-        "rewards and values after the end of an episode move estimates before it: dones[t + 1] or "
-        "terminated[t] says whether step t ended its episode, dones[t] does not"
-    ),
-    "baseline": "later values count more than rewards: the baseline is missing, or added",
-    "next_done": "next_value is used although next_done says that the episode is over",
-    "last row": "the last step has no estimate: the loop ends one step early",
-    "cut": "next_value is not used where the rollout is cut: a cut counts as the end of the game",
-    "environments": "environments are mixed up",
-    "past": "estimates depend on steps before the decision",
-    "next value": "the next value counts with the wrong sign",
-    "movers": "signs do not follow the movers: after a skip the same player moves again",
-    "discount": (
-        "later values have another discount: yours is {measured}: if it is meant, call with "
-        "gamma={measured} (--gamma {measured})"
-    ),
-    "lambda": (
-        "later rewards have another lambda: yours is {measured}: if that is your lambda / gamma, "
-        "gamma is left out beside it; if it is meant, call with lam={measured} (--lam {measured})"
-    ),
-    "own reward": "the sign is wrong",
-    "mask": "what is behind the mask is used",
-    "groups": "groups are mixed up: estimates compare episodes of other groups",
-    "gradient opposite": "the sign is wrong, or the ratio is inverted",
-    "gradient no effect": (
-        "nothing is learned: the log-probabilities are detached, or all terms cancel"
-    ),
-    "sign of entropy": "the entropy bonus has the wrong sign: its coefficient is {measured}",
-    "entropy": (
-        "the entropy bonus has another coefficient: yours is {measured}: if it is meant, call with "
-        "entropy={measured} (--entropy {measured})"
-    ),
-    "weights": "the policy term is not the one that is meant: its weights are {measured}",
-    "gradient turned": "the expected gradient has another direction",
-    "clip": "the clip is on the wrong side, or takes no minimum",
-    "critic": "the values of the critic are worse than a constant",
-}
+TEXTS = read_table(__file__)
+CAUSES: Mapping[str, str] = TEXTS["causes"]
 """Likely causes by the beginning of the name of a failed row and what it measured, from the most
 specific to the least."""
+ENDS: Mapping[str, str] = TEXTS["ends"]
+"""What says where episodes end, by the name of the argument."""
 
 
 @dataclass(frozen=True)
@@ -134,12 +101,14 @@ def name_steps(arrays: Arrays) -> Arrays:
     """Return arrays of rollouts, also those that say at each step what follows it, by Gymnasium's
     names.
     """
-    terminated = list_next(arrays["dones"], arrays["next_done"]) > 0
+    ends = list_next(arrays["dones"], arrays["next_done"]) > 0
+    cuts = arrays["truncated"] > 0
+    next_values = list_next(arrays["values"], arrays["next_value"])
     return {
         **arrays,
-        "terminated": terminated,
-        "truncated": np.zeros_like(terminated),
-        "next_values": list_next(arrays["values"], arrays["next_value"]),
+        "terminated": ends & ~cuts,
+        "truncated": cuts,
+        "next_values": np.where(cuts, arrays["cut_values"], next_values),
     }
 
 
@@ -190,6 +159,7 @@ def run_check(
     examine: Callable[[GuardedCaller], Iterator[CheckRow | Effect]],
     limit_s: float | None,
     unjudged: Sequence[str] = (),
+    names: Sequence[str] = (),
 ) -> GradientCheck:
     """Return a check whose causes are those of its failed rows.
 
@@ -198,8 +168,10 @@ def run_check(
         examine: yields rows and the effect, with a caller of functions of others.
         limit_s: maximum s of a call.
         unjudged: what is not judged.
+        names: of the function's arguments.
     """
     effect = None
+    ends = "".join(ENDS.get(name, "") for name in names)
     rows: list[CheckRow] = []
     with open_caller(limit_s) as caller:
         try:
@@ -213,7 +185,7 @@ def run_check(
         except CallError as error:
             rows.append(CheckRow("answers", str(error), "fails", "numbers of the right shape"))
     causes = [
-        cause.format(measured=row.measured)
+        cause.format(measured=row.measured, ends=ends)
         for start, cause in CAUSES.items()
         for row in rows
         if row.status == "fails" and f"{row.name} {row.measured}".startswith(start)
@@ -268,6 +240,8 @@ def check_advantages(
     check_range("gamma", gamma, 0, 1)
     check_range("lam", lam or 0.0, 0, 1)
     names = asked_names(function, ROLLOUT_NAMES | BATCH_NAMES)
+    array_names = {ALIASES.get(name, name) for name in names}
+    limit = TIME_LIMIT if {"truncated", "next_values"} <= array_names else None
     is_batch = batch is not None or bool(set(names) - ROLLOUT_NAMES)
     size = BatchSize(environments, 1)
     if is_batch:
@@ -282,7 +256,7 @@ def check_advantages(
 
     def make_source(values: Float64Array) -> Source:
         if not is_batch:
-            return Source(list_rollouts(model, values), size, model.policy)
+            return Source(list_rollouts(model, values, limit), size, model.policy)
         tables = {"values": values[:, None] + 0 * model.policy}
         return Source(
             list_batch_rows(model, tables, {*names, "rewards"}, tokens), size, model.policy
@@ -294,7 +268,7 @@ def check_advantages(
         if is_batch:
             yield from probe_batch(estimator, source, rng)
         else:
-            yield from probe_rollouts(estimator, gamma, lam, model.self_play, rng)
+            yield from probe_rollouts(estimator, array_names, gamma, lam, model.self_play, rng)
 
         def of_rows(arrays: Arrays) -> Float64Array:
             return estimator({name: array.T for name, array in arrays.items()}).T
@@ -311,7 +285,9 @@ def check_advantages(
             )  # fmt: skip
 
     frame = f"batches of {size.games}, groups of {size.group}" if is_batch else "rollouts"
-    unjudged = ["truncation"] if {"truncated", "truncations"} & set(names) else []
+    unjudged = []
+    if "truncated" in array_names and limit is None:
+        unjudged.append("the value at a truncation, without next_values")
     return run_check(
-        f"advantages, {model.game}, seats {seats}, {frame}", examine, limit_s, unjudged
+        f"advantages, {model.game}, seats {seats}, {frame}", examine, limit_s, unjudged, names
     )

@@ -133,9 +133,11 @@ def read_numbers(
 
 
 def _describe(error: BaseException) -> str:
-    """Return an error in one line, with the place in the foreign code."""
+    """Return an error in one line, with the place in the foreign code; one of a call as it is."""
     details = traceback.TracebackException.from_exception(error)  # str(error) can raise
     message = " ".join(str(details).split())[:160]
+    if isinstance(error, CallError):
+        return message
     own_folder = Path(__file__).parents[1]
     places = [frame for frame in details.stack if own_folder not in Path(frame.filename).parents]
     place = f" ({Path(places[-1].filename).name}:{places[-1].lineno})" if places else ""

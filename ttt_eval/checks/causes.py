@@ -126,8 +126,11 @@ class Facts:
 
 
 def _one_sided(*pairs: tuple[float, float], low: float, high: float) -> bool:
-    """Return whether the errors of one player are above ``low``, of the other below ``high``."""
-    return bool(max(np.fmin.reduce(pairs)) > low and min(np.fmax.reduce(pairs)) < high)
+    """Return whether the errors of one player are above ``low``, of the other below ``high``; not
+    if no pair is complete.
+    """
+    players = np.array([pair for pair in pairs if not np.isnan(pair).any()] or [(nan, nan)])
+    return bool(players.min(axis=0).max() > low and players.max(axis=0).min() < high)
 
 
 def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
@@ -137,10 +140,15 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
     moves_are_one_sided = _one_sided(
         facts.late_share_by_parity, low=MIN_WRONG_SHARE, high=MAX_RIGHT_SHARE
     )
+    moves_are_worst = min(facts.late_share_by_parity) > MIN_WRONG_SHARE
+    win_error, loss_error = (abs(facts.errors.get(name, nan)) for name in ("wins", "losses"))
+    all_are_wrong = min(win_error, loss_error) > MAX_WIN_ERROR
     return {
         "the search does not end: it does not see finished games, or waits": "time" in failed,
         "the tree of another position is kept between calls": (
-            "visits" in failed and ("near the end" not in failed or "rules" in failed)
+            "visits" in failed
+            and ("near the end" not in failed or "rules" in failed)
+            and (signs_are_wrong or not moves_are_worst)
         ),
         "second turns are ignored, or taken where there are none": facts.impossible_turns,
         "illegal moves are made: occupied cells are not masked, or finished games go on": (
@@ -171,6 +179,7 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         FIXED_VIEW: (
             facts.sign_pattern == FIXED_VIEW
             or _one_sided(*facts.errors_by_parity, low=MIN_WRONG_ERROR, high=MAX_RIGHT_ERROR)
+            or (signs_are_wrong and moves_are_one_sided)
         ),
         "selection has a fixed player's view: right for one player, wrong for the other": (
             not signs_are_wrong and moves_are_one_sided
@@ -178,7 +187,16 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "wins and losses count as draws": (
             MIN_WIN_ERROR < -facts.errors.get("wins", nan) < MAX_WIN_ERROR
         ),
-        "results are backed up with the wrong sign, for the wrong player": signs_are_wrong,
+        OTHER_ROOT: (
+            facts.sign_pattern == OTHER_ROOT or (all_are_wrong and "near the end" not in failed)
+        ),
+        "results of finished games have the wrong sign, or moves the value of the next player to "
+        "move": all_are_wrong and moves_are_worst,
+        "results have the wrong sign: it is never flipped, or at the wrong turns": (
+            loss_error > MAX_WIN_ERROR > win_error
+        ),
+        "results are backed up with the wrong sign: never flipped, flipped for the wrong player, "
+        "or at the root alone": signs_are_wrong,
         "rollout results are taken for the other player, or rollouts are no random play": (
             "rollouts" in failed
         ),

@@ -43,8 +43,12 @@ class InputProbe(NamedTuple):
     """place of the estimates"""
     moves: bool
     rule: str
+    asked: frozenset[str] = frozenset()
+    """arrays without which a function is not probed"""
 
 
+CUT = {"dones": END, "truncated": END - 1}
+"""Places of a truncation before the episode of step :data:`END`."""
 PROBES = (
     InputProbe(
         "ends", {"dones": END}, {"rewards": AFTER, "values": AFTER, "next_value": ALL}, BEFORE,
@@ -61,6 +65,17 @@ PROBES = (
     InputProbe(
         "past", {}, {"rewards": BEFORE, "values": BEFORE}, AFTER,
         False, "estimates do not move with earlier steps",
+    ),
+    # without next_values, values[END] may be of the position in which the game was cut
+    InputProbe(
+        "trace at truncation", CUT,
+        {"rewards": AFTER, "values": slice(END + 1, None), "next_value": ALL}, BEFORE,
+        False, "estimates do not move with what follows a truncation", frozenset({"truncated"}),
+    ),
+    InputProbe(
+        "value at truncation", CUT, {"cut_values": END - 1}, END - 1,
+        True, "estimates move with the value of the position in which the game was truncated",
+        frozenset({"truncated", "next_values"}),
     ),
 )  # fmt: skip
 
@@ -87,6 +102,7 @@ def number_row(name: str, numbers: Float64Array | float, meant: float | None) ->
 
 def probe_rollouts(
     estimator: Estimator,
+    names: set[str],
     discount: float,
     lam: float | None,
     self_play: bool,
@@ -96,6 +112,7 @@ def probe_rollouts(
 
     Args:
         estimator: the function.
+        names: of the arrays that it asks for.
         discount, lam: that it is meant to have; None for any lambda.
         self_play: whether movers change.
         rng: of the inputs.
@@ -109,9 +126,11 @@ def probe_rollouts(
         {name: rng.normal(size=shape) for name, shape in shapes.items()} for _ in range(2)
     )
     inputs |= {"dones": np.zeros(SHAPE), "next_done": np.zeros(environments), "movers": movers}
+    cuts = {"truncated": np.zeros(SHAPE), "cut_values": rng.normal(size=SHAPE)}
+    noise["cut_values"] = rng.normal(size=SHAPE)
 
     def ask(ones: dict[str, Any], changed: dict[str, Any]) -> Float64Array:
-        arrays = {name: array.copy() for name, array in inputs.items()}
+        arrays = {name: array.copy() for name, array in {**inputs, **cuts}.items()}
         for name, place in ones.items():
             arrays[name][place] += 1
         for name, place in changed.items():
@@ -132,16 +151,23 @@ def probe_rollouts(
         )  # fmt: skip
         return
     for probe in PROBES:
-        before = ask(probe.ones, {})[probe.read]
-        moves = differ(before, ask(probe.ones, probe.changed)[probe.read])
-        yield rule_row(probe.name, moves == probe.moves, probe.rule)
+        if probe.asked <= names:
+            before = ask(probe.ones, {})[probe.read]
+            moves = differ(before, ask(probe.ones, probe.changed)[probe.read])
+            yield rule_row(probe.name, moves == probe.moves, probe.rule)
     yield rule_row("last row", whole[-1].any(), "the last row is not all zero")
     of_reward = ask({"rewards": 1}, {}) - whole
-    of_next = (of_reward + ask({"values": 1}, {}) - whole)[0]
+    of_value = ask({"values": 1}, {}) - whole
+    of_next = (of_reward + of_value)[0]
     own = of_reward[1].min()
     relative = of_next * movers[0] * movers[1] / np.copysign(max(abs(own), EQUAL), own)
     sizes = np.abs(relative)
     yield number_row("baseline" if sizes.mean() > 1 + EQUAL else "discount", sizes, discount)
+    if "values" in names:
+        yield rule_row(
+            "own value", own < EQUAL or differ(of_value[1], 0.0),
+            "estimates move with the value of their position",
+        )  # fmt: skip
     yield rule_row(
         "own reward", own >= EQUAL, "above 0", f"an estimate has {own:.4g} times its reward"
     )
@@ -152,8 +178,8 @@ def probe_rollouts(
     own_lam = np.abs(of_reward[0]).mean() / max(abs(own) * sizes.mean(), EQUAL)
     if discount:
         yield number_row("lambda", own_lam, lam)
-    cuts = (rng.random(SHAPE) < 0.4).astype(np.float64)
-    inputs |= {"dones": cuts, "next_done": cuts[0]}
+    ends = (rng.random(SHAPE) < 0.4).astype(np.float64)
+    inputs |= {"dones": ends, "next_done": ends[0]}
     if not differ(ask({}, {}), gae(**inputs, discount=discount, lam=own_lam)):
         yield CheckRow(RECOGNISED, f"GAE({discount:g}, {own_lam:.4g})", "remark")
 
@@ -182,7 +208,9 @@ def probe_batch(
     if differ(whole, ask(inputs)):
         yield UNREPEATABLE
         return
-    behind = estimator(hidden)[:, : hidden["mask"].shape[1]] * ~hidden["mask"]
+    # of a loss, also the derivatives in the entropy
+    parts = estimator(hidden).reshape(len(mask), -1, hidden["mask"].shape[1])
+    behind = parts * ~hidden["mask"][:, None]
     yield rule_row(
         "mask", not (differ(whole, ask(hidden)) or differ(behind, 0.0)),
         "nothing behind the mask moves estimates, or has a gradient",

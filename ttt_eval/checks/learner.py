@@ -34,14 +34,14 @@ deviation of these, or by this much.
 MAX_SHOWN_SCORE = 0.9
 """A probe shows an error whose exact score is below this."""
 MIN_RISE = 0.1
-"""Change of the score from half the budget to twice the budget by which a learner still learns;
-smallest way of an error, see :data:`MIN_FALL`.
-"""
+"""Change of the score from half the budget to twice the budget by which a learner still learns."""
 MIN_FALL = 1 / 3
 """Share of the way from an error of values, e, to e squared by which it falls with twice the budget
 while a learner still learns. With twice the budget right values come all of this way, and those of
 a wrong fixed point stay.
 """
+MIN_WAY = 0.1
+"""Smallest such way, as a share of the error."""
 CURVES = {"score": (0.25, 0.5, 1, 2), "error": (1, 2, 4), "misfit": (1, 2, 4)}
 """Budgets by which it is seen, in units of the probe's."""
 ONE_STEP = "bandit"
@@ -77,6 +77,11 @@ NO_SELF_PLAY = (
     "of the next value"
 )
 WRONG_UPDATE = "values beyond the possible results: the sign of the update, or of the advantage"
+OTHER_REWARD = "reward of the other player"
+POLICY_SIGN = "sign of the advantage, or an inverted ratio"
+"""The error of a policy with the scores of :data:`OTHER_REWARD`, but not with its critic."""
+OTHER_SIGN = "reward of the other player; of a policy, also sign of the advantage, inverted ratio"
+"""Either, without values that tell them apart."""
 SELF_PLAY_ROWS = {"self-play", "self-play, values", "self-play, critic"}
 OTHER_VALUES = (
     "values do not converge to those of best play: another discount; the next value is a mean, or "
@@ -155,7 +160,7 @@ class LearnerRun(NamedTuple):
         the budget of another run.
         """
         error = getattr(before, number)
-        return bool(getattr(self, number) < error - MIN_FALL * error * max(MIN_RISE, 1 - error))
+        return bool(getattr(self, number) < error - MIN_FALL * error * max(MIN_WAY, 1 - error))
 
 
 def measure_agent(probe: LearnerProbe, agent: Any, gamma: float = 1.0) -> LearnerRun:
@@ -284,7 +289,7 @@ def check_learner(
         checker.add(CheckRow("family", FAMILY_NOTE, "remark"))
     for name in names:
         checker.check_probe(find_named("probe", name, PROBES))
-    causes = checker.causes()[:MAX_CAUSES]
+    causes = [checker.describe(cause) for cause in checker.causes()[:MAX_CAUSES]]
     if causes and len(checker.best_runs) == 1:
         causes = [f"consistent with {'; or '.join(causes)}. All probes together can tell"]
     statuses = {row.name: row.status for row in checker.rows}
@@ -499,6 +504,17 @@ class LearnerCheck:
         probe = PROBES[failed.partition(",")[0]]
         run = self.run(probe, 2 * probe.steps, self.seeds[0])
         return run is not None and run.falls(self.best_runs[probe.name])
+
+    def describe(self, error: str) -> str:
+        """Return a cause; in place of the reward, a sign of the policy if the critic is right, and
+        both if there are no values to tell them apart.
+        """
+        kinds = {run.kind for run in self.best_runs.values()}
+        if error != OTHER_REWARD or "values" in kinds:
+            return error
+        if any(run.misfit <= MAX_MISFITS["critic"] for run in self.best_runs.values()):
+            return POLICY_SIGN
+        return error if "critic" in kinds else OTHER_SIGN
 
     def explains(self, error: str) -> bool:
         """Return whether an error, and no right learner, has scores like these."""

@@ -4,8 +4,9 @@
 float64[T, E], ``dones`` float64[T, E] with 1 at the first step of an episode, ``next_value`` and
 ``next_done`` float64[E] of the step after the last, and ``movers`` float64[T + 1, E] with 1 where
 the first player moves and -1 where the second does. What follows each step has Gymnasium's names:
-``terminated`` and ``truncated`` bool[T, E], the latter all false, and ``next_values``
-float64[T, E]. Every game begins with the likeliest first decision.
+``terminated`` and ``truncated`` bool[T, E], and ``next_values`` float64[T, E], after a truncation
+of the position in which the game was cut, for the next mover of the rollout. Every game begins with
+the likeliest first decision.
 
 **Batches** have N rows of up to T decisions. A row is what one player did in one game; in self-play
 each game has two rows, the first player's and the second player's: ``rewards`` (the result, at the
@@ -39,6 +40,8 @@ MAX_ROWS = 150_000
 """Maximum number of different rollouts and games."""
 MAX_STEPS = 6
 """Maximum number of steps of a rollout."""
+TIME_LIMIT = 2
+"""Steps after which games are truncated that are not over, in rollouts with truncations."""
 CHUNK = 256
 """Number of games that a loss is asked for at once."""
 NUM_TESTED = 512
@@ -118,9 +121,14 @@ class Paths(NamedTuple):
     """float64[N, T], the result of a game that ends, or has ended, for its last mover; else 0"""
 
 
-def unroll(model: DecisionModel, restarts: bool) -> Paths:
+def unroll(model: DecisionModel, restarts: bool, limit: int | None = None) -> Paths:
     """Return all games; or, with restarts, all rollouts of T steps from a first decision on, with T
     as large as memory allows.
+
+    Args:
+        model: the decisions.
+        restarts: whether games follow each other.
+        limit: the step at which another game begins; None for none.
 
     Raises:
         ValueError: there are too many games.
@@ -144,6 +152,8 @@ def unroll(model: DecisionModel, restarts: bool) -> Paths:
         now = states[following[:, -1]]
         if now.min() >= count:
             break
+        if places.shape[1] == limit:
+            now = np.full_like(now, np.argmax(model.start))
         rows, actions = np.nonzero(shares[now])
         played = now[rows] * num_actions + actions
         table = outcomes[played].tocoo()
@@ -159,24 +169,30 @@ def unroll(model: DecisionModel, restarts: bool) -> Paths:
     return Paths(chances, np.where(places < model.legal.size, places, -1), following, rewards)
 
 
-def list_rollouts(model: DecisionModel, critic: Float64Array) -> Rows:
+def list_rollouts(model: DecisionModel, critic: Float64Array, limit: int | None = None) -> Rows:
     """Return all rollouts.
 
     Args:
         model: the decisions.
         critic: float64[S], values for the mover.
+        limit: the step at which games are truncated that are not over; None for none.
     """
     count = len(model.signs)
-    chances, places, following, rewards = unroll(model, restarts=True)
+    chances, places, following, rewards = unroll(model, restarts=True, limit=limit)
     over = (following >= count).T
-    states = np.where(over, np.argmax(model.start), following.T)
+    cut = ~over & (np.arange(len(over)) == limit)[:, None]
+    begins = (over | cut).astype(np.float64)
+    states = np.where(begins, np.argmax(model.start), following.T)
+    arrivals = np.where(cut, following.T, states)
     steps = {
         "rewards": rewards.T,
         "values": critic[states[:-1]],
         "next_value": critic[states[-1]],
-        "dones": over[:-1].astype(np.float64),
-        "next_done": over[-1].astype(np.float64),
+        "dones": begins[:-1],
+        "next_done": begins[-1],
         "movers": model.signs[states],
+        "truncated": cut[1:],
+        "cut_values": (model.signs[states] * (model.signs * critic)[arrivals])[1:],
     }
     arrays = {name: array.T[:, None] for name, array in steps.items()}
     places = places[:, None]

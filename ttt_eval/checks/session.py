@@ -187,11 +187,12 @@ class Checker:
     def _read(self, row: int, visits: Float64Array, simulations: int) -> None:
         """Keep what visits break, and how many are missing."""
         total = float(visits.sum())
-        if visits[~self.table.legal[row]].any():
+        illegal = np.flatnonzero(visits * ~self.table.legal[row]).tolist()
+        if illegal:
             self.facts.num_illegal_visits += 1
-            self._break(row, f"illegal moves: {visits.tolist()}")
+            self._break(row, f"illegal moves: {illegal}")
         elif not total > 0:
-            self._break(row, f"visits without a move: {visits.tolist()}")
+            self._break(row, "visits without a move")
         if total > 1 + TIE:  # else shares, or the move itself
             self.missing_visits.append(simulations - total)
             self.asked.append(row)

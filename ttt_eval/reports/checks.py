@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Sequence
 from io import StringIO
 from operator import itemgetter
@@ -29,8 +28,6 @@ TABLE = "grades.csv"
 GRADES = "grades.json"
 NOTES = "teacher"
 """Folder of the pages for the teacher."""
-NO_WORDS = re.compile(r"^CallError: |: \[.*\.\d.*\]$")
-"""What is left out of notes for students: a name of ours, and lists of visits."""
 MAX_BOARDS = 2
 """Maximum number of boards on the page of a submission."""
 
@@ -73,7 +70,7 @@ def grade_report(grade: Grade, task: GradedTask) -> Report:
     rows = () if grade.check is None else grade.check.rows
     boards = [
         BoardRow(
-            [parts.noted_board(row.evidence[0].position, NO_WORDS.sub("", row.evidence[0].note))],
+            [parts.noted_board(*row.evidence[0])],
             f"{task.describe(row.name)} ({row.name})",
         )
         for row in rows
