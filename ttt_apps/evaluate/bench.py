@@ -13,19 +13,20 @@ from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import tyro
+from msgspec import Struct, convert
 
 from ttt_apps.cli import options as cli
 from ttt_apps.cli.versions import versions
 from ttt_apps.training.options import folder_name
-from ttt_envs.core.checks import Refusal
-from ttt_envs.core.files import write_bytes, write_json
+from ttt_envs.core.checks import Refusal, find_named, name_place
+from ttt_envs.core.files import read_json, write_bytes, write_json
 from ttt_eval.benchmark.agents import load_agent
 from ttt_eval.benchmark.comparison import compare_submissions
 from ttt_eval.benchmark.comparison import to_json as comparison_to_json
-from ttt_eval.benchmark.runs import hash_code, list_runs, run_benchmark
+from ttt_eval.benchmark.runs import CHOSEN, hash_code, list_runs, run_benchmark
 from ttt_eval.benchmark.scores import SubmissionScores, read_scores, score_submission, to_json
 from ttt_eval.benchmark.scoring import combine_scores
-from ttt_eval.benchmark.submission import FILE, Submission, open_submission
+from ttt_eval.benchmark.submission import FILE, Count, Submission, open_submission
 from ttt_eval.benchmark.tasks import SEEDS, TASKS, Task, find_task
 from ttt_eval.reports import benchmark as pages
 from ttt_eval.store.cost import processor
@@ -34,6 +35,26 @@ from ttt_eval.store.result_store import UNITS
 QUICK_TASKS = ("random", "chance-25", "self-play", "masks")
 QUICK_STEPS = 20_000
 QUICK_SEEDS = 2
+
+
+class ChosenSettings(Struct):
+    """What a file of settings says of an agent, besides what follows from them."""
+
+    settings: dict[str, object]
+    """arguments of the agent that are not the default ones"""
+    tuning_steps: Count
+    """environment steps of all runs that were tried"""
+
+
+def read_settings(path: Path, agent: str) -> ChosenSettings:
+    """Return the settings of an agent in a JSON file, an object by the names of agents.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it has none of this agent, or they are invalid.
+    """
+    with name_place(f"{path} has no valid settings"):
+        return convert(find_named("agent", agent, read_json(path)), ChosenSettings)
 
 
 @dataclass(frozen=True)
@@ -64,6 +85,9 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
     """settings were chosen for each task"""
     tuning_steps: cli.Natural = 0
     """environment steps spent on the choice of settings"""
+    settings: Annotated[Path | None, tyro.conf.arg(metavar="FILE.json")] = None
+    """take settings and tuning steps of the agent from a file, benchmarks/tuning/chosen.json or one
+    like it"""
     out: Path | None = None
     """folder of the runs, and of the submission that they make, submission.npz; default:
     runs/bench/ and the name of the agent"""
@@ -96,7 +120,13 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
 
     def _describe(self, task: Task) -> Submission:
         """Return what the submission says of the agent, which is made for a task."""
-        agent = load_agent(self.agent)(task, 0)
+        choice = ChosenSettings({}, self.tuning_steps)
+        if self.settings is not None:
+            cli.check_no_effect(self, "with --settings", "tuning_steps")
+            choice = read_settings(self.settings, self.agent)
+        with name_place(f"settings of {self.agent}", (TypeError,) if choice.settings else ()):
+            agent = load_agent(self.agent)(task, 0, **choice.settings)
+        chosen = {CHOSEN: choice.settings} if choice.settings else {}
         library = str(getattr(agent, "library", "" if ":" in self.agent else "ttt_envs"))
         return Submission(
             self.name or self.agent,
@@ -106,10 +136,10 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
             self.code,
             processor(),
             "tuned" if self.tuned else "one",
-            self.tuning_steps,
+            choice.tuning_steps,
             self.steps or (QUICK_STEPS if self.quick else 0),
             versions(library),
-            dict(getattr(agent, "hyperparameters", {})),
+            {**getattr(agent, "hyperparameters", {}), **chosen},
         )
 
 
@@ -247,7 +277,10 @@ class BenchVerify(cli.JsonOptions):
         with TemporaryDirectory() as folder:
             unit = {"task": task.uses_runs_of or task.name, "seed": run.seed}
             path = Path(folder)
-            run_benchmark(agent, [unit], Submission("again", steps=submission.steps), path)
+            again = Submission(
+                "again", steps=submission.steps, hyperparameters=submission.hyperparameters
+            )
+            run_benchmark(agent, [unit], again, path)
             marks = {new.task: new.checkpoints for new in score_submission(path).runs}[run.task]
         stored = {mark.steps: mark for mark in run.checkpoints}
         scored_marks = {mark.steps: mark for mark in marks if mark.steps in stored}

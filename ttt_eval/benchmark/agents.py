@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from learners import LEARNERS
-from learners.alpha_zero import AlphaZeroConfig
 from learners.alpha_zero.self_play import SelfPlay, SelfPlayGames, TrainingExamples
 from learners.config import load_learner
+from learners.ppo import PPO, PPOTraining
 from learners.sb3 import (
     DQNConfig,
     MaskablePPOConfig,
@@ -30,7 +30,7 @@ from ttt_envs.agents.adapters import Returns, as_policy, as_value_function
 from ttt_envs.agents.policy import GreedyPolicy, Policy, PolicyWrapper
 from ttt_envs.agents.specs import load_object, make_policy
 from ttt_envs.core.checks import Refusal, closest_names
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.records import concatenate
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import Boards
@@ -42,6 +42,8 @@ from ttt_eval.benchmark.tasks import Task, TaskEnv
 GAMES_PER_BATCH, UPDATES_PER_BATCH = 64, 50
 """Games between updates of AlphaZero and their number: as many updates per game as by default,
 which makes them after 256 games."""
+ROLLOUT = 1_024
+"""Number of steps between updates of PPO."""
 ROW = np.zeros(1, np.int64)
 """The number of the only game."""
 
@@ -159,16 +161,30 @@ class GameAgent:
 
     Args:
         task: the task.
+        name: of the learner.
+        settings: of the learner, those that are not the default ones, also in self-play.
+        defaults: default settings of the agent, in place of those of the learner.
 
     Attributes:
+        config: the settings of the learner in the task.
+        hyperparameters: see :class:`Agent`.
         learners: by the skip chance of their games.
+
+    Raises:
+        TypeError: there is no such setting.
+        ValueError: there is no such learner, or a setting is invalid.
     """
 
     env_options: Mapping[str, Any] = {"observation": "flat"}
     learners: Mapping[float, Any]
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, name: str, settings: Mapping[str, Any], **defaults: Any) -> None:
         self._task = task
+        kind = load_learner(name)
+        own = {**defaults, **settings}
+        self_play = {**kind.self_play, **own}
+        self.config: Any = kind(**(self_play if task.opponent == SELF else own))
+        self.hyperparameters = {**asdict(kind(**own)), "self_play": self_play}
         skips = (
             sorted(set(task.skip_chances))
             if task.observe_skip_chance
@@ -236,17 +252,15 @@ class LearnerAgent(GameAgent):
     """
 
     def __init__(self, name: str, task: Task, seed: int, **settings: Any) -> None:
-        super().__init__(task)
-        kind = load_learner(name)
-        config = kind(**{**(kind.self_play if task.opponent == SELF else {}), **settings})
-        if config.loop:
+        super().__init__(task, name, settings)
+        if self.config.loop:
             raise Refusal(
                 f"{name} trains in a loop of its own: choose one of {', '.join(LEARNERS)} that "
                 "does not"
             )
-        self.hyperparameters = {**asdict(kind(**settings)), "self_play": dict(kind.self_play)}
         self.learners = {
-            game.skip_chance: config.build(game, make_initial_rng(seed)) for game in self._games
+            game.skip_chance: self.config.build(game, make_initial_rng(seed))
+            for game in self._games
         }
         rng = make_rng(seed, 1)
         self._decisions = {
@@ -275,16 +289,11 @@ class AlphaZeroAgent(GameAgent):
     """
 
     def __init__(self, task: Task, seed: int, **settings: Any) -> None:
-        super().__init__(task)
-        self._config = AlphaZeroConfig(**{"gradient_steps": UPDATES_PER_BATCH, **settings})
-        self.hyperparameters = {
-            **asdict(self._config),
-            "games_per_batch": GAMES_PER_BATCH,
-            "knows_rules": True,
-        }
+        super().__init__(task, "alpha-zero", settings, gradient_steps=UPDATES_PER_BATCH)
+        self.hyperparameters |= {"games_per_batch": GAMES_PER_BATCH, "knows_rules": True}
         self._trainings = {
             game.skip_chance: SelfPlay(
-                self._config.build(game, make_initial_rng(seed)),
+                self.config.build(game, make_initial_rng(seed)),
                 task.steps,
                 batch=GAMES_PER_BATCH,
                 seed=seed,
@@ -299,7 +308,7 @@ class AlphaZeroAgent(GameAgent):
         """Begin a game, of the learner for a skip chance."""
         key = self._rng.integers(2**64, size=1, dtype=np.uint64)
         learner = self.learners[skip]
-        self._game = SelfPlayGames(self._config, learner.game, learner, key)
+        self._game = SelfPlayGames(self.config, learner.game, learner, key)
 
     def _choose(self, skip: float, boards: Boards) -> int:
         return int(self._game.choose_moves(ROW, boards)[0])
@@ -310,6 +319,101 @@ class AlphaZeroAgent(GameAgent):
         if len(examples) == GAMES_PER_BATCH:
             self._trainings[skip].learn(concatenate(examples))
             examples.clear()
+
+
+class TaskTraining(PPOTraining):
+    """PPO in the environment of a task, in place of games of its own. Its progress is counted in
+    steps.
+
+    Args:
+        learner: the learner.
+        agent: reads the positions.
+        env: the environment.
+        steps: of the whole training.
+        seed: of exploration and minibatches.
+    """
+
+    def __init__(self, learner: PPO, agent: GameAgent, env: TaskEnv, steps: int, seed: int) -> None:
+        super().__init__(learner, SELF, steps, seed=seed)
+        self._games: Any = self  # a batch of one
+        self._agent = agent
+        self._env = env
+        self._latest = env.reset()
+
+    def views(self, rows: Int64Array) -> Boards:
+        """Return the position."""
+        return self._agent.boards(*self._latest)
+
+    def column(self, name: str) -> Any:
+        """Return the outcome, which is known before the first move if the opponent has won."""
+        return self._latest[1]["result"]
+
+    def move(self, rows: Int64Array, cells: Int64Array) -> Int64Array:
+        """Take a step; see :class:`~learners.training.GamesTraining`."""
+        observation, reward, terminated, truncated, info = self._env.step(cells.sum())
+        self._latest = observation, info
+        self._output["rewards"][:] = reward
+        self.done.games += 1
+        return np.flatnonzero([terminated or truncated])
+
+    def end(self, rows: Int64Array) -> None:
+        """Begin the next game if one has ended."""
+        if len(rows):
+            self._latest = self._env.reset()
+
+
+class PPOAgent(GameAgent):
+    """Proximal policy optimization with masked moves, of this package. Its net does not see the
+    skip chance.
+
+    Args:
+        task: the task.
+        seed: of weights, exploration and minibatches.
+        settings: those of PPO that are not the default ones, of self-play in a task of self-play.
+    """
+
+    def __init__(self, task: Task, seed: int, **settings: Any) -> None:
+        super().__init__(task, "ppo", settings, rollout=ROLLOUT)
+        self.learners = {0.0: self.config.build(task.games[0], make_initial_rng(seed))}
+        self._seed = seed
+
+    def learn(self, env: TaskEnv, steps: int) -> None:
+        """Play rollouts, and learn from them, until the environment ends it."""
+        training = TaskTraining(self.learners[0.0], self, env, steps, self._seed)
+        while True:
+            training.step()
+
+
+class ExactAgent(GameAgent):
+    """A table with exact policy gradients, or exact self-play, which knows the rules and takes no
+    step.
+
+    It learns in the first game that is scored, against the first opponent.
+
+    Args:
+        task: the task.
+        seed: of the initial logits.
+        settings: those that are not the default ones, of self-play in a task of self-play.
+
+    Raises:
+        MemoryError: a board that is too large for a table, such as 4 x 4.
+    """
+
+    def __init__(self, task: Task, seed: int, **settings: Any) -> None:
+        super().__init__(task, "exact-pg", settings)
+        self._training = self.config.training(
+            task.games[0],
+            self.config.self_play_games,
+            batch=1,
+            seed=seed,
+            opponent=task.stages[0][0],
+            seat=task.seat,
+        )
+        self.learners = {0.0: self._training.learner}
+
+    def learn(self, env: TaskEnv, steps: int) -> None:
+        """Make all updates, and take no step."""
+        self._training.run()
 
 
 class InterpolatedPolicy(GreedyPolicy):
@@ -358,11 +462,15 @@ class SB3Agent:
         seed: of the algorithm.
         policy: of the algorithm.
         settings: further arguments of the algorithm.
+
+    Raises:
+        TypeError: it has no such argument.
     """
 
     def __init__(
         self, algorithm: Any, task: Task, seed: int, policy: str = "MlpPolicy", **settings: Any
     ) -> None:
+        inspect.signature(algorithm).bind_partial(**settings)
         self.hyperparameters = {"policy": policy, **settings}
         self.library = algorithm.__module__.partition(".")[0]
         self.model: Any = None
@@ -389,20 +497,24 @@ class SB3Agent:
             self.model.learn(steps, reset_num_timesteps=False)
 
 
-def make_sb3_agent(config: Any, task: Task, seed: int) -> SB3Agent:
+def make_sb3_agent(config: Any, task: Task, seed: int, **settings: Any) -> SB3Agent:
     """Return the algorithm of a learner with its own default settings, but for the discount, which
-    games do not have.
+    games do not have, and those given.
 
     Raises:
+        TypeError: there is no such setting.
         ValueError: its package is not installed.
     """
-    return SB3Agent(load_algorithm(config.name, config.algorithm), task, seed, gamma=1.0)
+    algorithm = load_algorithm(config.name, config.algorithm)
+    return SB3Agent(algorithm, task, seed, **{"gamma": 1.0, **settings})
 
 
 AGENTS: Mapping[str, MakeAgent] = {
     **{name: functools.partial(PolicyAgent, name) for name in ("random", "win-or-block")},
     **{name: functools.partial(LearnerAgent, name) for name in ("q-learning", "naive-mc", "q-net")},
     "alpha-zero": AlphaZeroAgent,
+    "ppo": PPOAgent,
+    "exact-pg": ExactAgent,
     **{
         config.name: functools.partial(make_sb3_agent, config)
         for config in (PPOConfig, DQNConfig, MaskablePPOConfig)

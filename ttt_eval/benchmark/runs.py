@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -35,6 +35,9 @@ MIN_STEPS, MAX_SEEDS = 200, 100
 """Minimum steps of a run, which has its first checkpoint after one step or more, and maximum number
 of seeds.
 """
+
+CHOSEN = "chosen_settings"
+"""Hyperparameter of a submission: arguments of the agent that are not the default ones."""
 
 RunArrays = dict[str, NDArray[np.generic]]
 """arrays of a run by name"""
@@ -111,11 +114,13 @@ def hash_code(agent: str) -> str:
     return hashlib.sha256(code).hexdigest()
 
 
-def run_unit(unit: Unit, *, agent: str, max_steps: int, every: int) -> RunArrays:
+def run_unit(
+    unit: Unit, *, agent: str, settings: Mapping[str, Any], max_steps: int, every: int
+) -> RunArrays:
     """Do one run; return its arrays."""
     task = shorten(find_task(unit["task"]), max_steps)
     seed = unit["seed"]
-    return train_agent(load_agent(agent)(task, seed), task, seed, every)
+    return train_agent(load_agent(agent)(task, seed, **settings), task, seed, every)
 
 
 def run_benchmark(
@@ -134,7 +139,8 @@ def run_benchmark(
     Args:
         agent: its name, or ``"module:make"``.
         runs: those of :func:`list_runs`.
-        submission: what the folder says of itself; its ``steps`` are the maximum number of a run.
+        submission: what the folder says of itself; its ``steps`` are the maximum number of a run,
+            and its hyperparameter :data:`CHOSEN` has the settings with which the agent is made.
         folder: of the submission, created if missing.
         every: store the last checkpoint of a run, and every so many before it.
         jobs: the workers.
@@ -160,14 +166,19 @@ def run_benchmark(
     for path in folder.glob("*/seed-*.npz*"):  # those of other calls and unfinished files too
         make_subfolder(folder, path.parent.name)
     files = [file_of(unit) for unit in runs]
-    settings: dict[str, Any] = {"agent": agent, "max_steps": submission.steps, "every": every}
+    options: dict[str, Any] = {
+        "agent": agent,
+        "settings": submission.hyperparameters.get(CHOSEN, {}),
+        "max_steps": submission.steps,
+        "every": every,
+    }
     collect_results(
-        partial(run_unit, **settings),
+        partial(run_unit, **options),
         runs,
         folder,
         {
             **submission.versions,
-            **settings,
+            **options,
             "source": submission.code_sha256,
             "name": submission.name,
         },
