@@ -234,26 +234,15 @@ def test_alpha_zero_learns_results_of_player_0(monkeypatch):
     assert {1, -1} <= set(results[1::2])  # of games in which it moves second
 
 
-@pytest.mark.parametrize("name", ["random", "self-play"])
-def test_ppo_learns_the_same_twice(name):
-    task = shorten(find_task(name), 5_000)
-    opponent = find_task("random")
-    tables = []
-    for _ in range(2):
-        agent = load_agent("ppo")(task, 0)
-        tables.append(train_agent(agent, task, 0, every=20)[f"{name}/seed-0/steps-005000/values"])
-        policy = agent_policy(agent, opponent, opponent.games[0])
-        assert score_policies(opponent, [policy]).score > 0.3
-    assert tables[0].tobytes() == tables[1].tobytes()
-    assert tables[0].std() > 0.1
-
-
-def test_exact_pg_knows_the_game(tmp_path):
-    run_all(tmp_path, "exact-pg", ("random", "second-seat"), 1)
-    result = score_submission(tmp_path)
-    assert result.kind == KNOWS
-    for run in result.runs:
-        assert (run.score, run.cost.steps) == (pytest.approx(1, abs=0.01), 0)
+@pytest.mark.parametrize(
+    ("name", "learned"), [("ppo", "random"), ("ppo", "self-play"), ("exact-pg", "random")]
+)
+def test_what_agents_learn_wins_against_a_random_player(name, learned):
+    task = shorten(find_task(learned), 5_000)
+    agent = load_agent(name)(task, 0)
+    train_agent(agent, task, 0)
+    policy = agent_policy(agent, task, task.games[0])
+    assert score_policies(find_task("random"), [policy]).score > 0.4
 
 
 def test_self_play_shows_positions_and_the_sign_of_the_next_value():
@@ -309,7 +298,7 @@ def test_agents_that_learn_too_much_too_little_or_nothing():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["sb3-ppo", "sb3-dqn", "sb3-maskable-ppo", "q-net", "naive-mc", "alpha-zero"]
+    "name", ["sb3-ppo", "sb3-dqn", "sb3-maskable-ppo", "ppo", "q-net", "naive-mc", "alpha-zero"]
 )
 def test_other_agents_twice(name, tmp_path):
     pytest.importorskip("tensorflow" if name == "q-net" else "sb3_contrib")
@@ -401,32 +390,17 @@ def test_a_run_is_trained_again(tmp_path, evaluate_py):
 
 
 def test_chosen_settings_are_those_of_the_runs(tmp_path, evaluate_py):
+    """The default ones of ``ppo`` have no update in so few steps."""
     chosen = tmp_path / "chosen.json"
-    choices = {
-        "q-learning": {"settings": {"epsilon": 1.0}, "tuning_steps": 7, "command": ""},
-        "naive-mc": {"settings": {"epsilonn": 1.0}, "tuning_steps": 7},
-        "random": {"settings": {"epsilon": 1.0}, "tuning_steps": 7},
-        "ppo": {"settings": {}},
-    }
-    chosen.write_text(json.dumps(choices))
-    command = f"bench run --task random --seeds 1 --steps {STEPS} --settings {chosen} --agent"
-    evaluate_py(command, "q-learning --out", tmp_path / "tuned")
+    choice = {"settings": {"rollout": 50}, "tuning_steps": 7}
+    chosen.write_text(json.dumps({"ppo": choice, "q-learning": choice}))
+    run = f"bench run --task random --seeds 1 --steps {STEPS} --settings {chosen} --agent"
+    evaluate_py(run, "ppo --out", tmp_path / "tuned")
+    result = score_submission(tmp_path / "tuned")
+    assert (result.tuning_steps, result.hyperparameters["rollout"]) == (7, 50)
+    assert len({mark.score for mark in result.runs[0].checkpoints}) > 1
     evaluate_py("bench verify", tmp_path / "tuned")
-    with open_submission(tmp_path / "tuned") as stored:
-        assert stored.submission.tuning_steps == 7
-        assert stored.submission.hyperparameters["epsilon"] == 1
-        [table] = stored.read_tables(stored.runs[0], STEPS)
-    task = shorten(find_task("random"), STEPS)
-    agent = LearnerAgent("q-learning", task, 0, epsilon=1.0)
-    agent.learn(task.make_env(0, **agent.env_options), STEPS)
-    boards = list_positions(task.games[0])
-    p = agent_policy(agent, task, task.games[0]).probabilities(boards)
-    assert table.probabilities(boards) == pytest.approx(p, abs=1e-3)
-    assert "'epsilonn'" in evaluate_py.error(command, "naive-mc")
-    assert "'epsilon'" in evaluate_py.error(command, "random")
-    assert "tuning_steps" in evaluate_py.error(command, "ppo")
-    assert "alpha-zero" in evaluate_py.error(command, "alpha-zero")
-    assert "--tuning-steps" in evaluate_py.error(command, "q-learning --tuning-steps 3")
+    assert "'rollout'" in evaluate_py.error(run, "q-learning")
 
 
 def test_code_that_has_changed_is_not_trained_again(tmp_path, evaluate_py, monkeypatch):
