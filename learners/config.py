@@ -70,6 +70,8 @@ class LearnerConfig:
     """Default settings in self-play, if they differ."""
     self_play_games: ClassVar[int] = 50_000
     """Default number of games in self-play."""
+    self_play_openings: ClassVar[str] = ""
+    """Default openings in self-play, of a learner that plays games from any."""
     report: ClassVar[Mapping[str, object] | None] = None
     """Settings of the learner's source, ``batch`` among them, for ``--settings report``; None if
     there is no such.

@@ -71,6 +71,7 @@ class MaskedPPOConfig(LearnerConfig):
         "final_ent_coef": 0.05,
     }
     self_play_games: ClassVar[int] = 450_000
+    self_play_openings: ClassVar[str] = "random:1-3:0.25"
     test_settings: ClassVar[dict[str, object]] = {"games": 60, "hidden": 4, "rollout": 16}
 
     learning_rate: Positive = 5e-3

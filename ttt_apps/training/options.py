@@ -53,7 +53,7 @@ class Options(cli.TrustOptions, cli.OutputOptions, cli.PhantomOptions):
     """the learner's seat"""
     openings: Annotated[cli.TextOption, tyro.conf.arg(metavar="random:N[-M][:SHARE]")] = ""
     """begin games after N random plies, or N to M, as in random:1-3, or a share of the games, as in
-    random:1-3:0.5; by default on the empty board"""
+    random:1-3:0.5; "" for the empty board, which is the default but in self-play of ppo"""
     games: cli.Positive = LearnerConfig.games
     """number of games"""
     batch: cli.Positive = LearnerConfig.batch
@@ -235,6 +235,7 @@ def default_options(
     """
     config = load_learner(learner)
     games = config.games
+    openings = ""
     settings: dict[str, Any] = {}
     if source:
         if config.report is None:
@@ -244,6 +245,7 @@ def default_options(
         settings |= config.report
     elif opponent == SELF:
         games = config.self_play_games
+        openings = config.self_play_openings
         settings |= config.self_play
         if phantom:
             settings.pop("backup", None)
@@ -252,6 +254,7 @@ def default_options(
         games=games,
         batch=settings.pop("batch", config.batch),
         opponent=config.opponent,
+        openings=openings,
         settings="report" if source else "default",
     )
     return options, config(**settings)
