@@ -1,6 +1,8 @@
 """Submissions for the grader: solutions, planted errors, and files that break rules."""
 
+import tomllib
 from itertools import product
+from pathlib import Path
 
 from processes import ROOT
 
@@ -74,8 +76,8 @@ TRAININGS = {
     "environment.reset('first')": "its call of reset fails: ",
     "environment.reset({'array': [1, [2]]})": "it sends no message",
     "info = environment.reset(seed)[1]\n    environment.step(info['action_mask'].argmin(axis=1))": (
-        "its call of step fails: game 0: action 0 is illegal: choose actions for which "
-        'info["action_mask"] is 1'
+        "its call of step fails: game 0: action 0 is illegal, the cell holds a stone: choose an "
+        "empty one"
     ),
     "info = environment.reset(seed)[1]\n"
     "    while True: info = environment.step(info['action_mask'].argmax(axis=1))[4]": (
@@ -115,106 +117,17 @@ SETTINGS = [
     ),
 ]
 """(solution, its texts and those of other sensible settings in their place)"""
-SHEET = {
-    "minimax": {
-        "the value of the reply keeps its sign": {"(-minimax": "(minimax"},
-        "the worst move is chosen": {"max(results)": "min(results)"},
-        "a draw counts as a loss": {"return None, 0": "return None, -1"},
-        "one diagonal is missing": {", (2, 4, 6)]": "]"},
-        "right values, but the first free cell is played": {
-            "return answers[board]": "return 0 in board and board.index(0), answers[board][1]"
-        },
-    },
-    "mcts": {
-        "all players get the same result": {"value = -value": "pass"},
-        "selection by the other player's mean": {"-child.total": "child.total"},
-        "a rollout's result has the wrong sign": {"return sign *": "return -sign *"},
-        "no rollouts": {"rollout(path[-1].board, generator)": "path[-1].result or 0"},
-        "no exploration": {"math.sqrt(2 *": "math.sqrt(0 *"},
-    },
-    "monte-carlo": {
-        "the sign of the result is wrong": {"(total - values": "(-total - values"},
-        "the reward of the move alone": {"total += reward": "total = reward"},
-        "rewards before the move, not after it": {"in reversed(game)": "in game"},
-        "no exploration": {"EPSILON = 0.2": "EPSILON = 0.0"},
-        "a discount of 0.9": {"total += reward": "total = 0.9 * total + reward"},
-    },
-    "q-learning": {
-        "sign of the next value": {"target += next": "target -= next"},
-        "discount 0.9": {"target += next": "target += 0.9 * next"},
-        "discount 0.99": {"target += next": "target += 0.99 * next"},
-        "the mean in place of the maximum": {"== 1].max()": "== 1].mean()"},
-        "SARSA in place of Q-learning": {
-            'target += next_values[info["next_action_mask"][game] == 1].max()': (
-                'others = next_values[info["next_action_mask"][game] == 1]\n'
-                "                sarsa = rng.random() < EPSILON\n"
-                "                target += rng.choice(others) if sarsa else others.max()"
-            )
-        },
-        "maximum over illegal actions": {'[info["next_action_mask"][game] == 1].max()': ".max()"},
-        "truncation taken for an end": {
-            "terminated, _, info": "terminated, truncated, info",
-            "if not terminated[game]": "if not (terminated[game] or truncated[game])",
-        },
-        "next values count after the end of a game": {
-            'info["next_observations"]': "next_observations",
-            'info["next_action_mask"]': 'info["action_mask"]',
-            "if not terminated[game]:": "if True:",
-        },
-        "no next value": {"target += next": "next"},
-        "observations in place of next_observations": {
-            'info["next_observations"]': "next_observations"
-        },
-    },
-}
+TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SHEET = TABLES["sheet"]
 """{task: {error, in the words of the teacher's sheet: texts of the solution and wrong ones}}"""
+NAMED = TABLES["named"]
+"""errors of minimax and of a search that the student is told by name"""
 
 
 def change(name: str, texts: dict[str, str]) -> str:
     """Return the source of a solution with other texts in place of its own."""
-    source = (SOLUTIONS / f"{name}.py").read_text()
+    source = TABLES["sources"].get(name) or (SOLUTIONS / f"{name}.py").read_text()
     for right, other in texts.items():
         assert right in source
         source = source.replace(right, other)
     return source
-
-
-ABSOLUTE = """
-from functools import cache
-
-LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
-
-
-def play(board, cell, stone):
-    return *board[:cell], stone, *board[cell + 1 :]
-
-
-@cache
-def solve(board, player):
-    for stone in (1, -1):
-        if any(all(board[cell] == stone for cell in line) for line in LINES):
-            return stone
-    values = [solve(play(board, cell, player), -player) for cell in range(9) if board[cell] == 0]
-    return {1: max, -1: min}[player](values, default=0)
-
-
-def minimax(board):
-    values = {cell: solve(play(board, cell, 1), -1) for cell in range(9) if board[cell] == 0}
-    best = max(values, key=values.get)
-    return best, values[best]
-"""
-"""Right minimax in the eyes of one player."""
-MINIMAX = change("minimax", {})
-MCTS = change("mcts", {})
-NAMED = [
-    (MINIMAX, "(-minimax", "(minimax", "the value of the next position has no minus sign"),
-    (MINIMAX, ", (2, 4, 6)]", "]", "the line of cells (2, 4, 6) is not seen"),
-    (MINIMAX, "(2, 4, 6)]", "(1, 5, 6)]", "games that go on are taken for finished"),
-    (ABSOLUTE, "return best", "return min(values)", "the values are right, but other moves"),
-    (ABSOLUTE, "min}", "max}", "both players choose"),
-    (ABSOLUTE, "-player", "player", "one player moves several times"),
-    (ABSOLUTE, "1), -1)", "1), 1)", "after the first move the same player moves again"),
-    (MCTS, ", (2, 4, 6)]", "]", "the line of cells (2, 4, 6) is not seen"),
-    (MCTS, "root.total /", "0.5 + root.total / 2 /", "values are shares of wins"),
-]
-"""(a solution, its text, the wrong text in its place, what the student is told)"""

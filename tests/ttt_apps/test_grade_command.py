@@ -55,7 +55,7 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
     assert all(task.texts[name] in page for name in task.weights)
     assert "evaluate.py" not in page
     assert "mean loss" in (out / "teacher" / "wrong" / "solution.html").read_text()
-    assert "win at once: not measured<" in (out / "broken.html").read_text()
+    assert "not measured: " in (out / "broken.html").read_text()
 
 
 def test_only_what_is_new_or_changed_is_graded(folder, tmp_path, evaluate_py, monkeypatch, capsys):
@@ -95,8 +95,8 @@ def test_a_system_without_a_filter_of_system_calls_is_told(
     evaluate_py(*words)
     assert "no filter of system calls" not in evaluate_py.err
     program = tmp_path / "submission_side.py"
-    source = Path(submission_side.__file__).read_text()
-    program.write_text(source.replace("not in DENIED", "in DENIED"))
+    program.write_text(Path(submission_side.__file__).read_text())
+    program.with_suffix(".toml").touch()
     monkeypatch.setattr(submission_side, "__file__", str(program))
     evaluate_py(*words)
     assert "no filter of system calls" in evaluate_py.err

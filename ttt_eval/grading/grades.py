@@ -123,7 +123,7 @@ def _describe_rows(
     texts = {
         "holds": f"right, but no points without: {needs[0]}" if needs else RIGHT,
         "fails": "not right yet",
-        "no evidence": "not measured" if problem else f"not measured because {reason}",
+        "no evidence": f"not measured: {problem or reason}",
     }
     return {name: texts[statuses.get(name, "no evidence")] for name in task.weights}
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from math import nan
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from ttt_envs.agents.policy import normalise
 from ttt_envs.arrays import GameArrays, game_arrays
 from ttt_envs.core.checks import DATA_PROBLEMS, Refusal, TypeRefusal, truncate
 from ttt_envs.core.files import read_table
@@ -39,7 +41,6 @@ DISCOUNT = 0.9
 LAMBDA = 0.95
 MAX_VALUE_ERROR = 1e-3
 """Largest error of values of value iteration."""
-IMAGINED = "games that go on are taken for finished: a line that wins is none"
 MAX_EVIDENCE = 3
 MAX_CREDIT_ERROR = 0.004
 """Largest error of values in the probe "credit" of Q-learning: right ones have 0.000 once they have
@@ -51,8 +52,6 @@ MAX_FREE = 4
 """Largest number of free cells of positions whose values name an error of a search."""
 NUM_ENVS = 16
 """Number of simultaneous games in the environments of submissions."""
-VALUE_PROBES = {"bandit", "credit"}
-"""Probes without whose moves values are not judged."""
 MAX_STEPS = 1.25
 """Maximum number of moves, as a multiple of the number that a learner is given."""
 TABLES = read_table(__file__)
@@ -73,13 +72,26 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
     agent = check_agent(lambda board: ask(board)[0], limit_s=None)
     values = check_values(lambda board: ask(board)[1], limit_s=None)
     num_errors = sum(not _is_exact(board, answer) for board, answer in answers.items())
-    text = f"{num_errors} of {len(answers)} moves or values are not the best"
-    evidence = [position for row in values.rows for position in row.evidence]
-    exact = judge("exact", text, num_errors if answers else nan, 0, evidence, rule="none")
+    exact = judge(
+        "exact",
+        f"{num_errors} of {len(answers)} moves or values are not the best",
+        num_errors if answers else nan,
+        0,
+        [position for row in values.rows for position in row.evidence],
+        rule="none",
+    )
     rows = {row.name: row for row in (*values.rows, *agent.rows, exact)}
-    errors = name_errors({board: pair[1] for board, pair in answers.items()}) if num_errors else []
-    imagined_ends = [IMAGINED for move, _ in answers.values() if move is None]
-    causes = [*errors, *imagined_ends[:1], *agent.causes, *values.causes]
+    signs = {
+        "the pair is the wrong way round: the cell comes first, then the value": all(
+            _is_exact(board, answer[::-1]) for board, answer in answers.items()
+        ),
+        **dict.fromkeys(name_errors({board: pair[1] for board, pair in answers.items()}), True),
+        "games that go on are taken for finished: a line that wins is none": any(
+            move is None for move, _ in answers.values()
+        ),
+        **dict.fromkeys([*agent.causes, *values.causes], True),
+    }
+    causes = [cause for cause, fits in signs.items() if fits and num_errors]
     return Check(agent.subject, [*rows.values()], causes)
 
 
@@ -112,39 +124,53 @@ def _is_exact(board: Sequence[int], answer: Any) -> bool:
 def judge_search(submission: SubmissionProcess) -> Check:
     """Check ``search(board, simulations, seed)``, which returns visits and the root's value."""
     values: dict[Sequence[int], Any] = {}
+    visit_flags: list[bool] = []
+    rest_flags: list[bool] = []
 
     def search(game: Any, board: Any, evaluator: None, simulations: int, seed: int) -> Any:
         visits, value = _ask(
             submission, "a pair (visits of all cells, value)", 2, board, simulations, seed
         )
-        if simulations >= NUM_SIMULATIONS and board.count(0) <= MAX_FREE:
+        num_free = board.count(0)
+        if simulations >= NUM_SIMULATIONS and num_free <= MAX_FREE:
             values[board] = value
+        visit_flags.append(all(number % 1 == 0 <= number for number in visits))
+        rest_flags.append(abs(sum(visits) - (num_free - 1) * simulations) <= num_free)
         return visits, value
 
-    def play(board: Any) -> int:
-        visits, _ = search(None, board, None, NUM_SIMULATIONS, 0)
-        return int(np.argmax(visits))
-
     check = check_search(search, "plain", None, limit_s=None)
-    agent = check_agent(play, limit_s=None)
-    rows = [row for row in agent.rows if row.name == "block"]
-    causes = [*agent.causes, *check.causes] if "block" in agent.failed else check.causes
+    agent = check_agent(
+        lambda board: search(None, board, None, NUM_SIMULATIONS, 0)[0], limit_s=None
+    )
     errors = name_errors(values, any_play=True) if "results" in check.failed else []
-    return Check(check.subject, [*check.rows, *rows], [*errors, *causes])
+    signs = {
+        "the list has other numbers than those of visits, such as shares or mean values: the "
+        "largest one is played": not all(visit_flags),
+        "the list has the simulations without a visit of the cell: the move with the fewest visits "
+        "is played": set(rest_flags) == {True},
+        **dict.fromkeys([*errors, *check.causes], True),
+        "the other player's replies are found too late: the search explores too little, or it "
+        "selects moves in the view of one player only": "block" in agent.failed,
+    }
+    rows = [*check.rows, *(row for row in agent.rows if row.name == "block")]
+    return Check(check.subject, rows, [cause for cause, fits in signs.items() if fits])
 
 
 def judge_advantages(submission: SubmissionProcess) -> Check:
     """Check ``gae(rewards, values, dones, next_value, next_done, discount, lam)``."""
 
     def gae(rewards: Any, values: Any, dones: Any, next_value: Any, next_done: Any) -> Any:
-        arrays = rewards, values, dones, next_value, next_done
-        return submission.call(0, *arrays, DISCOUNT, LAMBDA)
+        return submission.call(0, rewards, values, dones, next_value, next_done, DISCOUNT, LAMBDA)
 
     check = check_advantages(gae, gamma=DISCOUNT, cpu=10.0, limit_s=None)
     estimator = f"GAE({DISCOUNT}, {LAMBDA})"
-    is_other = float(check.recognised != estimator)
-    text = f"recognised: {check.recognised or 'nothing'}"
-    row = judge("lambda", text, is_other, 0, rule=estimator)
+    row = judge(
+        "lambda",
+        f"recognised: {check.recognised or 'nothing'}",
+        float(check.recognised != estimator),
+        0,
+        rule=estimator,
+    )
     return replace(check, rows=[*check.rows, row])
 
 
@@ -173,9 +199,16 @@ def judge_value_iteration(submission: SubmissionProcess) -> Check:
             for row in np.argsort(-np.abs(errors))[:MAX_EVIDENCE]
         ]
         max_error = np.abs(errors).max()
-        text = f"largest error of {len(exact)} values: {max_error:.4f}"
-        rule = f"at most {MAX_VALUE_ERROR}"
-        rows.append(judge(name, text, max_error, MAX_VALUE_ERROR, evidence, rule=rule))
+        rows.append(
+            judge(
+                name,
+                f"largest error of {len(exact)} values: {max_error:.4f}",
+                max_error,
+                MAX_VALUE_ERROR,
+                evidence,
+                rule=f"at most {MAX_VALUE_ERROR}",
+            )
+        )
     return Check("value iteration", rows, ["values are not those of perfect play"])
 
 
@@ -207,48 +240,87 @@ def judge_learner(
         return agent
 
     def limits_of(probe: LearnerProbe, kind: str) -> ProbeLimits:
-        of_values = {CREDIT: ("error", MAX_CREDIT_ERROR)}.get(probe.name, ("excess", MAX_EXCESS))
-        return ProbeLimits(limits[probe.name], *of_values)
+        if probe.name == CREDIT:
+            return ProbeLimits(limits[CREDIT], "error", MAX_CREDIT_ERROR)
+        return ProbeLimits(limits[probe.name], "excess", MAX_EXCESS)
 
     agents: list[Any] = []
     evidence: list[Evidence] = []
+    causes: list[str] = []
     checker = LearnerCheck(train, limits_of, {"error"}, range(1))
     try:
         for name in limits:
             checker.check_probe(PROBES[name])
             if values and checker.rows[-1].status == "fails":
-                evidence.append(_wrong_value(PROBES[name], agents[-1]))
+                position, errors = _explain_values(PROBES[name], agents[-1])
+                evidence.append(position)
+                causes += errors
     except (CallError, SubmissionError, *DATA_PROBLEMS) as error:
         submission.error = submission.error or str(error)
-        row = CheckRow("answers", str(error), "fails", "a function of observations")
-        return Check("a learner", [row], [str(error)])
+        return Check(
+            "a learner",
+            [CheckRow("answers", str(error), "fails", "a function of observations")],
+            [str(error)],
+        )
     rows = [row for row in checker.rows if row.name in limits]
     if values:
         others = [f"{row.name}: {row.measured}" for row in checker.rows if row.name not in limits]
         failed = {row.name for row in checker.rows if row.status == "fails"}
-        status: Status = "no evidence" if failed & VALUE_PROBES else "holds"
+        status: Status = "no evidence" if failed & {"bandit", CREDIT} else "holds"
         if not failed <= limits.keys():
             status = "fails"
-        rule = "right in credit, or better with each doubling of the steps; possible elsewhere"
-        rows.append(CheckRow("values", "; ".join(others), status, rule, tuple(evidence)))
-    return Check("a learner", rows, checker.causes())
+        rows.append(
+            CheckRow(
+                "values",
+                "; ".join(others),
+                status,
+                "right in credit, or better with each doubling of the steps; possible elsewhere",
+                tuple(evidence),
+            )
+        )
+    return Check("a learner", rows, [*causes, *checker.causes()])
 
 
-def _wrong_value(probe: LearnerProbe, agent: Any) -> Evidence:
-    """Return the position in which the value of the best action is most wrong, times its visits."""
+def _explain_values(probe: LearnerProbe, agent: Any) -> tuple[Evidence, list[str]]:
+    """Return the position in which the value of the best action is most wrong, times its visits;
+    and the error that explains the values, if one does: by the values of next positions the
+    nearest of the wrong targets, in the probe "credit", in which these are sure.
+    """
     exact = probe.exact
-    learned_values = np.where(exact.model.allowed, agent(exact.observations), -np.inf)
-    errors = np.abs(learned_values.max(axis=1) - exact.values)
-    row = int((exact.weights(exact.greedy(learned_values)) * errors).argmax())
-    action = int(learned_values[row].argmax())
-    note = VALUE_NOTE.format(learned_values[row, action], exact.action_values[row, action])
-    return Evidence(exact.text(row), f"cell {action}: {note}")
+    model = exact.model
+    learned_values = np.asarray(agent(exact.observations))
+    values = model.best(learned_values)
+    policy = exact.greedy(learned_values)
+    shares = exact.weights(policy)[:, None] * policy
+    row = int((shares.sum(axis=1) * np.abs(values - exact.values)).argmax())
+    action = int(policy[row].argmax())
+    note = f"cell {action}: {VALUE_NOTE}"
+    evidence = Evidence(exact.text(row), note.format(values[row], exact.action_values[row, action]))
+    if not learned_values.any():  # maybe in next positions
+        cells = np.eye(len(learned_values[0]), len(exact.observations[0]))
+        next_positions = (exact.observations[:, None] + cells)[model.allowed]
+        return evidence, (
+            [
+                "the values of the positions after the moves are learned, not of those in which "
+                "the moves were made"
+            ]
+            if np.any(agent(next_positions))
+            else []
+        )
+    mean = (normalise(model.allowed) * learned_values).sum(axis=1)
+    names, limits, weights = zip(*TABLES["targets"], strict=True)
+    next_values = model.next @ (np.array(weights) @ [values, mean, -model.best(-learned_values)]).T
+    misfits = shares.ravel() @ np.abs((model.rewards - learned_values).reshape(-1, 1) + next_values)
+    target = (misfits / limits).argmin()
+    if probe.name == CREDIT and misfits[target] < limits[target]:
+        return evidence, [names[target]]
+    return evidence, []
 
 
 def _task(make_env: MakeEnv, steps: int, seed: int) -> tuple[Any, ...]:
     """Return what a learner is given beside its seed."""
     if not make_env.self_play:
-        return ServedEnvironment(make_env, steps, seed).message(), steps
+        return serve(make_env, steps, seed), steps
     model: Any = PROBES["self-play"].exact.model
     return (*_game(model.arrays), model.arrays.observations, model.starts)
 
@@ -257,8 +329,8 @@ def _game(arrays: GameArrays) -> tuple[Any, ...]:
     return arrays.legal, arrays.next, arrays.rewards, arrays.skip_chance
 
 
-class ServedEnvironment:
-    """The environment of a submission, see ``task.md``.
+def serve(make_env: MakeEnv, steps: int, seed: int) -> dict[str, Any]:
+    """Return what the environment of a submission is made of, see ``task.md``.
 
     Args:
         make_env: makes the games.
@@ -266,63 +338,43 @@ class ServedEnvironment:
             many are allowed, to end a rollout.
         seed: of games that the submission begins without one.
     """
+    envs: Any = make_env(NUM_ENVS, autoreset_mode=AutoresetMode.SAME_STEP, illegal_action="raise")
+    envs.reset(seed=seed)
+    num_moves = count(NUM_ENVS, NUM_ENVS)
 
-    def __init__(self, make_env: MakeEnv, steps: int, seed: int) -> None:
-        envs: Any = make_env(NUM_ENVS, autoreset_mode=AutoresetMode.SAME_STEP)
-        envs.reset(seed=seed)
-        self.envs = envs
-        self.num_actions = int(envs.single_action_space.n)
-        self.steps = steps
-        self.num_moves = 0
-        self.mask = np.ones((NUM_ENVS, self.num_actions), np.int8)
-
-    def message(self) -> dict[str, Any]:
-        """Return what the submission's environment is made of."""
-        return {
-            "reset": self.reset,
-            "step": self.step,
-            "num_envs": NUM_ENVS,
-            "num_actions": self.num_actions,
-        }
-
-    def reset(self, seed: int | None = None) -> list[Any]:
+    def reset(seed: int | None = None) -> list[Any]:
         """Begin all games."""
-        observations, info = self.envs.reset(seed=seed)
-        self.mask = info["action_mask"].copy()
-        return [observations, {"action_mask": self.mask}]
+        observations, info = envs.reset(seed=seed)
+        return [observations, {"action_mask": info["action_mask"]}]
 
-    def step(self, actions: Any) -> list[Any]:
+    def step(actions: Any) -> list[Any]:
         """Make a move in each game.
 
         Raises:
             ValueError: an action is illegal, or there were too many moves.
         """
-        self.num_moves += NUM_ENVS
-        if self.num_moves > MAX_STEPS * self.steps:
+        if next(num_moves) > MAX_STEPS * steps:
             raise Refusal(
-                f"it makes more than {MAX_STEPS} times the {self.steps:,} moves that it is given: "
-                f"call environment.step {self.steps // NUM_ENVS:,} times"
+                f"it makes more than {MAX_STEPS} times the {steps:,} moves that it is given: "
+                f"call environment.step {steps // NUM_ENVS:,} times"
             )
-        actions = np.asarray(actions)
-        observations, rewards, terminated, truncated, info = self.envs.step(actions)
-        illegal = np.flatnonzero(self.mask[np.arange(NUM_ENVS), actions] == 0)
-        if len(illegal):
-            raise Refusal(
-                f"game {illegal[0]}: action {actions[illegal[0]]} is illegal: choose actions for "
-                'which info["action_mask"] is 1'
-            )
-        self.mask = info["action_mask"].copy()
-        next_observations = observations.copy()
-        next_mask = self.mask.copy()
-        for game in np.flatnonzero(terminated | truncated):
-            next_observations[game] = info["final_obs"][game]
-            next_mask[game] = info["final_info"]["action_mask"][game]
+        observations, rewards, terminated, truncated, info = envs.step(np.asarray(actions))
         infos = {
-            "action_mask": self.mask,
-            "next_observations": next_observations,
-            "next_action_mask": next_mask,
+            "action_mask": info["action_mask"],
+            "next_observations": observations.copy(),
+            "next_action_mask": info["action_mask"].copy(),
         }
+        for game in np.flatnonzero(terminated | truncated):
+            infos["next_observations"][game] = info["final_obs"][game]
+            infos["next_action_mask"][game] = info["final_info"]["action_mask"][game]
         return [observations, rewards, terminated, truncated, infos]
+
+    return {
+        "reset": reset,
+        "step": step,
+        "num_envs": NUM_ENVS,
+        "num_actions": int(envs.single_action_space.n),
+    }
 
 
 ROWS: Mapping[str, Sequence[str]] = {

@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 
 from ttt_envs.core.checks import MAX_PROBLEM, Refusal, truncate
-from ttt_envs.core.files import read_bounded
+from ttt_envs.core.files import read_bounded, read_table
 from ttt_eval.checks.calls import CallError
 from ttt_eval.grading import submission_side
 from ttt_eval.grading.submission_side import MAX_MESSAGE, Channel
@@ -35,22 +35,10 @@ MAX_FILE = 1 << 20
 POLL_S = 0.1
 MAX_WAITS = 10
 """Maximum s that a submission is waited for, as a multiple of its CPU s."""
-CPU_PROBLEM = "it took more than {} s of CPU time"
-PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG")
-"""Environment variables that a submission sees, with those of :data:`SETTINGS`."""
-SETTINGS = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "CUDA_VISIBLE_DEVICES": "",
-}
-
-HINTS = {
-    "[Errno 1] ": "it starts a process, or opens a connection",
-    "[Errno 27] ": "it writes more than 1 MiB",
-    "MemoryError": "it needs more memory than it has",
-}
-"""What errors of the system mean, by a part of their text."""
+CPU_PROBLEM = (
+    "it took more than {} s of CPU time, the limit of the task: it does not end, or is too slow"
+)
+TABLES = read_table(__file__)
 
 
 class SubmissionError(Exception):
@@ -141,8 +129,8 @@ class SubmissionProcess:
             "memory": self.limits.memory_mib << 20,
             "file_bytes": MAX_FILE,
         }
-        own = {"HOME": self._folder.name, "TMPDIR": self._folder.name, **SETTINGS}
-        kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        own = {"HOME": self._folder.name, "TMPDIR": self._folder.name, **TABLES["settings"]}
+        kept = {name: os.environ[name] for name in TABLES["passed_on"] if name in os.environ}
         program = [sys.executable, "-B", "-s", "-P", "-X", "utf8", submission_side.__file__]
         return subprocess.Popen(
             [*program, str(path.resolve()), function, str(descriptor), json.dumps(limits)],
@@ -190,7 +178,7 @@ class SubmissionProcess:
             message = self._exchange({"answer": answer})
         if "error" in message:
             text = truncate(message["error"], MAX_PROBLEM)
-            hints = [hint for part, hint in HINTS.items() if part in text]
+            hints = [hint for part, hint in TABLES["hints"].items() if part in text]
             self.error = self.error or ": ".join([*hints, text])
             raise CallError(text)
         return message.get("answer")
@@ -242,8 +230,7 @@ class SubmissionProcess:
             with contextlib.suppress(psutil.Error):  # it has ended
                 if process.status() == psutil.STATUS_SLEEPING:
                     self._idle_s += POLL_S
-                times = process.cpu_times()
-                if times.user + times.system > self.limits.cpu_s:
+                if sum(process.cpu_times()[:2]) > self.limits.cpu_s:  # user and system
                     self._end(CPU_PROBLEM.format(self.limits.cpu_s))
             if self._idle_s > self.limits.cpu_s:
                 self._end(f"it waited for more than {self.limits.cpu_s} s")

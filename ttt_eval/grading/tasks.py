@@ -24,8 +24,6 @@ TASK_FOLDER = Path(__file__).with_name("tasks")
 RUBRIC = "task.toml"
 TASKS = tuple(sorted(path.parent.name for path in TASK_FOLDER.glob(f"*/{RUBRIC}")))
 """Names of the tasks."""
-FUNCTIONS = TABLES["functions"]
-"""Names of the functions of submissions, by judge."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class GradedTask:
 
     title: str
     function: str
-    """name of the function that a submission has: that of :data:`FUNCTIONS`"""
+    """name of the function that a submission has, by judge in ``judges.toml``"""
     judge: str
     """of :data:`ttt_eval.grading.judges.JUDGES`"""
     weights: Mapping[str, float]
@@ -81,7 +79,7 @@ def load_task(name: str) -> GradedTask:
         _check_names("key", data, (field.name for field in fields(GradedTask)))
         task = msgspec.convert(data, GradedTask)
         judge = find_named("judge", task.judge, JUDGES)
-        _check_names("function", [task.function], [FUNCTIONS[task.judge]])
+        _check_names("function", [task.function], [TABLES["functions"][task.judge]])
         _check_names("limit", data.get("limits", ()), (field.name for field in fields(task.limits)))
         installed = {module.name for module in iter_modules()} - sys.stdlib_module_names
         missing = set(task.limits.allowed).difference(installed)

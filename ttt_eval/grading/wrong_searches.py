@@ -26,7 +26,7 @@ class WrongSearch(NamedTuple):
     unseen: Sequence[Sequence[int]]
     """cells of lines that do not win"""
     aims: Sequence[int]
-    """by stone, 1 for a player who chooses the largest value, -1 for the smallest"""
+    """by role (see :meth:`solve`), 1 if the largest value is chosen, -1 for the smallest"""
     results: Sequence[float]
     """values of games that are won, by the winner's stone"""
     draws: Sequence[float]
@@ -34,41 +34,53 @@ class WrongSearch(NamedTuple):
     turns: Sequence[int]
     """what makes the next stone of the mover's, after later moves and after the first"""
 
-    def solve(self, aims: Sequence[int]) -> Callable[[Board], float]:
-        """Return a function of boards, which returns the value of the player to move, with other
-        aims.
+    starts: Sequence[Sequence[float]]
+    """by role (see :meth:`solve`), numbers with which the largest or smallest value begins"""
+    kept: Sequence[int]
+    """roles whose tried moves are not taken back"""
+
+    def solve(self, aims: Sequence[int]) -> Callable[[Board], tuple[float, Board]]:
+        """Return a function of boards, which returns the value of the player to move, and the board
+        with the moves that were not taken back.
+
+        Args:
+            aims: by role: 0 for the first move, later the mover's stone.
         """
         lines = [line.cells for line in Game().lines if [*line.cells] not in self.unseen]
 
         @cache
-        def search(board: Board, mover: int = 1, is_first: bool = True) -> float:
+        def search(board: Board, mover: int = 1, is_first: bool = True) -> tuple[float, Board]:
             for total in np.array(board)[lines].sum(axis=1):
                 if abs(total) == 3:
-                    return self.results[int(total) // 3]
-            next_mover = mover * self.turns[is_first]
-            values = [
-                search((*board[:cell], mover, *board[cell + 1 :]), next_mover, False)
-                for cell, stone in enumerate(board)
-                if stone == 0
-            ]
-            choose: Any = max if aims[mover] > 0 else min
-            value: float = choose(values, default=self.draws[mover])
-            return value
+                    return self.results[int(total) // 3], board
+            role = 0 if is_first else mover
+            values = [*self.starts[role]]
+            for cell in range(len(board)):
+                if board[cell] == 0:
+                    value, board = search(
+                        (*board[:cell], mover, *board[cell + 1 :]),
+                        mover * self.turns[is_first],
+                        False,
+                    )
+                    values.append(value)
+                    if role not in self.kept:
+                        board = (*board[:cell], 0, *board[cell + 1 :])
+            choose: Any = max if aims[role] > 0 else min
+            return choose(values, default=self.draws[mover]), board
 
         return search
 
     def explains(self, values: Mapping[Board, Any], any_play: bool) -> bool:
         """Return whether all values are those of the search, or between those of any play."""
-        smallest = self.solve((0, -1, -1) if any_play else self.aims)
-        largest = self.solve((0, 1, 1) if any_play else self.aims)
+        smallest = self.solve((-1, -1, -1) if any_play else self.aims)
+        largest = self.solve((1, 1, 1) if any_play else self.aims)
         return all(
-            smallest(board) - MAX_ERROR < values[board] < largest(board) + MAX_ERROR
-            for board in sorted(values, key=lambda board: board.count(0))  # the cheapest first
+            smallest(board)[0] - MAX_ERROR < values[board] < largest(board)[0] + MAX_ERROR
+            for board in sorted(values, key=np.count_nonzero, reverse=True)  # the cheapest first
         )
 
 
 TABLES = read_table(__file__)
-SEARCHES = [WrongSearch(**TABLES["right"] | row) for row in TABLES["wrong"]]
 
 
 def name_errors(values: Mapping[Board, Any], any_play: bool = False) -> list[str]:
@@ -78,7 +90,9 @@ def name_errors(values: Mapping[Board, Any], any_play: bool = False) -> list[str
         values: for the player to move, by board.
         any_play: whether they are means of simulations.
     """
+    rows = TABLES["wrong"] if any_play else [*TABLES["wrong"], *TABLES["minimax"]]
+    searches = [WrongSearch(**TABLES["right"] | row) for row in rows]
     try:
-        return [search.name for search in SEARCHES if search.explains(values, any_play)]
+        return [search.name for search in searches if search.explains(values, any_play)]
     except DATA_PROBLEMS:
         return []

@@ -63,7 +63,7 @@ def grade_report(grade: Grade, task: GradedTask) -> Report:
         task: what it was asked.
     """
     rubric = [
-        (Cell(task.describe(name), f"{name}: {grade.results[name]}"), points, task.worth(name))
+        (Cell(task.describe(name), grade.results[name]), points, task.worth(name))
         for name, points in grade.earned.items()
     ]
     sections: dict[str, Parts] = {"": [parts.table("rubric", rubric, unjudged=task.unjudged)]}
@@ -71,7 +71,7 @@ def grade_report(grade: Grade, task: GradedTask) -> Report:
     boards = [
         BoardRow(
             [parts.noted_board(*row.evidence[0])],
-            f"{task.describe(row.name)} ({row.name})",
+            task.describe(row.name),
         )
         for row in rows
         if row.evidence and row.name in {*task.needs, *task.weights}
