@@ -55,7 +55,7 @@ class Range(Struct, frozen=True, forbid_unknown_fields=True):
     high: float
 
 
-class Plan(Struct, frozen=True, forbid_unknown_fields=True):
+class TuningPlan(Struct, frozen=True, forbid_unknown_fields=True):
     """How the settings of an agent are chosen."""
 
     settings: int
@@ -70,11 +70,11 @@ class OutOfTime(Exception):  # noqa: N818  # what happened
     """The CPU time is spent, and runs are missing."""
 
 
-PLANS: Mapping[str, Plan] = convert(read_table(__file__), dict[str, Plan])
+PLANS: Mapping[str, TuningPlan] = convert(read_table(__file__), dict[str, TuningPlan])
 """Plans by agent."""
 
 
-def draw_settings(plan: Plan) -> list[Settings]:
+def draw_settings(plan: TuningPlan) -> list[Settings]:
     """Return the default settings and those drawn, each once. Each draw depends on its number and
     the space alone.
     """
@@ -157,7 +157,7 @@ def score_settings(
     return np.array([result["score"] for result in results]).reshape(len(settings), -1)
 
 
-def tune(agent: str, plan: Plan, folder: Path, deadline: float = math.inf) -> dict[str, Any]:
+def tune(agent: str, plan: TuningPlan, folder: Path, deadline: float = math.inf) -> dict[str, Any]:
     """Choose the settings of an agent.
 
     Args:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ttt_eval.benchmark.agents import load_agent
 from ttt_eval.benchmark.tasks import find_task
 
-PLAN = tune.Plan(8, 200, {"epsilon": [0.1, 0.5], "step_size": tune.Range(0.01, 1.0)})
+PLAN = tune.TuningPlan(8, 200, {"epsilon": [0.1, 0.5], "step_size": tune.Range(0.01, 1.0)})
 DRAWS = tune.draw_settings(PLAN)
 SCORES = {(3, 100): 0.9, (5, 100): 0.8, (5, 101): 0.4}
 """Scores by setting and seed, 0.1 for others: 3 is the best with the first seed, 5 by the mean."""
