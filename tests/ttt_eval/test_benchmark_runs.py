@@ -37,7 +37,7 @@ from ttt_eval.benchmark.submission import (
     open_submission,
     tabulate,
 )
-from ttt_eval.benchmark.tasks import SEEDS, BudgetSpent, find_task
+from ttt_eval.benchmark.tasks import SEEDS, BudgetSpent, find_task, find_tasks
 
 pytestmark = pytest.mark.more
 
@@ -147,7 +147,9 @@ def test_a_submission_has_a_table_for_each_checkpoint_and_skip_chance(submission
             assert {len(run.tables(steps)) for steps in run.checkpoints} == {
                 2 if run.task.name == "skips-shown" else 1
             }
-            assert stored.read_cost(run).cpu_s > 0
+            record = stored.read_run(run)
+            seconds = [0, *record.cpu_s.values(), record.cost.cpu_s]
+            assert seconds == sorted(seconds)
         assert (stored.submission.name, stored.submission.steps, stored.submission.setting) == (
             "test",
             STEPS,
@@ -349,6 +351,25 @@ def test_the_quick_form_with_fewer_steps(tmp_path, evaluate_py):
         [0.792, 0.688, 0.309], abs=1e-3
     )
     assert "| win-or-block | knows the game | " in board.read_text()
+
+
+def test_tasks_of_v2_are_learned_and_scored(tmp_path, evaluate_py):
+    """Scores from tables are those of the policies of the same learner without the runner."""
+    tasks = [task for task in find_tasks(version="v2") if "v1" not in task.versions]
+    names = " ".join(task.name for task in tasks)
+    command = f"bench run --benchmark v2 --task {names} --steps {STEPS} --every 20 --seeds 1 --out"
+    folder = tmp_path / "learned"
+    evaluate_py(command, folder, "--agent q-learning")
+    scores = evaluate_py.json("bench score", folder)
+    assert scores["version"] == "v2"
+    for task, run in zip(tasks, scores["submissions"][0]["runs"], strict=True):
+        agent = LearnerAgent("q-learning", task, 0)
+        agent.learn(task.make_env(0, **agent.env_options), STEPS)
+        policies = [agent_policy(agent, task, game) for game in task.games]
+        assert run["score"] == pytest.approx(score_policies(task, policies).score, abs=2e-3)
+    assert "does not learn the task phantom" in evaluate_py.error(
+        command, tmp_path / "refused", "--agent alpha-zero"
+    )
 
 
 SOLVED = """
@@ -600,7 +621,11 @@ HOSTILE = {  # arrays in place of others, None for no array; or what changes the
         {"submission": text(submission={"name": "x", "tuning_step": 1})},
         "tuning_step",
     ),
-    "other version": ({"submission": text(submission={"name": "x"}, version="v2")}, "v2"),
+    "other version": ({"submission": text(submission={"name": "x"}, version="v3")}, "v3"),
+    "task of another version": (
+        {"phantom/seed-0/steps-000200/probabilities": np.zeros(0)},
+        "those of another version",
+    ),
     "deep": ({"submission": np.frombuffer(b"[" * 5000, np.uint8)}, "is no valid submission"),
     "twice": (add_twice, "same name"),
     "truncated": (
@@ -638,9 +663,11 @@ def test_a_submission_lacks_the_tasks_without_whole_runs_of_all_seeds(monkeypatc
     runs = [SimpleNamespace(task=find_task(name), seed=seed) for name in names for seed in SEEDS]
     for run in runs:
         run.checkpoints = run.task.checkpoints
-    reads = dict.fromkeys(("read_cost", "read_tables"), lambda *_: None)
+    reads = dict.fromkeys(("read_run", "read_tables"), lambda *_: None)
     monkeypatch.setattr(
-        bench, "open_submission", lambda _: nullcontext(SimpleNamespace(runs=runs[:-1], **reads))
+        bench,
+        "open_submission",
+        lambda _: nullcontext(SimpleNamespace(runs=runs[:-1], version="v1", **reads)),
     )
     [row] = evaluate_py.json("bench score --check any")
     assert row["complete"] == len(runs) - 1

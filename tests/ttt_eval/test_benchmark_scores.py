@@ -23,7 +23,13 @@ from ttt_eval.benchmark.scores import (
     to_json,
 )
 from ttt_eval.benchmark.submission import Cost
-from ttt_eval.reports.benchmark import describe_leader, report_command, write_benchmark
+from ttt_eval.benchmark.tasks import find_tasks
+from ttt_eval.reports.benchmark import (
+    describe_leader,
+    leaderboard_markdown,
+    report_command,
+    write_benchmark,
+)
 
 pytestmark = pytest.mark.more
 SCORES = Path(__file__).parents[2] / "benchmarks" / "scores"
@@ -283,6 +289,28 @@ def test_croissant_finds_the_scores():
             assert all(path.rpartition(".")[2] in run for run in row["runs"])
 
 
+def test_scores_at_equal_cost():
+    """The last checkpoint within 10 CPU seconds stands for all later ones."""
+    marks = (
+        CheckpointScore(100, 0.2, 0.5, 0.0, 1.0, 4.0),
+        CheckpointScore(200, 0.6, 0.5, 0.0, 1.0, 9.5),
+        CheckpointScore(400, 0.8, 0.5, 0.0, 1.0, 10.5),
+    )
+    late = RunScore("phantom", 0, 0.8, True, marks[2:])
+    runs = [RunScore(task, 0, 0.8, True, marks) for task in ("chance-25", "opponents")] + [late]
+    assert [run.score_in_budget for run in runs] == pytest.approx([0.6, 1.4 / 3, 0.0])
+    result = compare_submissions([SubmissionScores("fast", runs=tuple(runs))])
+    assert "| fast | 0.356 | 0.800 |" in leaderboard_markdown(result, "")
+
+
+def test_a_file_has_scores_of_one_version(tmp_path):
+    new = submission("new", ("masks", "phantom"))
+    assert read_json(to_file(tmp_path / "v2.json", new))["version"] == "v2"
+    assert read_scores(tmp_path / "v2.json") == (new,)
+    with pytest.raises(ValueError, match="no version of the benchmark"):
+        to_json([submission("old"), new])
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [
@@ -307,7 +335,7 @@ def test_submissions_that_cannot_be_compared_are_rejected(other, message):
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
-    tasks = [task.name for task in TASKS]
+    tasks = [task.name for task in find_tasks()]
     values = ("one <b>", -0.9, 1.5), ("two", -0.5, 15.0), ("three", -0.7, 30.0)
     entries = [
         submission(name, tasks, range(5), lift=lift, cost=Cost(cpu_s))

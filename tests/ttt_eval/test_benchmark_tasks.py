@@ -1,6 +1,10 @@
 """The tasks of the benchmark, and their exact scores, against tables and a plain recursion."""
 
+from dataclasses import replace
+from fractions import Fraction
+
 import numpy as np
+import phantoms
 import plain
 import pytest
 from documents import ROOT
@@ -17,18 +21,22 @@ from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.benchmark import TASKS, find_task, score_policies
 from ttt_eval.benchmark.scoring import (
     combine_scores,
+    measure_task,
     probability_of_illegal_move,
+    references,
     uniform_over_cells,
 )
 from ttt_eval.benchmark.submission import PolicyTable, list_positions, tabulate
-from ttt_eval.benchmark.tasks import split_openings
+from ttt_eval.benchmark.tasks import find_tasks, split_openings
 from ttt_eval.exact import evaluate_policy, exploitability, outcome
 from ttt_eval.exact.best_response_values import BestResponseValues
+from ttt_eval.exact.proved_positions import read_proved
 
 pytestmark = pytest.mark.more
 
-SMALL = [task for task in TASKS if task.size == (3, 3)]
-LARGE = [task for task in TASKS if task.size != (3, 3)]
+VISIBLE = [task for task in TASKS if task.phantom is None]
+SMALL = [task for task in VISIBLE if task.size == (3, 3)]
+LARGE = [task for task in VISIBLE if task.size != (3, 3)]
 
 
 def as_tables(task, policies):
@@ -38,10 +46,12 @@ def as_tables(task, policies):
     masked = task.measure != "illegal-moves"
     tables = []
     for game, policy in zip(task.games, policies, strict=True):
-        arrays = tabulate(game, policy, task.seats, dtype=np.float64)
+        arrays = tabulate(game, policy, task.seats, task.positions, dtype=np.float64)
         if task.measure != "critic-error":
             arrays.pop("values", None)
-        tables.append(PolicyTable(game, **arrays, seats=task.seats, masked=masked))
+        tables.append(
+            PolicyTable(game, **arrays, seats=task.seats, positions=task.positions, masked=masked)
+        )
     return tables
 
 
@@ -105,9 +115,43 @@ def test_random_tables_score_0_and_perfect_tables_1(task):
 @pytest.mark.slow
 @pytest.mark.parametrize("task", LARGE, ids=lambda task: task.name)
 def test_random_play_scores_0_and_perfect_play_1_on_larger_boards(task):
+    """In Connect Four the perfect player is a search whose scores of other positions are those of
+    the program of Pons.
+    """
     check_ends_of_the_scale(
-        task, as_tables if task.size == (3, 4) else lambda task, policies: policies
+        task, as_tables if "v2" in task.versions else lambda task, policies: policies
     )
+
+
+def test_measures_of_random_play_are_known(known_values):
+    """Without us by dynamic programming, and with hidden stones in docs/rules.md."""
+    gains = known_values["best_response_value_3x3x3"]["random at skip 1/4"]
+    known = sum(map(Fraction, gains)) / 2
+    assert references(find_task("self-play-skip"))[0] == pytest.approx(float(known), abs=1e-12)
+    task = find_task("phantom")
+    result = score_policies(task, as_tables(task, random_policies(task)))
+    assert (result.score, result.value) == pytest.approx((0, 0.788732), abs=1e-6)
+
+
+def test_positions_of_released_tasks_do_not_change():
+    """In Connect Four a mistake changes the proved result; other positions have the regret of
+    random play with v2.
+    """
+    proved = read_proved("6x7-4-gravity").proven
+    kept = [row.moves.count(row.result) / len(row.moves.replace(".", "")) for row in proved]
+    assert references(find_task("connect-four"))[0] == pytest.approx(1 - np.mean(kept))
+    regret = references(find_task("self-play-4x4-skip"))[0]
+    assert regret == pytest.approx(0.2625521317635167, abs=1e-12)
+
+
+def test_tables_of_hidden_stones_know_their_seat():
+    task = replace(find_task("phantom"), size=(2, 2), win_length=2)
+    [game] = task.games
+    policy = phantoms.ViewPolicy(game, 3)
+    start = phantoms.start(game)
+    gains = [phantoms.best_response(game, start, seat, policy)[0] for seat in (0, 1)]
+    measured = measure_task(task, as_tables(task, [policy]), 0)
+    assert measured == pytest.approx(sum(gains) / 2, abs=1e-12)
 
 
 def test_a_score_is_that_of_its_measure():
@@ -264,19 +308,20 @@ def test_agents_choose_observations_only():
 def test_the_page_of_tasks_lists_them():
     rows = []
     for task in TASKS:
-        game = task.games[0]
-        opponents = [
+        opponents = ", ".join(
             f"{opponent} from {start}" if start else opponent for opponent, start in task.stages
-        ]
-        board = f"{game.rows} x {game.columns}, {game.win_length}"
-        cells = (
-            f"`{task.name}`",
-            ", ".join(task.axes),
-            board,
-            ", ".join(f"{skip:g}" for skip in task.skip_chances),
         )
-        rows.append(f"| {' | '.join(cells)} | `{', '.join(opponents)}` | {task.measure} |")
-    assert "\n".join(rows) in (ROOT / "docs/benchmark/index.md").read_text()
+        rules = [name for name in ("gravity", "phantom") if getattr(task, name)]
+        board = ", ".join([" x ".join(map(str, task.size)), str(task.win_length), *rules])
+        skips = ", ".join(f"{skip:g}" for skip in task.skip_chances)
+        axes = ", ".join(task.axes)
+        rows.append(
+            f"| `{task.name}` | {axes} | {board} | {skips} | `{opponents}` | {task.measure} |"
+        )
+    page = (ROOT / "docs/benchmark/index.md").read_text()
+    assert "\n".join(rows) in page
+    shared = "`, `".join(task.name for task in find_tasks() if "v2" in task.versions)
+    assert f"shares these with v1: `{shared}`." in page.replace("\n", " ")
 
 
 # --------------------------------------------------------------------------------------------------

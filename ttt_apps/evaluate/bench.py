@@ -5,7 +5,7 @@ page.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Annotated
 
 import tyro
 from msgspec import Struct, convert
+from msgspec.structs import replace
 
 from ttt_apps.cli import options as cli
 from ttt_apps.cli.versions import versions
@@ -27,12 +28,22 @@ from ttt_eval.benchmark.runs import CHOSEN, hash_code, list_runs, run_benchmark
 from ttt_eval.benchmark.scores import SubmissionScores, read_scores, score_submission, to_json
 from ttt_eval.benchmark.scoring import combine_scores
 from ttt_eval.benchmark.submission import FILE, Count, Submission, open_submission
-from ttt_eval.benchmark.tasks import SEEDS, TASKS, Task, find_task
+from ttt_eval.benchmark.tasks import (
+    SEEDS,
+    VERSIONS,
+    Version,
+    find_task,
+    find_tasks,
+    version_of,
+)
 from ttt_eval.reports import benchmark as pages
 from ttt_eval.store.cost import processor
 from ttt_eval.store.result_store import UNITS
 
-QUICK_TASKS = ("random", "chance-25", "self-play", "masks")
+QUICK_TASKS: Mapping[Version, tuple[str, ...]] = {
+    "v1": ("random", "chance-25", "self-play", "masks"),
+    "v2": ("chance-25", "skips-beyond-hidden", "connect-four", "phantom"),
+}
 QUICK_STEPS = 20_000
 QUICK_SEEDS = 2
 
@@ -67,8 +78,10 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
     agent: Annotated[str, tyro.conf.arg(metavar="NAME|module:make")] = tyro.MISSING
     """a name of evaluate.py list agents, such as q-learning or sb3-ppo; or a function make(task,
     seed) of your own, which returns an object with learn(env, steps)"""
+    benchmark: Version = VERSIONS[0]
+    """the version whose tasks are the default"""
     task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
-    """tasks; default: all"""
+    """tasks; default: all of the version"""
     seeds: cli.Positive | None = None
     """number of seeds; default: 5, with --quick 2"""
     quick: cli.Flag = False
@@ -99,9 +112,12 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
             ValueError: an unknown agent or task, an invalid number, or an agent that is none.
             Stopped: an interrupt; completed runs are stored.
         """
-        tasks = self.task or (QUICK_TASKS if self.quick else ())
-        runs = list_runs(tasks, self.seeds or (QUICK_SEEDS if self.quick else len(SEEDS)))
-        submission = self._describe(find_task(runs[0]["task"]))
+        tasks = self.task or (QUICK_TASKS[self.benchmark] if self.quick else ())
+        seeds = self.seeds or (QUICK_SEEDS if self.quick else len(SEEDS))
+        runs = list_runs(tasks, seeds, self.benchmark)
+        names = [unit["task"] for unit in runs if unit["seed"] == 0]
+        version_of(names)  # refuses tasks of different versions before the first run
+        submission = self._describe(names)
         workers = self.workers()
         folder = self.out or Path("runs", "bench", folder_name(submission.name.split(":")))
         if not (folder / UNITS).exists():
@@ -118,14 +134,19 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
             )
         cli.print_status(f"written: {folder}; evaluate.py bench score {folder} scores it")
 
-    def _describe(self, task: Task) -> Submission:
-        """Return what the submission says of the agent, which is made for a task."""
+    def _describe(self, tasks: Sequence[str]) -> Submission:
+        """Return what the submission says of the agent, which is made for each of the tasks, so
+        that it refuses one before the first run.
+        """
         choice = ChosenSettings({}, self.tuning_steps)
         if self.settings is not None:
             cli.check_no_effect(self, "with --settings", "tuning_steps")
             choice = read_settings(self.settings, self.agent)
-        with name_place(f"settings of {self.agent}", (TypeError,) if choice.settings else ()):
-            agent = load_agent(self.agent)(task, 0, **choice.settings)
+        make = load_agent(self.agent)
+        problems = (Refusal, MemoryError, *((TypeError,) if choice.settings else ()))
+        for task in tasks:
+            with name_place(f"{self.agent} does not learn the task {task}", problems):
+                agent = make(find_task(task), 0, **choice.settings)
         chosen = {CHOSEN: choice.settings} if choice.settings else {}
         library = str(getattr(agent, "library", "" if ":" in self.agent else "ttt_envs"))
         return Submission(
@@ -160,7 +181,7 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
     """write the scores to a file, as --json prints them"""
     last: cli.Flag = False
     """score those tables alone that determine the score of a run: the last, or where the opponent
-    changes all
+    changes all; not the score at equal cost
     """
 
     def run(self) -> None:
@@ -200,13 +221,14 @@ def _check(path: Path) -> dict[str, object]:
     with open_submission(path) as submission:
         runs = submission.runs
         for run in runs:
-            submission.read_cost(run)
+            submission.read_run(run)
             for steps in run.checkpoints:
                 submission.read_tables(run, steps)
     complete_runs = {
         (run.task.name, run.seed) for run in runs if run.checkpoints == run.task.checkpoints
     }
-    tasks = [task.name for task in TASKS if task.uses_runs_of is None]
+    every_task = find_tasks(version=submission.version)
+    tasks = [task.name for task in every_task if task.uses_runs_of is None]
     lacks = [name for name in tasks if any((name, seed) not in complete_runs for seed in SEEDS)]
     return {
         "submission": str(path),
@@ -229,8 +251,14 @@ def _mean_score(scores: SubmissionScores, task: str) -> str | None:
 
 
 def _read_scores(path: Path) -> Sequence[SubmissionScores]:
-    """Return the scores of a file, or of a submission by its last tables."""
-    return read_scores(path) if path.suffix == ".json" else [_score(path, last=True)]
+    """Return the scores of a file, or of a submission; to v1 by its last tables, which tell no
+    score at equal cost.
+    """
+    if path.suffix == ".json":
+        return read_scores(path)
+    with open_submission(path) as submission:
+        version = submission.version
+    return [_score(path, last=version == VERSIONS[0])]
 
 
 @dataclass(frozen=True)
@@ -283,7 +311,11 @@ class BenchVerify(cli.JsonOptions):
             run_benchmark(agent, [unit], again, path)
             marks = {new.task: new.checkpoints for new in score_submission(path).runs}[run.task]
         stored = {mark.steps: mark for mark in run.checkpoints}
-        scored_marks = {mark.steps: mark for mark in marks if mark.steps in stored}
+        scored_marks = {  # with the stored CPU seconds, which differ
+            mark.steps: replace(mark, cpu_s=stored[mark.steps].cpu_s)
+            for mark in marks
+            if mark.steps in stored
+        }
         score = combine_scores(task, [mark.score for mark in scored_marks.values()] or [math.nan])
         row = {"task": run.task, "seed": run.seed, "score": run.score, "again": score}
         if scored_marks != stored or score != run.score:

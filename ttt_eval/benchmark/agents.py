@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -25,7 +25,7 @@ from learners.sb3 import (
     load_algorithm,
     sign_buffer,
 )
-from learners.training import Decisions, make_initial_rng, make_rng
+from learners.training import Decisions, check_opposite_values, make_initial_rng, make_rng
 from ttt_envs.agents.adapters import Returns, as_policy, as_value_function
 from ttt_envs.agents.policy import GreedyPolicy, Policy, PolicyWrapper
 from ttt_envs.agents.specs import load_object, make_policy
@@ -33,8 +33,10 @@ from ttt_envs.core.checks import Refusal, closest_names
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.records import concatenate
 from ttt_envs.envs.config import SELF
+from ttt_envs.game.actions import num_actions
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.rules import NOT_OVER
 from ttt_eval.benchmark.scoring import Unmasked
 from ttt_eval.benchmark.tasks import Task, TaskEnv
@@ -106,7 +108,7 @@ def load_agent(name: str) -> MakeAgent:
     return make
 
 
-def agent_policy(agent: Agent, task: Task, game: Game) -> Policy:
+def agent_policy(agent: Agent, task: Task, game: AnyGame) -> Policy:
     """Return the agent's policy in a game, with ``values`` if the agent has them.
 
     In a task without masks its probabilities are those before masking, over all cells.
@@ -182,15 +184,19 @@ class GameAgent:
         self._task = task
         kind = load_learner(name)
         own = {**defaults, **settings}
-        self_play = {**kind.self_play, **own}
+        self_play = dict(kind.self_play)
+        if task.phantom:  # players see different boards: none learns from every ply
+            self_play.pop("backup", None)
+        self_play |= own
         self.config: Any = kind(**(self_play if task.opponent == SELF else own))
+        self.config.check_game(task.games[0])
         self.hyperparameters = {**asdict(kind(**own)), "self_play": self_play}
         skips = (
             sorted(set(task.skip_chances))
             if task.observe_skip_chance
             else [float(np.mean(task.skip_chances))]
         )
-        self._games = [replace(task.games[0], skip_chance=skip) for skip in skips]
+        self._games = [task.game_at(skip) for skip in skips]
 
     def learn(self, env: TaskEnv, steps: int) -> None:
         """Play and learn until so many steps are taken; what follows the last finished game may not
@@ -204,8 +210,10 @@ class GameAgent:
                 skip = info["skip_chance"] if len(self._games) > 1 else self._games[0].skip_chance
                 self.begin(skip)
             is_open = info["result"] == NOT_OVER  # else the opponent has won before the first move
-            action = self._choose(skip, self.boards(observation, info)) if is_open else 0
-            observation, reward, terminated, truncated, info = env.step(action)
+            cell = self._choose(skip, self.boards(observation, info)) if is_open else 0
+            observation, reward, terminated, truncated, info = env.step(
+                cell % num_actions(self._games[0])  # with gravity the column
+            )
             is_over = terminated or truncated
             if is_over and is_open:
                 self._end(skip, info["seat"], float(reward))
@@ -350,7 +358,9 @@ class TaskTraining(PPOTraining):
 
     def move(self, rows: Int64Array, cells: Int64Array) -> Int64Array:
         """Take a step; see :class:`~learners.training.GamesTraining`."""
-        observation, reward, terminated, truncated, info = self._env.step(cells.sum())
+        observation, reward, terminated, truncated, info = self._env.step(
+            cells.sum() % num_actions(self.learner.game)
+        )
         self._latest = observation, info
         self._output["rewards"][:] = reward
         self.done.games += 1
@@ -471,6 +481,8 @@ class SB3Agent:
         self, algorithm: Any, task: Task, seed: int, policy: str = "MlpPolicy", **settings: Any
     ) -> None:
         inspect.signature(algorithm).bind_partial(**settings)
+        if task.opponent == SELF:
+            check_opposite_values(task.games[0], "choose tasks without hidden stones")
         self.hyperparameters = {"policy": policy, **settings}
         self.library = algorithm.__module__.partition(".")[0]
         self.model: Any = None

@@ -61,6 +61,8 @@ class Comparison(Struct, frozen=True):
     """names of its :func:`peers` that are not shown to be worse than the first: the interval of the
     probability of improvement reaches 1/2
     """
+    means_in_budget: dict[str, Interval]
+    """mean of ``RunScore.score_in_budget`` of each submission for which it is known"""
     notes: list[str]
 
 
@@ -103,7 +105,12 @@ def compare_submissions(
     leader = improvement[entries[0].name]
     undecided = [row.name for row in peers(entries)[1:] if leader[row.name].low <= 0.5]
     return Comparison(
-        task_names, entries, improvement, undecided, _make_notes(submissions, task_names, entries)
+        task_names,
+        entries,
+        improvement,
+        undecided,
+        _means_in_budget(submissions, task_names),
+        _make_notes(submissions, task_names, entries),
     )
 
 
@@ -145,10 +152,15 @@ def _trained_tasks(tasks: Sequence[str]) -> list[str]:
     return [find_task(task).uses_runs_of or task for task in tasks]
 
 
-def _scores_of_runs(submission: SubmissionScores, tasks: Sequence[str]) -> Float64Array:
-    """Return float64[runs, tasks]; runs have the seeds that all tasks have."""
+def _scores_of_runs(
+    submission: SubmissionScores, tasks: Sequence[str], name: str = "score"
+) -> Float64Array:
+    """Return a score of ``RunScore`` by its name, float64[runs, tasks], NaN for None; runs have the
+    seeds that all tasks have.
+    """
     columns = [
-        {run.seed: run.score for run in submission.runs if run.task == task} for task in tasks
+        {run.seed: getattr(run, name) for run in submission.runs if run.task == task}
+        for task in tasks
     ]
     seeds = sorted(set.intersection(*map(set, columns)))
     if not seeds:
@@ -156,7 +168,21 @@ def _scores_of_runs(submission: SubmissionScores, tasks: Sequence[str]) -> Float
             f"{submission.name} has no seed in all of the tasks {', '.join(tasks)}: choose fewer, "
             "or leave it out"
         )
-    return np.array([[column[seed] for column in columns] for seed in seeds])
+    return np.array([[column[seed] for column in columns] for seed in seeds], np.float64)
+
+
+def _means_in_budget(
+    submissions: Sequence[SubmissionScores], tasks: Sequence[str]
+) -> dict[str, Interval]:
+    """Return ``Comparison.means_in_budget``; their intervals alone hold at once."""
+    scores = {row.name: _scores_of_runs(row, tasks, "score_in_budget") for row in submissions}
+    return {
+        name: bootstrap_interval(
+            mean, of_runs, trainings=_trained_tasks(tasks), statements=len(scores)
+        )
+        for name, of_runs in scores.items()
+        if not np.isnan(of_runs).any()
+    }
 
 
 def _make_entry(

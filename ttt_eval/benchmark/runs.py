@@ -21,13 +21,22 @@ from ttt_eval.benchmark.agents import Agent, agent_policy, load_agent
 from ttt_eval.benchmark.submission import (
     FILE,
     Cost,
+    RunRecord,
     StoredRun,
     Submission,
     encode_record,
     join_runs,
     tabulate,
 )
-from ttt_eval.benchmark.tasks import SEEDS, TASKS, BudgetSpent, Task, find_task, find_tasks
+from ttt_eval.benchmark.tasks import (
+    SEEDS,
+    VERSIONS,
+    BudgetSpent,
+    Task,
+    Version,
+    find_task,
+    find_tasks,
+)
 from ttt_eval.store.cost import Meter, cpu_seconds
 from ttt_eval.store.result_store import Unit, collect_results, no_progress
 
@@ -48,16 +57,19 @@ def shorten(task: Task, max_steps: int) -> Task:
     return replace(task, steps=min(task.steps, max_steps)) if max_steps else task
 
 
-def list_runs(tasks: Sequence[str] = (), seeds: int = len(SEEDS)) -> list[Unit]:
-    """Return the runs of tasks, by default all of them: each the name of a task and a seed.
+def list_runs(
+    tasks: Sequence[str] = (), seeds: int = len(SEEDS), version: Version = VERSIONS[0]
+) -> list[Unit]:
+    """Return the runs of tasks, by default all of a version: each the name of a task and a seed.
 
     Raises:
         ValueError: there is no such task, or no such number of seeds.
     """
     check_range("seeds", seeds, 1, MAX_SEEDS)
-    names = {task.uses_runs_of or task.name for task in find_tasks(tasks)}
-    run_names = [task.name for task in TASKS if task.name in names]
-    return [{"task": name, "seed": seed} for name in run_names for seed in range(seeds)]
+    names = [task.uses_runs_of or task.name for task in find_tasks(tasks, version)]
+    return [
+        {"task": task.name, "seed": seed} for task in find_tasks(names) for seed in range(seeds)
+    ]
 
 
 def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> RunArrays:
@@ -79,11 +91,13 @@ def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> RunArray
     arrays: RunArrays = {}
     run = StoredRun(task, seed, task.checkpoints[::-every][::-1])
     meter = Meter()
+    cpu_s: dict[int, float] = {}
 
     def store(steps: int) -> None:
         meter.end("learning")
+        cpu_s[steps] = cpu_seconds(meter.phases["learning"])
         for name, game in run.tables(steps).items():
-            table = tabulate(game, agent_policy(agent, task, game), task.seats)
+            table = tabulate(game, agent_policy(agent, task, game), task.seats, task.positions)
             arrays.update({f"{name}/{part}": array for part, array in table.items()})
         meter.end("tables")
 
@@ -100,7 +114,7 @@ def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> RunArray
     meter.end("learning")
     usage = meter.phases["learning"]
     cost = Cost(cpu_seconds(usage), usage["peak_rss_bytes"], env.steps)
-    return {run.record: encode_record(cost), **arrays}
+    return {run.record: encode_record(RunRecord(cost, cpu_s)), **arrays}
 
 
 def hash_code(agent: str) -> str:
@@ -147,9 +161,10 @@ def run_benchmark(
         progress: called with the number of runs done, and the total.
 
     Raises:
-        ValueError: a number of steps that is too small, another process works in the folder, it has
-            the submission of another agent or runs of other steps, code or versions, a folder in it
-            is a link, a finished run is missing, or the agent fails to be one.
+        ValueError: a number of steps that is too small, tasks of different versions, another
+            process works in the folder, it has the submission of another agent or runs of other
+            steps, code or versions, a folder in it is a link, a finished run is missing, or the
+            agent fails to be one.
     """
     check_range(
         "steps", submission.steps or None, MIN_STEPS, problem="is no number of steps of a run"
@@ -165,7 +180,6 @@ def run_benchmark(
 
     for path in folder.glob("*/seed-*.npz*"):  # those of other calls and unfinished files too
         make_subfolder(folder, path.parent.name)
-    files = [file_of(unit) for unit in runs]
     options: dict[str, Any] = {
         "agent": agent,
         "settings": submission.hyperparameters.get(CHOSEN, {}),
@@ -187,7 +201,7 @@ def run_benchmark(
         other_files=(FILE, "*/seed-*.npz"),
         postprocess=write,
     )
-    missing = [path for path in files if not path.exists()]
+    missing = [path for path in map(file_of, runs) if not path.exists()]
     if missing:
         raise Refusal(f"{missing[0]} is missing: remove {folder} and run again")
     join_runs(folder / FILE, submission, sorted(folder.glob("*/seed-*.npz")))

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, json, to_builtins
+from msgspec import UNSET, Meta, Struct, UnsetType, json, to_builtins
 from msgspec.structs import asdict
 
-from baselines.exact import solve
 from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.files import read_bounded
 from ttt_envs.envs.config import SELF
-from ttt_envs.game.boards import Boards
-from ttt_eval.benchmark.scoring import combine_scores, score_policies
+from ttt_eval.benchmark.scoring import combine_scores, measured_moves, score_policies
 from ttt_eval.benchmark.submission import (
+    Amount,
     Cost,
     Count,
-    PolicyTable,
     StoredRun,
     Submission,
     SubmissionFile,
-    list_positions,
     open_submission,
 )
-from ttt_eval.benchmark.tasks import NUM_CHECKPOINTS, TASKS, Task, find_task
+from ttt_eval.benchmark.tasks import (
+    NUM_CHECKPOINTS,
+    TASKS,
+    Task,
+    Version,
+    find_task,
+    version_of,
+)
 from ttt_eval.exact.dynamic_programming import expected_losses
 from ttt_eval.store.result_store import no_progress
 
@@ -37,6 +42,8 @@ MAX_BYTES = 1 << 26
 """Maximum size of a file of scores in bytes."""
 TOLERANCE = 1e-9
 """Maximum loss of value of best play by rounding."""
+CPU_BUDGET_S = 10.0
+"""CPU seconds of learning after which runs are compared at equal cost."""
 Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
 Score = Annotated[float, Meta(ge=-1e15, le=1 + 1e-9)]
 
@@ -54,6 +61,8 @@ class CheckpointScore(Struct, frozen=True):
     """the measure that scores 0"""
     best: Number
     """the measure that scores 1"""
+    cpu_s: Amount | UnsetType = UNSET
+    """CPU seconds of learning until then: not in v1, nor if the last alone is scored"""
 
 
 class RunScore(Struct, frozen=True):
@@ -84,6 +93,18 @@ class RunScore(Struct, frozen=True):
     def steps(self) -> int:
         """Environment steps of the run."""
         return self.checkpoints[-1].steps
+
+    @property
+    def score_in_budget(self) -> float | None:
+        """The score if learning stops after ``CPU_BUDGET_S``: each later checkpoint has the score
+        of the last one before, or 0, that of random play. None if CPU seconds are unknown.
+        """
+        scores = [0.0]
+        for mark in self.checkpoints:
+            if mark.cpu_s is UNSET:
+                return None
+            scores.append(mark.score if mark.cpu_s <= CPU_BUDGET_S else scores[-1])
+        return combine_scores(find_task(self.task), scores[1:])
 
 
 class SubmissionScores(Submission, frozen=True, kw_only=True):
@@ -121,7 +142,7 @@ class Scores(Struct, frozen=True, kw_only=True):
     format: Literal[1] = 1
     kind: Literal["benchmark-scores"]
     benchmark: Literal["ttt-exact"] = "ttt-exact"
-    version: Literal["v1"]
+    version: Version
     submissions: Annotated[tuple[SubmissionScores, ...], Meta(max_length=100)]
 
 
@@ -137,8 +158,8 @@ def score_submission(
     Args:
         path: of the submission.
         progress: called with the number of runs done, and the total.
-        last: whether to score those tables alone that determine the score of a run: the last, or
-            where the opponent changes all.
+        last: whether to score those tables alone that determine the score of a run, without CPU
+            seconds: the last, or where the opponent changes all.
 
     Raises:
         OSError: the file cannot be opened.
@@ -146,43 +167,41 @@ def score_submission(
     """
     scores: list[RunScore] = []
     with open_submission(path) as stored:
-        pairs = [pair for pair in product(TASKS, stored.runs) if _is_scored(*pair)]
+        pairs = [
+            (task, run)
+            for task, run in product(TASKS, stored.runs)
+            if run.task.name in (task.name, task.uses_runs_of)
+        ]
         progress(0, len(pairs))
         for number, (task, run) in enumerate(pairs, start=1):
+            record = stored.read_run(run)
             marks = run.checkpoints if len(task.stages) > 1 or not last else run.checkpoints[-1:]
-            results = (_score_checkpoint(stored, task, run, steps) for steps in marks)
-            rows = tuple(row for row in results if row is not None)
+            cpu_s = {} if last or stored.version == "v1" else record.cpu_s
+            results = (_score_checkpoint(stored, task, run, steps, cpu_s) for steps in marks)
+            rows = tuple(filter(None, results))
             if rows:
                 score = combine_scores(task, [row.score for row in rows])
                 is_complete = run.checkpoints == task.checkpoints and len(rows) == len(marks)
-                cost = stored.read_cost(run) if task == run.task else None
+                cost = record.cost if task == run.task else None
                 known = _is_solution(stored, task, run) or (cost is not None and cost.steps == 0)
                 scores.append(RunScore(task.name, run.seed, score, is_complete, rows, cost, known))
             progress(number, len(pairs))
     return SubmissionScores(**asdict(stored.submission), runs=tuple(scores))
 
 
-def _is_scored(task: Task, run: StoredRun) -> bool:
-    """Return whether a run is scored on a task."""
-    return run.task.name in (task.name, task.uses_runs_of)
-
-
 def _is_solution(stored: SubmissionFile, task: Task, run: StoredRun) -> bool:
     """Return whether a run begins with best play in all positions."""
-    if task.opponent != SELF or len(run.checkpoints) < 2:
+    if task.opponent != SELF or task.phantom or len(run.checkpoints) < 2:
         return False
-    tables = stored.read_tables(run, run.checkpoints[0])
-    return all(_max_loss(table, list_positions(table.game)) < TOLERANCE for table in tables)
-
-
-def _max_loss(table: PolicyTable, boards: Boards) -> float:
-    """Return the maximum loss of value by a move."""
-    values = solve(table.game).action_values(boards)
-    return float(expected_losses(values, table.probabilities(boards)).max())
+    for table in stored.read_tables(run, run.checkpoints[0]):
+        boards, values, _ = measured_moves(replace(task, holds_out_openings=False), table.game)
+        if expected_losses(values, table.probabilities(boards)).max() >= TOLERANCE:
+            return False
+    return True
 
 
 def _score_checkpoint(
-    stored: SubmissionFile, task: Task, run: StoredRun, steps: int
+    stored: SubmissionFile, task: Task, run: StoredRun, steps: int, cpu_s: Mapping[int, float]
 ) -> CheckpointScore | None:
     """Score a run on a task at a checkpoint; None in the task ``critic`` where there are no
     values.
@@ -192,14 +211,18 @@ def _score_checkpoint(
         return None
     # an agent that is not shown the game has the same policy in all of them
     result = score_policies(task, tables * (len(task.games) // len(tables)), steps)
-    return CheckpointScore(steps, result.score, *result)
+    return CheckpointScore(steps, result.score, *result, cpu_s.get(steps, UNSET))
 
 
 def to_json(submissions: Sequence[SubmissionScores]) -> dict[str, object]:
-    """Return the JSON-ready scores of submissions, which :func:`read_scores` reads from a file."""
-    return dict(
-        to_builtins(Scores(kind="benchmark-scores", version="v1", submissions=tuple(submissions)))
-    )
+    """Return the JSON-ready scores of submissions, which :func:`read_scores` reads from a file.
+
+    Raises:
+        ValueError: they are submissions to different versions.
+    """
+    version = version_of({run.task for row in submissions for run in row.runs})
+    scores = Scores(kind="benchmark-scores", version=version, submissions=tuple(submissions))
+    return dict(to_builtins(scores))
 
 
 def read_scores(path: Path) -> tuple[SubmissionScores, ...]:

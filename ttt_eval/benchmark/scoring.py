@@ -25,10 +25,12 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, VERSION, Task, split_openings
+from ttt_eval.benchmark.submission import list_positions
+from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, Task, split_openings
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import best_response, expected_losses
 from ttt_eval.exact.measurement import Measurement
+from ttt_eval.exact.proved_positions import SETS, read_proved
 from ttt_eval.store.result_store import RESULT_VERSION
 
 
@@ -88,8 +90,8 @@ def references(task: Task, stage: int = 0) -> tuple[float, float]:
     """Return the measures of random and of best play, computed once and cached on disk; not those
     of ``critic-error``, which depend on the policy.
     """
-    content = {"version": VERSION, "results": RESULT_VERSION, "task": asdict(task), "stage": stage}
-    name = f"benchmark-{VERSION}-{task.name}-{stage}"
+    content = {"results": RESULT_VERSION, "task": asdict(task), "stage": stage}
+    name = f"benchmark-{task.name}-{stage}"
 
     def measure() -> Float64Array:
         make = (
@@ -122,10 +124,11 @@ def measure_task(task: Task, policies: Sequence[Policy], stage: int) -> float:
             ]
         elif task.measure == "exploitability":
             results.append(exact.exploitability())
+        elif task.measure == "regret":
+            results.append(exact.regret())
         else:
-            results.append(
-                exact.regret() if task.measure == "regret" else _opening_regret(game, policy)
-            )
+            boards, values, weights = measured_moves(task, game)
+            results.append(float(expected_losses(values, policy.probabilities(boards)) @ weights))
     return sum(results) / len(results)
 
 
@@ -167,14 +170,26 @@ def probability_of_illegal_move(
     return Measurement(game, Unmasked(make_pure(policy, game))).illegal_share(opponent, seat)
 
 
-def _opening_regret(game: Game, policy: Policy) -> float:
-    """Return the mean loss of value by the move in the held-out openings, the mean over their
-    symmetry classes.
+@cache
+def measured_moves(task: Task, game: Game) -> tuple[Boards, Float64Array, Float64Array]:
+    """Return the positions in which moves of one of the games of a task are compared with the best
+    ones: the held-out openings, ``task.positions``, or all.
+
+    Returns:
+        The positions, the values float64[B, cells] of their moves, and the weights float64[B],
+        which sum to 1. In proved positions a move has the value 0 if it keeps the result, else -1.
     """
-    _, boards, weights = split_openings(game)
-    return float(
-        expected_losses(solve(game).action_values(boards), policy.probabilities(boards)) @ weights
-    )
+    if task.holds_out_openings:
+        _, boards, weights = split_openings(game)
+        return boards, solve(game).action_values(boards), weights
+    if task.positions in SETS:
+        proved = read_proved(task.positions)
+        boards = proved.boards
+        values = np.where(proved.keeps, 0.0, -1.0)
+    else:
+        boards = list_positions(game, positions=task.positions)
+        values = solve(game).action_values(boards)
+    return boards, values, np.full(len(values), 1 / len(values))
 
 
 def _score_critic(task: Task, policy: Policy) -> TaskScore:

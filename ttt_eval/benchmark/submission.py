@@ -38,10 +38,21 @@ from ttt_envs.core.files import open_to_read, write_atomically
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
 from ttt_envs.core.work import QUERY_SIZE
-from ttt_envs.game.boards import Boards, keys, to_text
-from ttt_envs.game.game import Game
+from ttt_envs.game.boards import Boards, keys, position_keys, to_text
+from ttt_envs.game.openings import random_openings
+from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
+from ttt_envs.game.rules import legal
 from ttt_envs.graph.layers import all_positions, query_policy
-from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, TASKS, Task, find_task
+from ttt_eval.benchmark.tasks import (
+    MAX_CELLS_OF_CHECKPOINTS,
+    NUM_CHECKPOINTS,
+    TASKS,
+    Task,
+    Version,
+    find_task,
+    version_of,
+)
+from ttt_eval.exact.proved_positions import SETS, read_proved
 
 STORED = np.float16
 """type of stored values, and of probabilities on small boards"""
@@ -110,6 +121,8 @@ class RunRecord(Struct, frozen=True):
     """What a submission says of a run."""
 
     cost: Cost | None = None
+    cpu_s: Annotated[dict[Count, Amount], Meta(max_length=NUM_CHECKPOINTS)] = {}
+    """CPU seconds of learning until each checkpoint, by its steps"""
 
 
 class Head(Struct, frozen=True):
@@ -117,7 +130,7 @@ class Head(Struct, frozen=True):
 
     submission: Submission
     benchmark: Literal["ttt-exact"] = "ttt-exact"
-    version: Literal["v1"] = "v1"
+    version: Version = "v1"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -125,7 +138,7 @@ class Head(Struct, frozen=True):
 
 
 class PolicyTable(Policy):
-    """A pure policy from a table of all positions of :func:`list_positions`.
+    """A pure policy from a table of the positions of :func:`list_positions`.
 
     Probabilities are normalised in float64.
 
@@ -134,6 +147,7 @@ class PolicyTable(Policy):
         probabilities: float[N, cells]; or unsigned[N, cells], numbers in proportion to them.
         values: float[N] for the mover, if any.
         seats: those in which the policy plays.
+        positions: the only ones that the table has, see ``Task.positions``.
         masked: whether all probability is on legal moves.
 
     Raises:
@@ -144,25 +158,26 @@ class PolicyTable(Policy):
 
     def __init__(
         self,
-        game: Game,
+        game: AnyGame,
         probabilities: NDArray[np.generic],
         values: NDArray[np.generic] | None = None,
         *,
         seats: tuple[int, ...] = (0, 1),
+        positions: str = "",
         masked: bool = True,
     ) -> None:
         self.game = game
         self._weights = probabilities
-        positions = list_positions(game, seats)
-        self.codes = keys(positions.own_first())
-        count = len(positions.mover)
+        boards = list_positions(game, seats, positions)
+        self.codes = position_codes(game, boards)
+        count = len(boards.mover)
         if probabilities.shape != (count, game.cells) or probabilities.dtype.kind not in "fu":
             raise Refusal(
                 f"a table of {count:,} positions needs probabilities float[{count}, {game.cells}]"
             )
         for start in range(0, count, ROWS_PER_CHECK):
             rows = slice(start, start + ROWS_PER_CHECK)
-            _check_rows(probabilities[rows], positions.cells[rows] == 0 if masked else True)
+            _check_rows(probabilities[rows], legal(game, boards.cells[rows]) if masked else True)
         if values is not None:
             is_valid = values.shape == (count,) and values.dtype.kind == "f"
             if not (is_valid and (np.abs(values) <= 1).all()):
@@ -182,7 +197,7 @@ class PolicyTable(Policy):
         return normalise(self._weights[self._rows(boards)].astype(np.float64))
 
     def _rows(self, boards: Boards) -> Int64Array:
-        rows = find_sorted(self.codes, keys(boards.own_first()))
+        rows = find_sorted(self.codes, position_codes(self.game, boards))
         missing = np.flatnonzero(rows < 0)
         if len(missing):
             text = to_text(boards.position(int(missing[0])), self.game)
@@ -201,26 +216,48 @@ def _check_rows(weights: NDArray[Any], is_allowed: BoolArray | bool) -> None:
         )
     if ((weights > 0) & np.logical_not(is_allowed)).any():
         raise Refusal(
-            "a table has probabilities of illegal moves: they must be 0 on occupied cells"
+            "a table has probabilities of illegal moves: they must be 0 on occupied cells, with "
+            "gravity also above empty ones"
         )
 
 
+def position_codes(game: AnyGame, boards: Boards) -> NDArray[Any]:
+    """Return codes [B] that can be sorted: of the position as its mover sees it, in a phantom game
+    of the view and its seat.
+    """
+    if isinstance(game, PhantomGame):
+        return position_keys(boards)
+    words = keys(boards.own_first())
+    return words if words.ndim == 1 else np.rec.fromarrays(words.T)
+
+
 @cache
-def list_positions(game: Game, seats: tuple[int, ...] = (0, 1)) -> Boards:
-    """Return all unfinished positions in which a player in one of these seats may have to move, by
-    their codes.
+def list_positions(game: AnyGame, seats: tuple[int, ...] = (0, 1), positions: str = "") -> Boards:
+    """Return all unfinished positions in which a player in one of these seats may have to move, or
+    those of ``Task.positions``, by their codes.
 
     A code is ``keys(boards.own_first())``. Positions that their mover sees alike are one: of the
-    two colourings, the one that games reach.
+    two colourings, the one that games reach. In a phantom game they are views, by seat, with the
+    code ``position_keys(boards)``.
     """
-    boards = all_positions(game)
+    if positions in SETS:
+        boards = read_proved(positions).boards
+    elif positions:
+        boards = random_openings(positions, visible(game))
+    else:
+        boards = all_positions(game)
     boards = boards.take(np.isin(boards.mover, seats))
-    _, first = np.unique(keys(boards.own_first()), return_index=True)
+    _, first = np.unique(position_codes(game, boards), return_index=True)
     return boards.take(first)
 
 
 def tabulate(
-    game: Game, policy: str | Policy, seats: tuple[int, ...] = (0, 1), *, dtype: type = STORED
+    game: AnyGame,
+    policy: str | Policy,
+    seats: tuple[int, ...] = (0, 1),
+    positions: str = "",
+    *,
+    dtype: type = STORED,
 ) -> dict[str, NDArray[np.generic]]:
     """Return the arrays of a policy's table.
 
@@ -228,6 +265,7 @@ def tabulate(
         game: the game.
         policy: a spec string or a pure policy that sees own stones first.
         seats: those in which it plays.
+        positions: as of :func:`list_positions`.
         dtype: of probabilities and values.
 
     Returns:
@@ -241,7 +279,7 @@ def tabulate(
     pure = make_pure(policy, game)
     is_large = game.cells > MAX_CELLS_OF_CHECKPOINTS
     parts: dict[str, list[NDArray[np.generic]]] = {"probabilities": []}
-    for chunk in list_positions(game, seats).chunks(QUERY_SIZE):
+    for chunk in list_positions(game, seats, positions).chunks(QUERY_SIZE):
         p: NDArray[np.generic] = query_policy(pure, chunk).astype(dtype)
         if is_large:
             weights = p.astype(np.float64)
@@ -269,7 +307,7 @@ class StoredRun(NamedTuple):
         """The name of its record."""
         return f"{self.task.name}/seed-{self.seed}/run"
 
-    def tables(self, steps: int) -> dict[str, Game]:
+    def tables(self, steps: int) -> dict[str, AnyGame]:
         """Return the tables after so many steps: for each game that is scored if it is shown, else
         for the first.
         """
@@ -287,6 +325,7 @@ class SubmissionFile:
 
     Attributes:
         submission: what it says of itself.
+        version: of the benchmark.
         runs: by task and seed.
 
     Raises:
@@ -301,7 +340,9 @@ class SubmissionFile:
         self._entries = {entry.filename.removesuffix(".npy"): entry for entry in entries}
         if len(self._entries) < len(entries):
             raise Refusal("it has two arrays of the same name: remove one")
-        self.submission = self._read_record(HEAD, Head).submission
+        head = self._read_record(HEAD, Head)
+        self.submission = head.submission
+        self.version = head.version
         steps: dict[tuple[str, int], set[int]] = {}
         for match in filter(None, map(_ARRAY.fullmatch, self._entries)):
             steps.setdefault((match[1], int(match[2])), set()).update(
@@ -330,10 +371,10 @@ class SubmissionFile:
         """
         task = run.task
         marks = run.checkpoints
-        if task.uses_runs_of is not None:
+        if task.uses_runs_of is not None or self.version not in task.versions:
             raise Refusal(
-                f"it has runs of {task.name}, which is scored from those of {task.uses_runs_of}: "
-                "remove them"
+                f"it has runs of {task.name}, which is scored from those of "
+                f"{task.uses_runs_of or 'another version'}: remove them"
             )
         if not 1 <= len(marks) <= len(task.checkpoints) or marks[0] < 1 or marks[-1] > task.steps:
             raise Refusal(
@@ -347,11 +388,11 @@ class SubmissionFile:
                 raise Refusal(f"it lacks {name}/probabilities: add it")
         return {run.record, *(f"{name}/{part}" for name in tables for part in PARTS)}
 
-    def read_cost(self, run: StoredRun) -> Cost | None:
-        """Return what the submission says of the cost of a run, if it does."""
-        return (
-            self._read_record(run.record, RunRecord).cost if run.record in self._entries else None
-        )
+    def read_run(self, run: StoredRun) -> RunRecord:
+        """Return what the submission says of a run."""
+        if run.record not in self._entries:
+            return RunRecord()
+        return self._read_record(run.record, RunRecord)
 
     def read_tables(self, run: StoredRun, steps: int) -> list[PolicyTable]:
         """Read the tables of a checkpoint.
@@ -362,11 +403,18 @@ class SubmissionFile:
         task = run.task
         tables = []
         for name, game in run.tables(steps).items():
-            limit = len(list_positions(game, task.seats).mover) * game.cells * BYTES_PER_NUMBER
+            boards = list_positions(game, task.seats, task.positions)
+            limit = boards.cells.size * BYTES_PER_NUMBER
             names = {part: f"{name}/{part}" for part in PARTS if f"{name}/{part}" in self._entries}
             arrays = {part: self._read_array(array, limit) for part, array in names.items()}
             tables.append(
-                PolicyTable(game, **arrays, seats=task.seats, masked=not task.hides_masks)
+                PolicyTable(
+                    game,
+                    **arrays,
+                    seats=task.seats,
+                    positions=task.positions,
+                    masked=not task.hides_masks,
+                )
             )
         return tables
 
@@ -432,15 +480,15 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 # Writing
 
 
-def encode_record(record: Submission | Cost) -> NDArray[np.uint8]:
-    """Return the array of what a submission says of itself, or of a run. What is no JSON is written
-    as text.
+def encode_record(record: Submission | RunRecord, version: Version = "v1") -> NDArray[np.uint8]:
+    """Return the array of what a submission to a version says of itself, or of a run. What is no
+    JSON is written as text.
 
     Raises:
         ValueError: it cannot be read again: a value is out of range, is no line of text, or is too
             long.
     """
-    content = Head(record) if isinstance(record, Submission) else RunRecord(record)
+    content = Head(record, version=version) if isinstance(record, Submission) else record
     with name_place("the submission cannot be written"):  # such as for a key that is no text
         text = json.encode(content, enc_hook=str)
         json.decode(text, type=type(content))
@@ -452,12 +500,17 @@ def encode_record(record: Submission | Cost) -> NDArray[np.uint8]:
 
 
 def join_runs(path: Path, submission: Submission, runs: Sequence[Path]) -> None:
-    """Write a submission of the arrays in the files of runs."""
+    """Write a submission of the arrays in the files of runs, in folders with the names of tasks.
+
+    Raises:
+        ValueError: no version of the benchmark has all of them.
+    """
+    head = encode_record(submission, version_of({run.parent.name for run in runs}))
 
     def write(file: IO[bytes]) -> None:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             with archive.open(f"{HEAD}.npy", "w") as entry:
-                np.lib.format.write_array(entry, encode_record(submission), allow_pickle=False)
+                np.lib.format.write_array(entry, head, allow_pickle=False)
             for run in runs:
                 with _open_archive(run) as part:
                     # damage gives an entry no name: none can be written

@@ -1,16 +1,17 @@
-"""The tasks of the benchmark ``ttt-exact v1``, as data in ``tasks.toml``.
+"""The tasks of the benchmark ``ttt-exact``, as data in ``tasks.toml``.
 
 A task is an environment, a number of steps to learn in it, and an exact measure of what was
-learned. Released tasks never change: a change makes a new version.
+learned. Released tasks never change: a change makes a new version. A task of two versions is the
+same in both, and so are its runs and scores.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import gymnasium
 import numpy as np
@@ -24,17 +25,19 @@ from ttt_envs.envs.config import SELF, SeatChoice
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, Kind, PhantomGame
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.matches.openings import Openings
 
-VERSION = "v1"
+Version = Literal["v1", "v2"]
+VERSIONS: tuple[Version, ...] = get_args(Version)
 SEEDS = tuple(range(5))
 """seeds of the runs of each task"""
 NUM_CHECKPOINTS = 20
 STEPS = 100_000
 MAX_CELLS_OF_CHECKPOINTS = 12
 """Maximum number of cells of boards whose policies are stored at every checkpoint; on larger ones
-only the last is.
+only the last is, unless gravity or a list of positions keeps tables small.
 """
 FIRST_CHECKPOINT_SHARE = 1 / 200
 """share of the steps at the first checkpoint"""
@@ -51,9 +54,18 @@ Axis = Literal[
     "non-stationarity",
     "critic",
     "masks",
+    "connect-four",
+    "hidden-stones",
 ]
 Measure = Literal[
-    "value", "exploitability", "regret", "opening-regret", "critic-error", "illegal-moves"
+    "value",
+    "exploitability",
+    "regret",
+    "opening-regret",
+    "position-regret",
+    "mistakes",
+    "critic-error",
+    "illegal-moves",
 ]
 
 
@@ -71,17 +83,27 @@ class Task:
     measure: Measure
     """``value`` expected result against the opponent; ``exploitability`` NashConv / 2; ``regret``
     mean loss of value per move in self-play; ``opening-regret`` mean loss of value by the move in
-    the held-out openings; ``critic-error`` root mean square error of the values, weighted by
-    occupancy; ``illegal-moves`` probability of an illegal action in a game"""
+    the held-out openings; ``position-regret`` the same in :attr:`positions`; ``mistakes``
+    probability of a move there that changes win, draw or loss; ``critic-error`` root mean square
+    error of the values, weighted by occupancy; ``illegal-moves`` probability of an illegal action
+    in a game"""
     opponent: str | tuple[tuple[str, int], ...]
     """a spec string, ``"self"``, or a schedule of spec strings and their starts"""
+    versions: tuple[Version, ...] = VERSIONS
+    """the versions of the benchmark that have the task"""
     size: tuple[int, int] = (3, 3)
     win_length: int = 3
+    gravity: bool = False
+    phantom: Kind | None = None
     skip_chance: float | tuple[float, ...] = 0.0
     seat: SeatChoice = "alternate"
     observe_skip_chance: bool = False
     scored_skip_chances: tuple[float, ...] = ()
     """skip chances of the games in which policies are measured; empty for those of the environment
+    """
+    positions: str = ""
+    """the only positions in which moves are measured and stored: a set of proved positions, or
+    random openings; empty for all that games reach
     """
     holds_out_openings: bool = False
     """whether episodes begin with one half of the openings, and the other half is held out"""
@@ -93,10 +115,14 @@ class Task:
     """name of the task whose runs are measured; None for runs of its own"""
 
     @property
-    def games(self) -> tuple[Game, ...]:
-        """The games in which policies are measured."""
-        skips = self.scored_skip_chances or self.skip_chances
-        return tuple(Game(*self.size, self.win_length, skip) for skip in skips)
+    def games(self) -> tuple[Any, ...]:
+        """The games in which policies are measured, each a ``Game`` or a ``PhantomGame``."""
+        return tuple(map(self.game_at, self.scored_skip_chances or self.skip_chances))
+
+    def game_at(self, skip_chance: float) -> AnyGame:
+        """Return the game with a skip chance."""
+        game = Game(*self.size, self.win_length, skip_chance, gravity=self.gravity)
+        return PhantomGame(game, self.phantom) if self.phantom else game
 
     @property
     def skip_chances(self) -> tuple[float, ...]:
@@ -114,7 +140,7 @@ class Task:
 
         They are spaced evenly on a logarithmic axis, or on a linear one if the opponent changes.
         """
-        if self.size[0] * self.size[1] > MAX_CELLS_OF_CHECKPOINTS:
+        if self.games[0].cells > MAX_CELLS_OF_CHECKPOINTS and not (self.gravity or self.positions):
             return (self.steps,)
         if len(self.stages) > 1:
             marks = np.linspace(self.steps / NUM_CHECKPOINTS, self.steps, NUM_CHECKPOINTS)
@@ -136,8 +162,7 @@ class Task:
         """Arguments of the environment ``ttt/MNK-v0``, except those that an agent chooses
         (observation, dtype).
         """
-        names = ("size", "win_length", "skip_chance", "opponent", "observe_skip_chance")
-        settings = {name: getattr(self, name) for name in names}
+        settings = {name: getattr(self, name) for name in SETTINGS}
         settings["seat"] = "first" if self.opponent == SELF else self.seat
         if self.holds_out_openings:
             boards = split_openings(self.games[0])[0]
@@ -169,6 +194,16 @@ class Task:
         return TaskEnv(env, self)
 
 
+SETTINGS = (
+    "size",
+    "win_length",
+    "skip_chance",
+    "gravity",
+    "phantom",
+    "opponent",
+    "observe_skip_chance",
+)
+"""arguments of an environment that are fields of a task"""
 AGENT_CHOICES = ("observation", "dtype", "illegal_action", "symmetry")
 """arguments of an environment that an agent chooses"""
 
@@ -267,7 +302,7 @@ def split_openings(game: Game) -> tuple[Boards, Boards, Float64Array]:
 TASKS: tuple[Task, ...] = tuple(
     convert({"name": name, **fields}, Task) for name, fields in read_table(__file__).items()
 )
-"""all tasks, in the order of the axes"""
+"""all tasks: those of v1 in the order of the axes, then the others"""
 
 
 def find_task(name: str) -> Task:
@@ -279,9 +314,23 @@ def find_task(name: str) -> Task:
     return find_named("task", name, {task.name: task for task in TASKS})
 
 
-def find_tasks(names: Sequence[str] = ()) -> list[Task]:
-    """Return the tasks with these names, in the order of :data:`TASKS`; all of them without
-    names.
+def find_tasks(names: Sequence[str] = (), version: Version = VERSIONS[0]) -> list[Task]:
+    """Return the tasks with these names, in the order of :data:`TASKS`; without names, all of a
+    version.
     """
     named_tasks = {find_task(name) for name in names}
-    return [task for task in TASKS if not names or task in named_tasks]
+    return [
+        task for task in TASKS if task in named_tasks or (not names and version in task.versions)
+    ]
+
+
+def version_of(names: Collection[str]) -> Version:
+    """Return the first version of the benchmark that has all tasks with these names.
+
+    Raises:
+        ValueError: there is none.
+    """
+    versions = set(VERSIONS).intersection(*(find_task(name).versions for name in names))
+    if not versions:
+        raise Refusal("no version of the benchmark has all of these tasks: choose those of one")
+    return min(versions)

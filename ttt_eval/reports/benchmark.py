@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from ttt_eval.benchmark.comparison import MIN_SEEDS, Comparison, peers
-from ttt_eval.benchmark.tasks import TASKS, VERSION
+from ttt_eval.benchmark.scores import CPU_BUDGET_S
+from ttt_eval.benchmark.tasks import TASKS, find_tasks, version_of
 from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.page import Cell, DataTable, Parts, Report, Text, left_out
 
@@ -41,16 +42,18 @@ def benchmark_report(comparison: Comparison, command: str = "") -> Report:
     improvement = parts.cross_table("improvement", names, cells)
     sections: dict[str, Parts] = {
         "": [
-            Text(f"{len(comparison.tasks)} of {len(TASKS)} tasks. {page.words('scores')}"),
+            Text(f"{_count_tasks(comparison)}. {page.words('scores')}"),
             *map(left_out, comparison.notes),
             _leaderboard(comparison),
+            *_equal_costs(comparison),
         ],
         "Axes": [_axes(comparison)],
         "Tasks": [_task_means(comparison), left_out(page.words("task means"))],
         "Probability of improvement": [improvement] if cells else [],
         "Reproduction": [Text(page.words("command of the page"), [command])] if command else [],
     }
-    return Report(f"Benchmark ttt-exact {VERSION}", describe_leader(comparison), [], sections)
+    title = f"Benchmark ttt-exact {version_of(comparison.tasks)}"
+    return Report(title, describe_leader(comparison), [], sections)
 
 
 def report_command(sources: Sequence[Path], tasks: Sequence[str] = ()) -> str:
@@ -63,8 +66,8 @@ def leaderboard_markdown(comparison: Comparison, command: str) -> str:
     :func:`write_benchmark`.
     """
     intro = (
-        f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are 95%, by a bootstrap over "
-        "seeds, and hold at once."
+        f"{_count_tasks(comparison)}; intervals are 95%, by a bootstrap over seeds, and hold at "
+        "once."
     )
     lines = [
         f"`{command} --markdown FILE`",
@@ -74,6 +77,8 @@ def leaderboard_markdown(comparison: Comparison, command: str) -> str:
         "",
         *page.markdown(_leaderboard(comparison)),
     ]
+    for table in _equal_costs(comparison):
+        lines += ["", table.caption, "", *page.markdown(table)]
     return "\n".join(
         [*lines, "", page.words("task means"), "", *page.markdown(_task_means(comparison)), ""]
     )
@@ -90,6 +95,21 @@ def describe_leader(comparison: Comparison) -> str:
     if undecided and all(min(leader.seeds, entry.seeds) < MIN_SEEDS for entry in undecided):
         return page.words("few seeds", seeds=MIN_SEEDS, name=leader.name, value=values[0])
     return formats.describe_best([entry.name for entry in entries], values, len(undecided))
+
+
+def _count_tasks(comparison: Comparison) -> str:
+    return (
+        f"{len(comparison.tasks)} of {len(find_tasks(version=version_of(comparison.tasks)))} tasks"
+    )
+
+
+def _equal_costs(comparison: Comparison) -> list[DataTable]:
+    """Return the table of scores at equal cost, if they are known."""
+    means = comparison.means_in_budget
+    rows = [
+        (row.name, means[row.name], row.mean) for row in comparison.entries if row.name in means
+    ]
+    return [parts.table("equal costs", rows, seconds=CPU_BUDGET_S)] if rows else []
 
 
 def _leaderboard(comparison: Comparison) -> DataTable:
