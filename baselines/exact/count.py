@@ -118,56 +118,40 @@ def _exchange_makers(makers: int) -> int:
 
 
 @inlined
-def _add_games(
+def _add_stone(
     stones: int,
     k: int,
+    alternates: bool,
     start: int,
     words: Int64Array,
     carried: CarryTables,
     states: Values,
     out: Values,
 ) -> None:
-    """Add the games that lead to the patterns of a set by its stone ``k``, without skips.
+    """Add what leads to the patterns of a set by its stone ``k``: the games where play alternates,
+    else the players who can have put the stone.
 
     Args:
         stones: number of stones of the set.
         k: the stone.
+        alternates: whether the players alternate, without skips.
         start, words: of the set without the stone, in the layer before.
         carried: the tables that carry patterns there.
-        states: of the layer before: the number of games that lead to a position.
-        out: [2**stones], by the pattern of the last mover.
-    """
-    full = (int64(1) << stones) - 1
-    for own in range(1 << stones):
-        if own >> k & 1 == 1 and count_bits(own) == (stones + 1) // 2:
-            entry = find_entry(start, carry_pattern(full ^ own, stones, carried), words)
-            if entry >= 0:
-                out[own] += states[entry]
-
-
-@inlined
-def _add_makers(
-    stones: int,
-    k: int,
-    start: int,
-    words: Int64Array,
-    carried: CarryTables,
-    states: Values,
-    out: Values,
-) -> None:
-    """Add the players who can have put stone ``k`` of the patterns of a set, with skips.
-
-    Arguments are those of :func:`_add_games`; states have bits ``BY_FIRST`` and ``BY_SECOND``, out
-    those of the owner of the pattern and of the other player.
+        states: of the layer before, as of :func:`_count_layer`.
+        out: [2**stones], by the pattern of the owner of the stone, written.
     """
     full = (int64(1) << stones) - 1
     for own in range(1 << stones):
         if own >> k & 1 == 0:
             continue
+        if alternates and count_bits(own) != (stones + 1) // 2:
+            continue
         entry = find_entry(start, carry_pattern(full ^ own, stones, carried), words)
-        if entry >= 0:
+        if entry >= 0 and alternates:
+            out[own] += states[entry]
+        elif entry >= 0:
             out[own] |= _exchange_makers(states[entry])
-        if stones > 1:
+        if stones > 1 and not alternates:
             entry = find_entry(start, carry_pattern(own ^ (1 << k), stones, carried), words)
             if entry >= 0:
                 out[own] |= states[entry]
@@ -224,10 +208,7 @@ def _count_layer(
             carry(cell_set, previous_layer.sets[j], symmetry, tables, carried)
             start = j * words_per_set(stones - 1)
             words = previous_layer.words
-            if alternates:
-                _add_games(stones, k, start, words, carried, states, set_states)
-            else:
-                _add_makers(stones, k, start, words, carried, states, set_states)
+            _add_stone(stones, k, alternates, start, words, carried, states, set_states)
         num_fixing = 0  # symmetries that map the set to itself
         for symmetry in range(num_symmetries):
             num_fixing += move_set(cell_set, symmetry, tables) == cell_set
