@@ -23,7 +23,7 @@ from ttt_envs.core.jit import (
     kernel,
     pasted,
 )
-from ttt_envs.core.records import Records, record_size, records
+from ttt_envs.core.records import Records, record_dtype, records
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS, to_bits
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -225,8 +225,8 @@ class Tree(NamedTuple):
     @staticmethod
     def num_bytes(room: int, turns_per_move: int, cells: int = 0) -> int:
         """Return the size of one tree in bytes; ``cells`` of the board if moves have priors."""
-        edge = record_size(Edge)
-        node = record_size(Node)
+        edge = record_dtype(Edge).itemsize
+        node = record_dtype(Node).itemsize
         return room * (edge + (node + 4 * cells) * turns_per_move)
 
 

@@ -54,11 +54,6 @@ def records(kind: type, shape: tuple[int, ...]) -> Any:
     return np.zeros(shape, record_dtype(kind))
 
 
-def record_size(kind: type) -> int:
-    """Return the size in bytes of a record with the fields that a class declares."""
-    return record_dtype(kind).itemsize
-
-
 @cache
 def record_dtype(kind: type) -> np.dtype[Any]:
     """Return the type of a record with the fields that a class declares."""
