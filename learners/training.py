@@ -13,7 +13,6 @@ from dataclasses import astuple, dataclass
 from typing import ClassVar
 
 import numpy as np
-import psutil
 
 from learners.base import (
     MAX_COUNT,
@@ -31,6 +30,7 @@ from ttt_envs.agents.policy import ALL_VARIANTS, Policy, act_in_episodes
 from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_key, uniforms
+from ttt_envs.core.work import usable_memory
 from ttt_envs.envs.config import SELF, EnvConfig, SeatChoice, game_keywords
 from ttt_envs.envs.engine import make_games
 from ttt_envs.envs.game_batch import (
@@ -646,7 +646,7 @@ def check_counts(games: int, batch: int) -> None:
 
 def check_memory(size: int, cause: str) -> None:
     """Raise ValueError if a setting, the ``cause``, takes more bytes than are free."""
-    free_bytes = int(psutil.virtual_memory().available)
+    free_bytes = usable_memory()
     if size > free_bytes:
         raise Refusal(
             f"{cause} takes {size / 2**30:,.3g} GiB of memory, and {free_bytes / 2**30:,.3g} GiB "

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import psutil
 
 from baselines.exact.folder import Folder, dtype_of
 from baselines.exact.solution import LayeredSolution
 from ttt_envs.core.checks import Refusal, check_range
-from ttt_envs.core.work import DEFAULT_WORK, Work, count_threads
+from ttt_envs.core.work import DEFAULT_WORK, Work, count_threads, usable_memory
 from ttt_envs.game.game import Game
 from ttt_envs.graph.numbering import MAX_UNPAIRED_CELLS, Numbering, Values
 
@@ -135,7 +134,7 @@ class Plan:
             folder: whether the layers go to a folder.
         """
         size = self.estimate.memory if folder else self.estimate.memory_alone
-        limit = int(psutil.virtual_memory().available) if memory is None else memory
+        limit = usable_memory(memory)
         if size > limit:
             raise MemoryError(
                 f"solving {self.game} by layers takes {size:,} bytes of memory, and {limit:,} may "

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, NamedTuple, TypeVar
 
-from ttt_envs.core.checks import Refusal
+import psutil
+
+from ttt_envs.core.checks import Refusal, is_whole
 
 Block = TypeVar("Block")
 Result = TypeVar("Result")
@@ -50,6 +52,11 @@ class Work(NamedTuple):
 DEFAULT_WORK = Work()
 
 
+def usable_memory(limit: int | None = None) -> int:
+    """Return the bytes of memory that may be used: the limit, by default all that are free."""
+    return int(psutil.virtual_memory().available) if limit is None else limit
+
+
 def count_threads(threads: Threads, jobs: int = 1) -> int:
     """Return the number of threads.
 
@@ -66,7 +73,7 @@ def count_threads(threads: Threads, jobs: int = 1) -> int:
         import joblib
 
         return 1 if jobs == -1 else max(1, int(joblib.cpu_count()) // jobs)
-    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MAX_THREADS:
+    if not is_whole(threads) or not 1 <= threads <= MAX_THREADS:
         raise Refusal(
             f"threads={threads!r} is no number of threads: choose 1 to {MAX_THREADS}, or auto"
         )

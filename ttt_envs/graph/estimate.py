@@ -8,10 +8,8 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 
-import psutil
-
 from ttt_envs.agents.policy import Policy
-from ttt_envs.core.work import DEFAULT_WORK, Work
+from ttt_envs.core.work import DEFAULT_WORK, Work, usable_memory
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 
@@ -106,7 +104,7 @@ def _check_memory(
     needed = max(sizes) * BYTES_PER_BOARD
     if kept:
         needed += sum(sizes) * kept + KEPT_BYTES
-    allowed = int(psutil.virtual_memory().available) if work.memory is None else work.memory
+    allowed = usable_memory(work.memory)
     if needed > allowed:
         raise MemoryError(
             f"exact numbers of {game} would take {sum(sizes):.2g} boards and {gib(needed)}, and "
