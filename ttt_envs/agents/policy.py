@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.checks import Refusal, TypeRefusal, truncate
+from ttt_envs.core.checks import Refusal, TypeRefusal, escape_unprintable, truncate
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, kernel
 from ttt_envs.core.random import uniforms
 from ttt_envs.game.boards import Boards
@@ -212,7 +212,7 @@ class Forfeit(Refusal):  # the end of a game, which a match counts instead of fa
 
     def __init__(self, reason: str, actions: Int64Array | None = None) -> None:
         words = truncate(" ".join(reason.split()), 1000) or "no reason was given"
-        super().__init__(words if words.isprintable() else ascii(words)[1:-1])
+        super().__init__(escape_unprintable(words))
         self.actions = np.zeros(0, np.int64) if actions is None else actions
 
 

@@ -250,7 +250,10 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
     spec_parts = parse_spec(spec)
     kind = _resolve(spec_parts)
     try:
-        return _build(spec_parts, kind, game)
+        if inspect.isclass(kind):
+            check_game(spec_parts.name, kind, game)
+        arguments = bind_arguments(spec_parts, kind, game)
+        return to_policy(kind(*arguments.args, **arguments.kwargs))
     except (TypeError, AttributeError, NameError) as problem:
         # it is no class of policies, or does not fit the game
         raise Refusal(
@@ -302,19 +305,15 @@ def _resolve(spec: Spec) -> Any:
     module = spec.name.partition(":")[0]
     is_untrusted = isinstance(spec.name, FromFile) and not trusted()
     if is_untrusted and ":" in spec.name:
-        raise Refusal(
-            _distrust(
-                spec.name, "which may name built-in policies only, because others can run code"
-            )
+        raise _distrust(
+            spec.name, "which may name built-in policies only, because others can run code"
         )
     if is_untrusted and spec.keyed.get("trust", "false").lower() != "false":
-        raise Refusal(
-            _distrust(f"trust={spec.keyed['trust']}", "which cannot declare itself trusted")
-        )
+        raise _distrust(f"trust={spec.keyed['trust']}", "which cannot declare itself trusted")
     if spec.name in POLICIES:
         kind = load_object(POLICIES[spec.name])
         if is_untrusted and kind.runs_program:
-            raise Refusal(_distrust(spec.name, "which may not name what runs a program"))
+            raise _distrust(spec.name, "which may not name what runs a program")
         return kind
     path = spec.name
     if len(spec.name) == 1 and spec.unkeyed:  # a drive
@@ -335,16 +334,10 @@ def _resolve(spec: Spec) -> Any:
     raise Refusal(f"there is no {kinds} {module!r}: {hint}")
 
 
-def _distrust(value: str, rule: str) -> str:
-    return f"{truncate(value)!r} was read from a file, {rule}: if you trust its author, {TRUSTING}"
-
-
-def _build(spec: Spec, kind: Any, game: AnyGame) -> Policy:
-    """Return the policy that a class or factory makes of a spec."""
-    if inspect.isclass(kind):
-        check_game(spec.name, kind, game)
-    arguments = bind_arguments(spec, kind, game)
-    return to_policy(kind(*arguments.args, **arguments.kwargs))
+def _distrust(value: str, rule: str) -> Refusal:
+    return Refusal(
+        f"{truncate(value)!r} was read from a file, {rule}: if you trust its author, {TRUSTING}"
+    )
 
 
 def bind_arguments(spec: Spec, function: Any, first: Any) -> inspect.BoundArguments:
