@@ -107,12 +107,8 @@ def lines_of(game: Game, heuristic: Heuristic) -> Lines:
         scores[SCORED] = np.where(runs != 0, length + 1, scores[SCORED])
         runs &= runs >> 1  # shortens every run by one
     out.cells[: len(lines), : game.win_length] = lines
-    parameters = game.parameters
-    out.rows = parameters.rows
-    out.columns = parameters.columns
-    out.win_length = parameters.win_length
-    out.skip_chance = parameters.skip_chance
-    out.variants = parameters.variants
+    for name in ("rows", "columns", "win_length", "skip_chance", "variants"):
+        setattr(out, name, getattr(game.parameters, name))
     out.num_lines = len(lines)
     out.num_scored = int(is_scored.sum())
     out.counts = counts

@@ -75,9 +75,6 @@ class GameConfig:
     @functools.cached_property
     def games(self) -> tuple[AnyGame, ...]:
         """The game of each skip chance, one or several."""
-        return self._make_games()
-
-    def _make_games(self) -> tuple[AnyGame, ...]:
         chances = (
             self.skip_chance if isinstance(self.skip_chance, (tuple, list)) else (self.skip_chance,)
         )
@@ -135,8 +132,10 @@ class BoardConfig(GameConfig):
         check_choice("first_player", self.first_player, get_args(FirstPlayer))
         self.opening_positions  # noqa: B018  # checks them
 
-    def _make_games(self) -> tuple[AnyGame, ...]:
-        games = super()._make_games()
+    @functools.cached_property
+    def games(self) -> tuple[AnyGame, ...]:
+        """The game of each skip chance, with the stones that it hides."""
+        games = super().games
         if self.phantom is None:
             return games
         return tuple(PhantomGame(visible(game), self.phantom) for game in games)
@@ -268,15 +267,17 @@ class EnvConfig(BoardConfig):
     @functools.cached_property
     def opponents(self) -> tuple[tuple[Policy, ...], ...]:
         """The opponents by stage of the schedule, then by skip chance; none in self-play."""
-        kinds: Keywords = {
-            "dtype": self.dtype,
-            "observe_skip_chance": self.observe_skip_chance,
-        }
 
         def policy(opponent: Opponent, game: AnyGame) -> Policy:
             if isinstance(opponent, str):
                 return make_policy(opponent, game)
-            return as_policy(opponent, game, self.observation, **kinds)
+            return as_policy(
+                opponent,
+                game,
+                self.observation,
+                dtype=self.dtype,
+                observe_skip_chance=self.observe_skip_chance,
+            )
 
         return tuple(
             tuple(policy(opponent, game) for game in self.games) for opponent, _ in self.schedule

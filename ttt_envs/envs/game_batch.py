@@ -112,11 +112,11 @@ def output_layout(
     """
     num_observed = count if observes else 0
     num_viewed = num_observed if plays_alone else 0
-    mask = (2 * num_observed * cells + 7) // 8 * 8
-    info = mask + (num_observed * actions + 7) // 8 * 8
+    mask = _padded(2 * num_observed * cells)
+    info = mask + _padded(num_observed * actions)
     rewards = info + 8 * 4 * count
     flags = rewards + 8 * count
-    views = flags + (2 * count + 7) // 8 * 8
+    views = flags + _padded(2 * count)
     fields = {
         "planes": ((np.int8, (num_observed, 2, cells)), 0),
         "flat": ((np.int8, (num_observed, 2 * cells)), 0),
@@ -131,10 +131,15 @@ def output_layout(
     for index, name in enumerate(("mover", "seat", "outcome", "winner")):
         fields[name] = ((np.int64, (count,)), info + 8 * index * count)
     formats, offsets = zip(*fields.values(), strict=True)
-    size = views + (4 * num_viewed * cells + 7) // 8 * 8
+    size = views + _padded(4 * num_viewed * cells)
     return np.dtype(
         {"names": list(fields), "formats": formats, "offsets": offsets, "itemsize": size}
     )
+
+
+def _padded(size: int) -> int:
+    """Return the size of an array in bytes up to the next whole number of 8."""
+    return (size + 7) // 8 * 8
 
 
 class GameBatch(Protocol):
