@@ -101,7 +101,7 @@ def mirror(bits: int, board: ColumnBoard) -> int:
     """Return the bits with the order of columns reversed."""
     height = board.rows + 1
     column = (int64(1) << height) - 1
-    out = int64(0)
+    out = 0
     for _ in range(board.columns):
         out = (out << height) | (bits & column)
         bits >>= height

@@ -209,8 +209,8 @@ def _states(obs: Int8Array, lines: Int64Array, out: Int8Array) -> None:
 def _state(obs: Int8Array, lines: Int64Array, line: int) -> int:
     """Return the state of one line of one board."""
     length: int = lines.shape[1]
-    own = int64(0)
-    other = int64(0)
+    own = 0
+    other = 0
     for place in range(length):
         stone = obs[lines[line, place]]
         own += stone == 1

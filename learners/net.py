@@ -16,7 +16,7 @@ from learners.base import MAX_COUNT, MAX_NUMBER, AnyArray, Arrays, ArraySpec, St
 from learners.mlp import ACTIVATIONS, Activation, Floats, add_row, dense_layers, net_specs
 from learners.ppo import Adam
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.jit import Float32Array, Int64Array, int64, kernel
+from ttt_envs.core.jit import Float32Array, Int64Array, kernel
 
 EPSILON = 1e-8
 """Constant of Adam, as in its source and TensorFlow's AdamOptimizer."""
@@ -46,7 +46,7 @@ def _add_product(a: Float32Array, b: Float32Array, out: Float32Array, places: In
     int64[M] is room.
     """
     for row in range(len(a)):
-        count = int64(0)
+        count = 0
         for place in range(a.shape[1]):
             places[count] = place
             count += a[row, place] != 0

@@ -230,9 +230,9 @@ def best_move_value(
 @kernel
 def _stone_counts(cells: Int8Array) -> int:
     """Return the numbers of stones that boards have, as bits."""
-    counts = int64(0)
+    counts = 0
     for b in range(len(cells)):
-        stones = int64(0)
+        stones = 0
         for cell in range(cells.shape[1]):
             stones += cells[b, cell] != 0
         counts |= int64(1) << stones

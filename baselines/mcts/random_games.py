@@ -55,7 +55,7 @@ def list_legal(
     """Write the legal cells into ``cells``, and the stones into the runs; return the numbers of
     both.
     """
-    count = int64(0)
+    count = 0
     if runs is None:
         legal = legal_bits(all_stones, all_stones, parameters)
         for cell in range(len(board)):
@@ -63,7 +63,7 @@ def list_legal(
             count += legal >> cell & 1
         return count, count_bits(all_stones)
     runs[:] = 0
-    stones = int64(0)
+    stones = 0
     for cell in range(len(board)):
         cells[count] = cell
         count += int64(is_legal(board, cell, parameters))

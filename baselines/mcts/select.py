@@ -74,8 +74,8 @@ def select_puct(b: int, node: int, c: float, tree: Tree) -> tuple[int, int]:
     edges = tree.edges[b]
     record = tree.nodes[b][node]
     width = c * math.sqrt(record.visits)  # with the evaluation, so the first move is the likeliest
-    best_cell = int64(-1)
-    best = int64(0)
+    best_cell = -1
+    best = 0
     best_score = -np.inf
     prior_sum = 0.0
     q_sum = 0.0
@@ -107,7 +107,7 @@ def scan_children(b: int, node: int, tree: Tree) -> tuple[int, float, float, flo
     """Return the most visits of a node's edges, their highest value, the mixed value, and their sum
     of priors.
     """
-    most_visits = int64(0)
+    most_visits = 0
     max_q = -np.inf
     prior_sum = 0.0
     q_sum = 0.0
@@ -134,7 +134,7 @@ def select_improved(b: int, node: int, params: SelectionParams, tree: Tree) -> t
     most_visits, max_q, value, prior_sum = scan_children(b, node, tree)
     scale = (params.maxvisit_init + most_visits) * params.value_scale
     best_cell = int64(record.next_cell)
-    best = int64(0)
+    best = 0
     score = -np.inf
     weight_sum = 0.0
     visits = int64(record.visits)
@@ -174,8 +174,8 @@ def select_root_gumbel(
     """
     edges = tree.edges[b]
     is_visited = tree.scratch.mask
-    best_cell = int64(-1)
-    best = int64(0)
+    best_cell = -1
+    best = 0
     best_score = -np.inf
     scale = (params.maxvisit_init + scan_children(b, 0, tree)[0]) * params.value_scale
     for cell in range(len(is_visited)):

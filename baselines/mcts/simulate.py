@@ -109,8 +109,8 @@ def _find_new_wins(
     """
     rows = parameters.rows
     columns = parameters.columns
-    count = int64(0)
-    win = int64(-1)
+    count = 0
+    win = -1
     last_row = last_cell // columns
     last_column = last_cell - last_row * columns
     for direction in range(9):
@@ -174,7 +174,7 @@ def mark_open_moves(b: int, node: int, mover: int, tree: Tree) -> int:
     is_forced = False
     if tree.decisive and node == 0 and tree.root_wins[b] > 0:
         is_forced = forced_moves(board, mover, parameters, mask) > 0
-    count = int64(0)
+    count = 0
     for cell in range(len(board)):
         mask[cell] = not is_legal(board, cell, parameters) or (is_forced and mask[cell] == 0)
         count += mask[cell] == 0
@@ -217,7 +217,7 @@ def next_prior(b: int, node: int, cell: int, bound: float, tree: Tree) -> int:
     Ties go to the first. The likeliest of all comes after cell -1 with an infinite prior.
     """
     priors = tree.priors[b]
-    next_cell = int64(-1)
+    next_cell = -1
     next_p = 0.0
     for other in range(priors.shape[1]):
         p = priors[node, other]
@@ -421,7 +421,7 @@ def simulate(b: int, considered_visit: int, params: SelectionParams, tree: Tree,
     reached = tree.reached
     mover = 1 - int64(tree.edges[b][0].player)
     stones = tree.stones[b]
-    node = int64(0)
+    node = 0
     reached[b] = -1
     if tree.root_wins[b] < 0:
         no_cell = int64(-1)
@@ -545,7 +545,7 @@ def simulate_all(considered_visit: Int64Array, params: SelectionParams, tree: Tr
     """Run :func:`simulate` in all trees, ``considered_visit`` int64[B]; return the number of
     leaves, tree by tree.
     """
-    count = int64(0)
+    count = 0
     for b in range(len(considered_visit)):
         count = simulate(b, considered_visit[b], params, tree, count)
     return count
@@ -554,6 +554,6 @@ def simulate_all(considered_visit: Int64Array, params: SelectionParams, tree: Tr
 @kernel(interpreted=False, nogil=True)
 def backup_all(tree: Tree) -> None:
     """Run :func:`backup` in all trees."""
-    count = int64(0)
+    count = 0
     for b in range(len(tree.cells)):
         count = backup(b, tree, count)

@@ -19,7 +19,6 @@ from ttt_envs.core.jit import (
     Int64Array,
     UInt64Array,
     int8,
-    int64,
     kernel,
     pasted,
 )
@@ -342,7 +341,7 @@ def number_edges(root: int, tree: Tree, number: Int64Array) -> int:
     Edges come after those above them.
     """
     edges = tree.edges[0]
-    count = int64(1)
+    count = 1
     for edge in range(1, len(number)):
         if edges[edge].parent == root or number[edges[edge].parent // tree.turns_per_move] > 0:
             number[edge] = count

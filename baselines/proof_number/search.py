@@ -225,7 +225,7 @@ def _combine(aim: Int64Array, hurdle: Int64Array, count: int) -> tuple[int, int,
     best = 0
     min_aim = int64(SOLVED)
     next_best = int64(SOLVED)
-    max_hurdle = int64(0)
+    max_hurdle = 0
     siblings = -1
     for i in range(count):
         if aim[i] < min_aim:

@@ -125,9 +125,9 @@ def _read(stones: int, against: int, row: int, board: ProofBoard) -> tuple[int, 
     win_length = board.win_length
     weight[:] = 0
     partners[:] = 0
-    live = int64(0)
-    ones = int64(0)
-    twos = int64(0)
+    live = 0
+    ones = 0
+    twos = 0
     total = 0
     for line in board.lines[: board.num_lines]:
         if line & against == 0:
@@ -212,7 +212,7 @@ def _best_pair(count: int, board: ProofBoard) -> tuple[int, int]:
     """
     common = board.common
     best_gain = -1
-    best_pair = int64(0)
+    best_pair = 0
     for i in range(count):
         cells = board.free_cells[i]
         while cells != 0:

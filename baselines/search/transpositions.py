@@ -30,7 +30,7 @@ def _slot(keys: Int64Array, row: int, words: int, table: Int64Array) -> tuple[in
     """
     slot = 0
     min_worth = FOREVER
-    hash_value = int64(0)
+    hash_value = 0
     for word in range(words):
         hash_value = (hash_value ^ keys[row, word]) * _FACTOR
         hash_value ^= hash_value >> 32

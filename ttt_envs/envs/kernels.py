@@ -262,7 +262,7 @@ def begin_episodes(g: Block, n: int, s: Settings, boards: Int8Array | None, star
     """Begin the next episode where ``begins`` is 1 in the games from ``start`` on: empty the board,
     set its seat and symmetry.
     """
-    num_begun = int64(0)
+    num_begun = 0
     for b in range(n):  # listed first, because they are few
         g.cell[num_begun] = b
         num_begun += g.begins[b]
@@ -341,7 +341,7 @@ def finish(g: Block, n: int, s: Settings, out: Outputs) -> int:
     """Write rewards and flags of games that have ended, mark them as over, and return their
     number.
     """
-    num_ended = int64(0)
+    num_ended = 0
     penalty = int64(s.illegal_action == PENALIZE)
     for b in range(n):
         has_ended = int64(g.outcome[b] != NOT_OVER) & (g.begins[b] ^ 1)
@@ -412,7 +412,7 @@ def bit_of_action(g: Block, b: int, action: int, s: Settings) -> int:
 @inlined
 def move_bits(g: Block, n: int, s: Settings) -> None:
     """Make the caller's moves."""
-    any_illegal = int64(0)
+    any_illegal = 0
     is_self_play = int64(s.seats == BOTH)
     for b in range(n):
         is_playing = plays(g, b)
@@ -594,7 +594,7 @@ def nth_unknown_cell(board: Int8Array, player: int, key: np.uint64) -> int:
     known to be taken.
     """
     size = board.shape[1]
-    num_unknown = int64(0)
+    num_unknown = 0
     for cell in range(size):
         num_unknown += int64(is_unknown(board[0], board[1], player, cell))
     rank = int64(uniform(key, STREAM_OPPONENT, size - num_unknown) * num_unknown)
@@ -713,7 +713,7 @@ def first_invalid(
     """Return the first game with an action out of range or, where those are errors, an illegal one;
     -1 for none.
     """
-    num_invalid = int64(0)  # counted first, because a loop that returns is not vectorised
+    num_invalid = 0  # counted first, because a loop that returns is not vectorised
     for b in range(len(actions)):
         num_invalid += int64(actions[b] < 0) | int64(actions[b] >= s.num_actions)
     if num_invalid > 0:
@@ -810,7 +810,7 @@ def step(
             return -1 - invalid
     if mode == RESET:
         mark_begins(blocks, actions)
-    num_ended = int64(0)
+    num_ended = 0
     for i in range(len(blocks)):
         g = blocks[i]
         start = i * LANES
@@ -898,7 +898,7 @@ def games_to_reply(memory: Int64Array, out: Int64Array) -> int:
     number.
     """
     blocks: Records[Block] = memory.view(BLOCK)
-    num_waiting = int64(0)
+    num_waiting = 0
     for b in range(len(out)):
         if awaits_reply(blocks[b // LANES], b % LANES):
             out[num_waiting] = b

@@ -24,7 +24,7 @@ def where(condition: int, new: int, old: int) -> int:
 @inlined
 def to_bits(cells: Int8Array, stone: int) -> int:
     """Return the stones of one kind as bits, on a board up to ``MAX_CELLS_IN_BITS`` cells."""
-    bits = int64(0)
+    bits = 0
     for cell in range(len(cells)):
         bits |= int64(cells[cell] == stone) << cell
     return bits

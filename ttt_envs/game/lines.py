@@ -211,8 +211,8 @@ def put_in_runs(runs: Int64Array, player: int, cell: int, parameters: Parameters
     columns = parameters.columns
     row = cell * (65536 // columns + 1) >> 16  # exact for up to 361 cells, without a division
     column = cell - row * columns
-    starts = int64(0)
-    lines = int64(0)
+    starts = 0
+    lines = 0
     indices = (row, column, column - row + parameters.rows, column + row)
     for direction, index in enumerate(indices):
         stones = runs[player, direction, index]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, int8, int64, kernel
+from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, int8, kernel
 from ttt_envs.core.random import draw_keys, splitmix64, uniform, uniforms
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -128,12 +128,12 @@ def _draw(
     closed = np.empty(cells.shape[1], np.int8)
     for b in range(len(cells)):
         board = cells[b]
-        ply = int64(0)
+        ply = 0
         for attempt in range(TRIES):
             board[:] = 0
             own = splitmix64(episode_keys[b], attempt)
-            player = int64(0)
-            ply = int64(0)
+            player = 0
+            ply = 0
             while ply < plies[b]:
                 completing_cells(board, player, parameters, closed)
                 for cell in range(len(board)):

@@ -547,8 +547,8 @@ def _write_edges(
     ones = (int64(1) << shift) - 1
     is_policy = len(p) > 0
     takes_wins = not is_policy and line_sign(rules.parameters) > 0
-    num_edges = int64(0)
-    num_keys = int64(0)
+    num_edges = 0
+    num_keys = 0
     for b in range(len(boards)):
         key = int64(boards[b])
         first = key & ones
@@ -602,8 +602,8 @@ def _link(
         reach: int8[size, 2], of the next layer, written.
     """
     mover, _, ends, child, action, share = nodes
-    k = int64(0)
-    i = int64(0)
+    k = 0
+    i = 0
     for b in range(len(ends)):
         while k < ends[b]:
             if child[k] == 0:

@@ -443,7 +443,7 @@ def _mark_open(
 @inlined
 def squeeze(bits: int, cell_set: int) -> int:
     """Return a subset of ``cell_set`` as a pattern: bit k for the k-th cell of ``cell_set``."""
-    pattern = int64(0)
+    pattern = 0
     while bits:
         stone = bits & -bits
         bits ^= stone
@@ -454,7 +454,7 @@ def squeeze(bits: int, cell_set: int) -> int:
 @inlined
 def expand(pattern: int, cell_set: int) -> int:
     """Return the cells of a pattern, the inverse of :func:`squeeze`."""
-    own = int64(0)
+    own = 0
     while cell_set:
         stone = cell_set & -cell_set
         cell_set ^= stone
@@ -481,13 +481,13 @@ def find_set(cell_set: int, layer: NumberedLayer) -> tuple[int, int]:
         count = len(tables.low_images)
         return (code // count, code % count) if code >= 0 else (int64(-1), int64(0))
     smallest = cell_set
-    symmetry_to_smallest = int64(0)
+    symmetry_to_smallest = 0
     for symmetry in range(1, len(tables.low_images)):
         image = move_set(cell_set, symmetry, tables)
         if image < smallest:
             smallest = image
             symmetry_to_smallest = int64(symmetry)
-    first = int64(0)
+    first = 0
     last = int64(len(layer.sets))
     while first < last:
         middle = (first + last) // 2
@@ -527,7 +527,7 @@ def rank(own: int, other: int, layer: NumberedLayer) -> int:
 @kernel(forceinline=True)
 def unrank(entry: int, layer: NumberedLayer) -> tuple[int, int]:
     """Return the stones of the last mover and of the other player in an entry's position."""
-    first = int64(0)
+    first = 0
     last = int64(len(layer.words)) - 1
     while first < last:  # the last word with at most so many marks before it
         middle = (first + last + 1) // 2
@@ -605,7 +605,7 @@ def list_patterns(words: Int64Array, start: int, stop: int, out: Int32Array) -> 
     """Write the numbered patterns of a set, whose words are ``start`` to ``stop - 1``; return their
     number.
     """
-    count = int64(0)
+    count = 0
     for word in range(start, stop):
         marks = words[word] & 0xFFFFFFFF
         while marks:

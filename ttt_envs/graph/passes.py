@@ -14,7 +14,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.hash_index import extend_rows
-from ttt_envs.core.jit import BoolArray, Float64Array, inlined, int64, kernel
+from ttt_envs.core.jit import BoolArray, Float64Array, inlined, kernel
 from ttt_envs.graph.layers import LINE, Layer, Nodes, Traversal, stay_chance
 
 WIN_0, WIN_1, DRAW, ILLEGAL = range(4)
@@ -175,7 +175,7 @@ def _push(
         results: float64[4].
     """
     mover, rows, ends, child, action, share = nodes
-    k = int64(0)
+    k = 0
     # sums of some nodes at a time keep rounding small
     lines = 0.0
     draws = 0.0
@@ -284,7 +284,7 @@ def _pull(
         gains: float64[K], written: the mover's expected result after each edge.
     """
     mover, rows, ends, _, _, share = nodes
-    begin = int64(0)
+    begin = 0
     for b in range(len(rows)):
         switch_factor = 1.0 if is_first_switch[b] else model.switch_factor
         win = 0.0
