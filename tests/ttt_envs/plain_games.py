@@ -6,6 +6,7 @@ import numpy as np
 import plain
 
 from ttt_envs.envs.config import EnvConfig
+from ttt_envs.envs.engine import KernelGames
 from ttt_envs.envs.game_batch import (
     RANDOM,
     STATE,
@@ -206,3 +207,7 @@ class PlainGames:
         if not self.players:
             out["views"][:, 0] = out["planes"].swapaxes(1, 2)
             out["views"][:, 1] = out["planes"][:, ::-1].swapaxes(1, 2)
+
+
+ENGINES = (KernelGames, PlainGames)
+"""all engines: tests compare them with each other and with the reference"""

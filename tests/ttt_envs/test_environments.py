@@ -14,9 +14,11 @@ from environment_contract import KINDS, OPENINGS, SCHEDULE, SEATS, SEVERAL, Refe
 from gymnasium.error import ResetNeeded
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from plain_games import ENGINES
 from players import Impure, Scripted
 
 from ttt_envs import mnk_v0
+from ttt_envs.envs import engine
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.text.text_env import TextEnv
@@ -105,11 +107,13 @@ VIEWED = [
 """settings that are played whatever is drawn"""
 
 
+@pytest.mark.parametrize("games", ENGINES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_games_are_those_of_the_reference(kind):
+def test_games_are_those_of_the_reference(kind, games, monkeypatch):
     """Stones, masks, rewards, ends and infos, with every rule and view, and with opponents in every
-    seat.
+    seat, over either engine.
     """
+    monkeypatch.setattr(engine, "KernelGames", games)
 
     @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
     @given(any_settings(kind), st.integers(1, 10**6))

@@ -1,18 +1,14 @@
-"""The contract of ``ttt_envs.envs.game_batch``: both engines keep it, and environments run over
-either.
+"""The contract of ``ttt_envs.envs.game_batch``: both engines keep it. test_environments.py has
+environments over either.
 """
 
 import numpy as np
 import pytest
-from environment_contract import KINDS, Referee
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from plain_games import PlainGames
-from test_environments import BOTH, SCHEDULE, SEATED, VIEWED, any_settings, compare
+from environment_contract import SCHEDULE
+from plain_games import ENGINES, PlainGames
 
-from ttt_envs.envs import engine
 from ttt_envs.envs.config import BoardConfig, EnvConfig
-from ttt_envs.envs.engine import KernelGames, make_games
+from ttt_envs.envs.engine import make_games
 from ttt_envs.envs.game_batch import (
     RANDOM,
     STATE,
@@ -26,31 +22,6 @@ from ttt_envs.game.boards import from_text
 
 NUM_GAMES = 3
 ROWS = np.arange(NUM_GAMES)
-
-
-@pytest.fixture(params=[KernelGames, PlainGames])
-def any_engine(request, monkeypatch):
-    """``make_games`` makes games of this engine."""
-    monkeypatch.setattr(engine, "KernelGames", request.param)
-
-
-@pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.usefixtures("any_engine")
-def test_environments_over_an_engine_play_the_games_of_the_reference(kind):
-    @settings(
-        max_examples=4,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-    )
-    @given(any_settings(kind), st.integers(1, 10**6))
-    def check(chosen, seed):
-        rng = np.random.default_rng(seed)
-        illegal = 0.1 * ("illegal_action" in chosen)
-        compare(KINDS[kind](**chosen), Referee(**chosen), kind, rng, seed, 1, illegal)
-
-    for chosen in VIEWED if kind == "aec" else SEATED + VIEWED:
-        rng = np.random.default_rng(0)
-        compare(KINDS[kind](**chosen), Referee(**chosen), kind, rng, 5, 1, 0)
-    check()
 
 
 def all_arrays(games, out):
@@ -117,7 +88,7 @@ def test_engines_agree_on_every_step(config, begin_over):
     assert num_refused > 0 or not begin_over  # else all games are soon over
 
 
-@pytest.mark.parametrize("make", [KernelGames, PlainGames])
+@pytest.mark.parametrize("make", ENGINES)
 def test_a_reset_to_a_position_and_a_seat_lets_the_opponent_reply(make):
     games = make(EnvConfig(), NUM_GAMES)
     position = from_text("ox./.../..o x")
@@ -128,7 +99,7 @@ def test_a_reset_to_a_position_and_a_seat_lets_the_opponent_reply(make):
     assert (out["planes"][:, 0] == (position.cells == 1)).all()
 
 
-@pytest.mark.parametrize("make", [KernelGames, PlainGames])
+@pytest.mark.parametrize("make", ENGINES)
 @pytest.mark.parametrize("size", [3, 8])
 def test_a_result_in_one_number_has_the_mover_and_the_outcome(make, size):
     games = make(BoardConfig(size=size, win_length=3), 1)
