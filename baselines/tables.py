@@ -28,6 +28,7 @@ from ttt_envs.agents.specs import Named, make_policy, make_values
 from ttt_envs.core.array_cache import MIN_CACHED_BYTES, load_or_compute
 from ttt_envs.core.checks import Refusal, check_choice, check_range
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt8Array
+from ttt_envs.core.records import chunks
 from ttt_envs.core.work import QUERY_SIZE
 from ttt_envs.game.boards import Boards, from_keys, keys
 from ttt_envs.game.game import Game
@@ -103,8 +104,7 @@ def learned_values(game: Game, policy: str | Policy) -> Float64Array:
     out = np.zeros((num_sides, len(statuses), game.cells))
     for mover in (0, 1):
         board_keys = np.flatnonzero(statuses & (1 << mover)).astype(np.uint64)
-        for start in range(0, len(board_keys), QUERY_SIZE):
-            chunk = board_keys[start : start + QUERY_SIZE]
+        for chunk in chunks(board_keys, QUERY_SIZE):
             boards = Boards(from_keys(chunk, game), np.full(len(chunk), mover, np.int8))
             values = np.nan_to_num(policy_values.action_values(boards))
             out[mover % num_sides, chunk] = (1 - 2 * mover) * values

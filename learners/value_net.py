@@ -28,7 +28,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.parallel import check_jobs, map_blocks, results_in_order
-from ttt_envs.core.records import concatenate
+from ttt_envs.core.records import chunks, concatenate
 from ttt_envs.game.boards import Boards, one_ply_ahead
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import AnyGame, visible
@@ -294,7 +294,7 @@ class Imitation(TrainingLoop):
         play = partial(
             play_training_games, self.learner.game, config.teacher, config.epsilon, self._seed
         )
-        blocks = ((numbers[start : start + BLOCK],) for start in range(0, len(numbers), BLOCK))
+        blocks = ((block,) for block in chunks(numbers, BLOCK))
         for examples in results_in_order(map_blocks(play, blocks, self._workers)):
             self.examples = concatenate([self.examples, examples])
             self.done.count(examples.results)

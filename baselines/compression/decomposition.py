@@ -32,6 +32,7 @@ from baselines.tables import (
 from ttt_envs.core.array_cache import load_or_compute
 from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
+from ttt_envs.core.records import chunks
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
@@ -101,10 +102,7 @@ class Compressed(Evaluation):
         if self.of_moves and actions is not None:
             index += actions[:, None] * places[-1]
         factors = self.factors[side]
-        chunk = max(1, MAX_WORK // factors.work)
-        parts = [
-            factors.entries(index[start : start + chunk]) for start in range(0, len(index), chunk)
-        ]
+        parts = map(factors.entries, chunks(index, max(1, MAX_WORK // factors.work)))
         return np.concatenate([np.zeros(0), *parts])
 
     def action_values(self, boards: Boards) -> Float64Array:

@@ -28,7 +28,7 @@ from ttt_envs.core.jit import (
 )
 from ttt_envs.core.parallel import check_jobs, connect, map_blocks, results_in_order
 from ttt_envs.core.random import uniforms
-from ttt_envs.core.records import concatenate
+from ttt_envs.core.records import chunks, concatenate
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_POOL, begin_rows, legal, play_rows
@@ -305,7 +305,7 @@ class SelfPlay(TrainingLoop):
         numbers = range(self.done.games, min(self.done.games + self.batch, self.games))
         play = partial(play_block, learner.config, learner.game, learner.state, self._seed)
         size = len(numbers) if self._workers == 1 else BLOCK
-        blocks = ((numbers[start : start + size],) for start in range(0, len(numbers), size))
+        blocks = ((block,) for block in chunks(numbers, size))
         workers = self._workers if len(numbers) > BLOCK else 1
         examples = results_in_order(map_blocks(play, blocks, workers))
         self.learn(concatenate(list(examples)))

@@ -1,11 +1,11 @@
 """Arrays of records, whose fields a class declares: kernels read and write them by name. And named
-tuples of arrays.
+tuples of arrays, and chunks of arrays.
 """
 
 from __future__ import annotations
 
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Protocol, SupportsIndex, TypeVar, overload
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 Record = TypeVar("Record")
 Arrays = TypeVar("Arrays", bound=tuple[NDArray[Any], ...])
 Record_co = TypeVar("Record_co", covariant=True)
+Rows = TypeVar("Rows", NDArray[Any], range, str)
 
 
 class Records(Protocol[Record_co]):
@@ -68,3 +69,8 @@ def record_dtype(kind: type) -> np.dtype[Any]:
 def concatenate(parts: Sequence[Arrays]) -> Arrays:
     """Return named tuples of arrays, one or more, as one: each field concatenated."""
     return type(parts[0])(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def chunks(rows: Rows, size: int) -> Iterator[Rows]:
+    """Yield consecutive parts of up to ``size`` rows, which are views of an array."""
+    return (rows[start : start + size] for start in range(0, len(rows), size))

@@ -22,6 +22,7 @@ from ttt_envs.core.jit import (
     int64,
     kernel,
 )
+from ttt_envs.core.records import chunks
 from ttt_envs.game.bits import where
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.lines import Line
@@ -84,9 +85,8 @@ class Boards(NamedTuple):
         return Boards(self.cells[rows], self.mover[rows])
 
     def chunks(self, size: int) -> Iterator[Boards]:
-        """Yield the rows in order, as views of up to ``size`` consecutive ones."""
-        for start in range(0, len(self.mover), size):
-            yield Boards(self.cells[start : start + size], self.mover[start : start + size])
+        """Return the rows in order, as views of up to ``size`` consecutive ones."""
+        return map(Boards, chunks(self.cells, size), chunks(self.mover, size))
 
     def legal(self, game: AnyGame) -> NDArray[np.bool_]:
         """Return bool[B, rows * columns]: the legal actions in positions of ``game`` that are not
@@ -395,8 +395,7 @@ def to_text(position: Position, game: AnyGame | None = None) -> str:
         check_cells(game, position.cells)
         columns = game.columns
     line = "".join(STONES[cell] for cell in position.cells)
-    rows = (line[start : start + columns] for start in range(0, len(line), columns))
-    return f"{'/'.join(rows)} {MOVERS[position.mover]}"
+    return f"{'/'.join(chunks(line, columns))} {MOVERS[position.mover]}"
 
 
 def draw_text(text: str, note: str) -> str:

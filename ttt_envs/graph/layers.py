@@ -37,7 +37,7 @@ from ttt_envs.core.jit import (
     int64,
     kernel,
 )
-from ttt_envs.core.records import concatenate
+from ttt_envs.core.records import chunks, concatenate
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.boards import Boards, distinct_boards, to_text
@@ -330,8 +330,8 @@ class Traversal:
         """Yield the movers and rows of the nodes of a layer, up to ``work.chunk`` at a time."""
         for mover in (0, 1):
             rows = layer.reach[: layer.index.size, mover].nonzero()[0].astype(np.int32)
-            for start in range(0, len(rows), self._query_size):
-                yield mover, rows[start : start + self._query_size]
+            for part in chunks(rows, self._query_size):
+                yield mover, part
 
     def _expand(self, layer: Layer, next_layer: Layer, mover: int, rows: Int32Array) -> Nodes:
         """Ask the mover about nodes; number the boards after their moves, and mark the nodes that
