@@ -18,8 +18,7 @@ from learners.q_table import (
     Memory,
     TabularConfig,
     TabularLearner,
-    count_update,
-    learning_rate,
+    learn,
     learning_rates,
     set_key,
 )
@@ -127,11 +126,8 @@ def mc_update(
         lengths[game, mover] = length + 1
         if batch.discount[b] == 0:
             for ply in range(lengths[game, mover]):
-                slot, move = count_update(waiting[game, mover, ply], table)
-                error = batch.reward[b] - table.values[slot, move]
-                alpha = learning_rate(table.counts[slot, move], rates, 1.0)
-                table.values[slot, move] += alpha * error
-                total += abs(error)
+                key = waiting[game, mover, ply]
+                total += learn(key, batch.reward[b], rates, 1.0, table)
                 count += 1
             lengths[game, mover] = 0
     return total / max(1, count)

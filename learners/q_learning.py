@@ -25,8 +25,7 @@ from learners.q_table import (
     Memory,
     TabularConfig,
     TabularLearner,
-    count_update,
-    learning_rate,
+    learn,
     learning_rates,
     max_value,
     set_key,
@@ -137,9 +136,5 @@ def q_update(
 
         action = batch.action[b]
         set_key(obs, action, table)
-        slot, move = count_update(table.action_keys[action], table)
-        td_error = td_target - table.values[slot, move]
-        alpha = learning_rate(table.counts[slot, move], rates, power)
-        table.values[slot, move] += alpha * td_error
-        total += abs(td_error)
+        total += learn(table.action_keys[action], td_target, rates, power, table)
     return total / max(1, len(batch.action))

@@ -478,10 +478,18 @@ def count_update(key: UInt64Array, table: Memory) -> tuple[int, np.uint64]:
 
 
 @pasted
-def learning_rate(n: int, rates: Float64Array, power: float) -> float:
-    """Return the learning rate of the n-th update of an entry, as :func:`learning_rates`."""
-    rate: float = rates[n] if n < len(rates) else rates[1] * float(n) ** -power
-    return rate
+def learn(
+    key: UInt64Array, target: float, rates: Float64Array, power: float, table: Memory
+) -> float:
+    """Move the value of a key uint64[words] towards a target, at the rate of its n-th update as in
+    :func:`learning_rates`; return the absolute difference before.
+    """
+    slot, move = count_update(key, table)
+    n = table.counts[slot, move]
+    rate = rates[n] if n < len(rates) else rates[1] * float(n) ** -power
+    error: float = target - table.values[slot, move]
+    table.values[slot, move] += rate * error
+    return abs(error)
 
 
 @inlined
