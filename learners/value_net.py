@@ -32,7 +32,7 @@ from ttt_envs.core.records import chunks, concatenate
 from ttt_envs.game.boards import Boards, one_ply_ahead
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import AnyGame, visible
-from ttt_envs.game.rules import DRAW, NOT_OVER, legal, next_mover, place
+from ttt_envs.game.rules import DRAW, NOT_OVER, legal, next_mover, put_stone
 from ttt_envs.game.symmetry import Symmetries, canonical_keys, symmetries
 
 Preset = Literal["40-20", "20", "30-10", "10-20"]
@@ -205,8 +205,7 @@ def play_training_games(
             if epsilon > 0 and rng.random() < epsilon:
                 moves = np.flatnonzero(legal(game, cells))
             move = int(rng.choice(moves))
-            stones = int(np.count_nonzero(cells))
-            outcome = place(cells, int(mover[0]), move, stones, game.parameters)
+            outcome = put_stone(game, cells, int(mover[0]), move)
             mover[0] = next_mover(int(mover[0]), rng.random(), game.skip_chance)
         results.append(0.0 if outcome == DRAW else 1.0 - 2.0 * outcome)
     columns: list[Sequence[object]] = [obs, values, game_numbers, results]

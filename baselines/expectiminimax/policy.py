@@ -32,7 +32,7 @@ from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_keys
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
-from ttt_envs.game.rules import NOT_OVER, place, winner
+from ttt_envs.game.rules import NOT_OVER, put_stone, winner
 
 
 class Analysis(NamedTuple):
@@ -239,7 +239,7 @@ class Expectiminimax(Named):
         while True:
             cell = int(np.argmax(values >= np.nanmax(values) - self.tie))
             moves.append(cell)
-            outcome = place(cells, mover, cell, int(np.count_nonzero(cells)), self.game.parameters)
+            outcome = put_stone(self.game, cells, mover, cell)
             if outcome != NOT_OVER or len(moves) == self.depth:
                 return tuple(moves)
             mover = 1 - mover

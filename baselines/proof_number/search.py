@@ -29,7 +29,7 @@ from ttt_envs.core.records import Records, records
 from ttt_envs.game.boards import check_opening
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import check_variants
-from ttt_envs.game.rules import DRAW, NOT_OVER, legal, place
+from ttt_envs.game.rules import DRAW, NOT_OVER, legal, put_stone
 
 SOLVED = (1 << 24) - 1
 """infinity for proof and disproof numbers of solved positions; other numbers stay far below, see
@@ -446,7 +446,7 @@ class Prover:
         """
         mover = position.mover
         cells = position.cells.copy()
-        outcome = place(cells, mover, cell, int(np.count_nonzero(cells)), self.game.parameters)
+        outcome = put_stone(self.game, cells, mover, cell)
         if outcome != NOT_OVER:
             return TIED if outcome == DRAW else WIN, 0
         stones = [np.flatnonzero(cells == player + 1).tolist() for player in (mover, 1 - mover)]

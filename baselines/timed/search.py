@@ -24,7 +24,7 @@ from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
-from ttt_envs.game.rules import NOT_OVER, place
+from ttt_envs.game.rules import NOT_OVER, put_stone
 
 STEP_S = 0.01
 """Interval in seconds between two checks of the clock."""
@@ -300,14 +300,13 @@ class Pondering:
             cells = search.position.cells.copy()
             mover = search.position.mover
             end = time.monotonic() + MAX_PONDER_S
-            stones = int(np.count_nonzero(cells))
-            if place(cells, mover, cell, stones, game.parameters) != NOT_OVER:
+            if put_stone(game, cells, mover, cell) != NOT_OVER:
                 return
             next_position = Position(cells.copy(), 1 - mover)
             reply = search.reply(cell, next_position, lambda: not self._stopped.is_set())
             if reply is None:
                 return
-            if place(cells, 1 - mover, reply, stones + 1, game.parameters) != NOT_OVER:
+            if put_stone(game, cells, 1 - mover, reply) != NOT_OVER:
                 return
             self.expected = search = begin(Position(cells, mover))
             while (

@@ -456,6 +456,11 @@ class ChanceOutcome(NamedTuple):
     """None while the game is in progress, else 0, 1 or ``DRAW``"""
 
 
+def put_stone(game: AnyGame, cells: Int8Array, mover: int, cell: int) -> int:
+    """Do :func:`place` on a board whose stones are counted first."""
+    return int(place(cells, mover, cell, int(np.count_nonzero(cells)), game.parameters))
+
+
 def chance_outcomes(game: AnyGame, position: Position, action: int) -> list[ChanceOutcome]:
     """Return all possible successors of a move with exact probabilities: the chance model for
     planners.
@@ -485,7 +490,7 @@ def chance_outcomes(game: AnyGame, position: Position, action: int) -> list[Chan
     cell = action_index(game, action)
     mover = int(position.mover)
     cells = position.cells.copy()
-    outcome = int(place(cells, mover, cell, int(np.count_nonzero(cells)), game.parameters))
+    outcome = put_stone(game, cells, mover, cell)
     if outcome == ILLEGAL:
         raise Refusal(illegal_message(game, cells, cell))
     if outcome != NOT_OVER:
