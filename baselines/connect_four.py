@@ -16,7 +16,7 @@ import numpy as np
 from baselines.search.transpositions import FOREVER, empty_table, find, num_visits, store, worth_of
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
-from ttt_envs.core.records import records
+from ttt_envs.core.records import record
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.boards import Boards, check_opening
 from ttt_envs.game.game import Game, Position
@@ -384,7 +384,7 @@ class Solver:
         self.board = ColumnBoard.from_game(game)
         rows = max(memory, MIN_TABLE_BYTES) // (8 * TABLE_WORDS)
         self._table = empty_table(1 << rows.bit_length() - 1, TABLE_WORDS)
-        state: Any = records(SolverState, (1,))[0]
+        state: Any = record(SolverState)
         for name, number in vars(self.board).items():
             state[name] = number
         # middle first

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.core.jit import Int8Array, Int64Array, UInt8Array, inlined, int64
-from ttt_envs.core.records import records
+from ttt_envs.core.records import record
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import MAX_EDGE, Game
 from ttt_envs.game.parameters import Parameters, line_sign
@@ -94,7 +94,7 @@ def lines_of(game: Game, heuristic: Heuristic) -> Lines:
     if heuristic != "all-diagonals" and not game.torus:
         is_scored = _straight_or_main(game, lines)
     lines = np.concatenate([lines[is_scored], lines[~is_scored] if counts else lines])
-    out: Lines = records(Lines, (1,))[0]
+    out = record(Lines)
     through = out.through
     for cell in range(game.cells):
         numbers, places = np.nonzero(lines == cell)

@@ -61,7 +61,7 @@ from ttt_envs.core.jit import (
     kernel,
 )
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.core.records import Records, records
+from ttt_envs.core.records import Records, record, records
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.lines import completes_line
@@ -642,7 +642,7 @@ class Search:
         self._memory = 0 if kind == NO_PRUNING else memory
         self._key_words = planes.stones.shape[1] + 1
         self.move_values = np.full(boards.cells.shape, np.nan)
-        state: Any = records(SearchState, (1,))[0]
+        state: Any = record(SearchState)
         state["pruning"] = kind
         state["width"] = width or 0
         state["by_result"] = by_result

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
-from ttt_envs.core.records import records
+from ttt_envs.core.records import record
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import Game
 
@@ -49,7 +49,7 @@ class ProofBoard:
 
 def make_board(game: Game, kind: type[ProofBoard] = ProofBoard) -> Any:
     """Return the board of a game, as a record with the fields of ``kind``."""
-    board: Any = records(kind, (1,))[0]
+    board: Any = record(kind)
     lines = np.bitwise_or.reduce(np.int64(1) << game.line_cells, axis=1)
     board["win_length"] = game.win_length
     board["num_cells"] = game.cells

@@ -55,6 +55,11 @@ def records(kind: type, shape: tuple[int, ...]) -> Any:
     return np.zeros(shape, record_dtype(kind))
 
 
+def record(kind: type[Record]) -> Record:
+    """Return one record of zeros, see :func:`records`."""
+    return records(kind, (1,))[0]
+
+
 @cache
 def record_dtype(kind: type) -> np.dtype[Any]:
     """Return the type of a record with the fields that a class declares."""
