@@ -314,10 +314,11 @@ def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum:
     )
     for boards, actions, results, games in played:
         num_games += games
-        early = np.count_nonzero(boards.cells, axis=1) < plies
+        early = boards.num_stones < plies
         if early.any():
             canonical = Canonical.from_boards(boards.take(early), game)
-            part = canonical.keys, canonical.cells(actions[early], game), results[early]
+            moves = canonical.cells(actions[early], game)
+            part: tuple[NDArray[Any], ...] = canonical.keys, moves, results[early]
             total = _merge(*map(np.concatenate, zip(total, part, strict=True)))
     keys, cells, results = (array[total[2].sum(axis=1) >= minimum] for array in total)
     first, _ = distinct_rows(keys)
@@ -454,7 +455,7 @@ class OpeningBook(Named):
         """
         out = np.zeros(boards.cells.shape)
         is_listed = np.zeros(len(boards.mover), np.bool_)
-        early = np.count_nonzero(boards.cells, axis=1) < self.book.plies
+        early = boards.num_stones < self.book.plies
         if early.any():
             out[early], is_listed[early] = self.book.spread(boards.take(early), self._shares)
         return out, is_listed

@@ -93,8 +93,8 @@ def train_in(
                 last = player
             else:
                 episode_key = np.uint64(splitmix64(key, number))
-                stones = np.count_nonzero(boards.cells)
-                action = act_in_episodes(other, boards, np.array([episode_key]), np.array([stones]))
+                keys = np.array([episode_key])
+                action = act_in_episodes(other, boards, keys, boards.num_stones)
             env.step(int(cells_to_actions(learner.game, action)[0]))
         decisions.end(GAME_0, np.array([last], np.int8), np.array([rewards[last]]))
         progress.count(np.array([rewards[own_seat]]))

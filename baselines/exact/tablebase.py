@@ -53,7 +53,7 @@ class Tablebase:
         """Return int64[B]: the number of stones at which a search from these positions probes the
         database.
         """
-        layers: Int64Array = np.maximum(np.count_nonzero(boards.cells, axis=1) + 1, self.stones)
+        layers: Int64Array = np.maximum(boards.num_stones + 1, self.stones)
         return layers
 
     def probe(self, stones: int, *, of_moves: bool = False) -> Probe:

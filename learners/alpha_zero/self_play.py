@@ -158,7 +158,7 @@ class SelfPlayGames:
             The moves int64[G].
         """
         keys = self.keys[rows]
-        stones = np.count_nonzero(boards.cells, axis=1)
+        stones = boards.num_stones
         policy, values, selected = self._search(boards, keys, stones)
         is_opening = stones < self._openings[rows]
         is_random = uniforms(keys, STREAM_EXPLORE, stones) < self.config.epsilon

@@ -285,7 +285,7 @@ class KernelGames(HasArrayViews):
         plies = self.column("stones", rows)
         if isinstance(self.config.game, PhantomGame):
             # failed attempts need random numbers of their own
-            plies = np.count_nonzero(boards.cells, axis=1)
+            plies = boards.num_stones
         keys = self.column("episode_key", rows)
         actions = opponent.act_in_games(boards, self.column("episode", rows), keys, plies)
         if kernels.play_replies(rows, actions, self._memory, self._lines, self._boards) >= 0:

@@ -84,6 +84,11 @@ class Boards(NamedTuple):
         """Return the selected rows, copied."""
         return Boards(self.cells[rows], self.mover[rows])
 
+    @property
+    def num_stones(self) -> Int64Array:
+        """int64[B]: the number of stones on each board."""
+        return np.asarray(np.count_nonzero(self.cells, axis=1))
+
     def chunks(self, size: int) -> Iterator[Boards]:
         """Return the rows in order, as views of up to ``size`` consecutive ones."""
         return map(Boards, chunks(self.cells, size), chunks(self.mover, size))

@@ -88,7 +88,7 @@ class GameGraph:
                 )
         nodes_boards = concatenate(parts)
         if isinstance(game, Game):
-            stones = np.count_nonzero(nodes_boards.cells, axis=1)
+            stones = nodes_boards.num_stones
             order = np.lexsort((position_keys(nodes_boards), stones))
             self.boards = nodes_boards.take(order)
             self.info_set = np.argsort(order)

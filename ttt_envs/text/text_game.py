@@ -312,7 +312,7 @@ class TextGame:
         while self.opponent is not None and self.mover not in self.seats and not self.over:
             boards = Boards.from_positions([self.position])
             keys = np.array([self._episode_key])
-            plies = np.count_nonzero(boards.cells, axis=1)
+            plies = boards.num_stones
             try:
                 [action] = self.opponent.act_in_games(
                     boards, np.array([self.config.episode]), keys, plies
