@@ -17,7 +17,7 @@ from baselines.search.transpositions import FOREVER, empty_table, find, num_visi
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
 from ttt_envs.core.records import record
-from ttt_envs.game.bits import count_bits
+from ttt_envs.game.bits import all_bits, count_bits
 from ttt_envs.game.boards import Boards, check_opening
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.lines import completing_bits
@@ -100,7 +100,7 @@ def _fours(stones: int, step: int) -> int:
 def mirror(bits: int, board: ColumnBoard) -> int:
     """Return the bits with the order of columns reversed."""
     height = board.rows + 1
-    column = (int64(1) << height) - 1
+    column = all_bits(height)
     out = 0
     for _ in range(board.columns):
         out = (out << height) | (bits & column)

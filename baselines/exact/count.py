@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64, kernel
-from ttt_envs.game.bits import count_bits
+from ttt_envs.game.bits import all_bits, count_bits
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import NOT_OVER, is_legal, terminal_outcome
@@ -20,6 +20,7 @@ from ttt_envs.graph.numbering import (
     Values,
     carry,
     carry_pattern,
+    empty_carry_tables,
     expand,
     find_entry,
     find_set,
@@ -140,7 +141,7 @@ def _add_stone(
         states: of the layer before, as of :func:`_count_layer`.
         out: [2**stones], by the pattern of the owner of the stone, written.
     """
-    full = (int64(1) << stones) - 1
+    full = all_bits(stones)
     for own in range(1 << stones):
         if own >> k & 1 == 0:
             continue
@@ -191,12 +192,7 @@ def _count_layer(
     tables = layer.tables
     alternates = states.itemsize == 8
     num_symmetries = len(tables.low_images)
-    low_bits = (stones + 1) // 2
-    carried = CarryTables(
-        np.empty(1 << low_bits, np.int32),
-        np.empty(1 << (stones - low_bits), np.int32),
-        np.empty(stones, np.int64),
-    )
+    carried = empty_carry_tables(stones)
     set_states = np.empty(1 << stones, states.dtype)
     for i in range(len(layer.sets)):
         cell_set = layer.sets[i]
@@ -215,7 +211,7 @@ def _count_layer(
         weight = num_symmetries // num_fixing
         num_fixed = 0  # boards of the set, by each symmetry that maps it to itself
         for own in range(1 << stones):  # of player_0
-            other = ((int64(1) << stones) - 1) ^ own
+            other = all_bits(stones) ^ own
             entry = find_entry(i * words_per_set(stones), own, layer.words)
             if entry >= 0:
                 next_states[entry] = set_states[own]

@@ -32,7 +32,7 @@ from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.core.records import Records, record_dtype
 from ttt_envs.envs.game_batch import pack_result
 from ttt_envs.game.attempts import FOUND, VISIBLE, attempt, is_unknown
-from ttt_envs.game.bits import count_bits, nth_bit, where
+from ttt_envs.game.bits import all_bits, count_bits, nth_bit, where
 from ttt_envs.game.lines import has_line
 from ttt_envs.game.parameters import Parameters, has_gravity
 from ttt_envs.game.rules import (
@@ -490,7 +490,7 @@ def read_bits(g: Block, n: int, s: Settings) -> None:
         player = where(is_self_play, g.mover[b], g.seat[b])
         g.own[b] = where(player, g.second[b], g.first[b])
         end_bits = -int64(g.outcome[b] != NOT_OVER)  # after the end all actions are legal
-        g.legal[b] = (~(g.first[b] | g.second[b]) | end_bits) & ((int64(1) << s.num_actions) - 1)
+        g.legal[b] = (~(g.first[b] | g.second[b]) | end_bits) & all_bits(s.num_actions)
     for b in range(n):
         g.other[b] = g.first[b] ^ g.second[b] ^ g.own[b]
 

@@ -22,6 +22,12 @@ def where(condition: int, new: int, old: int) -> int:
 
 
 @inlined
+def all_bits(count: int) -> int:
+    """Return the first ``count`` bits, all set."""
+    return (int64(1) << count) - 1
+
+
+@inlined
 def to_bits(cells: Int8Array, stone: int) -> int:
     """Return the stones of one kind as bits, on a board up to ``MAX_CELLS_IN_BITS`` cells."""
     bits = 0

@@ -28,7 +28,7 @@ from ttt_envs.core.jit import (
     kernel,
 )
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.bits import MAX_CELLS_IN_BITS, NOT_NEGATIVE, Bits, count_bits, to_bits
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, NOT_NEGATIVE, Bits, all_bits, count_bits, to_bits
 from ttt_envs.game.game import Position
 from ttt_envs.game.lines import completes_line, completing_bits, has_line, makes_line
 from ttt_envs.game.parameters import Parameters, has_gravity, line_sign
@@ -132,8 +132,8 @@ def legal_bits(first: Bits, second: Bits, parameters: Parameters) -> Bits:
     rows = parameters.rows
     columns = parameters.columns
     stones = first | second
-    board = (int64(1) << (rows * columns)) - 1
-    bottom_row = ((int64(1) << columns) - 1) << ((rows - 1) * columns)
+    board = all_bits(rows * columns)
+    bottom_row = all_bits(columns) << ((rows - 1) * columns)
     floor = bottom_row if has_gravity(parameters) else int64(-1)
     return ~stones & board & ((stones & NOT_NEGATIVE) >> columns | floor)
 

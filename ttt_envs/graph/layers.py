@@ -39,7 +39,7 @@ from ttt_envs.core.jit import (
 )
 from ttt_envs.core.records import chunks, concatenate
 from ttt_envs.core.work import DEFAULT_WORK, Work
-from ttt_envs.game.bits import count_bits
+from ttt_envs.game.bits import all_bits, count_bits
 from ttt_envs.game.boards import Boards, distinct_boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.lines import completing_bits
@@ -450,7 +450,7 @@ def _write_boards(
 
     By roles, the policy is player_1 wherever games can reach the position so, and else player_0.
     """
-    ones = (int64(1) << shift) - 1
+    ones = all_bits(shift)
     for b in range(len(keys)):
         key = int64(keys[b])
         first = key & ones
@@ -544,7 +544,7 @@ def _write_edges(
     """
     mover, _, ends, child, action, share = nodes
     shift = rules.shift
-    ones = (int64(1) << shift) - 1
+    ones = all_bits(shift)
     is_policy = len(p) > 0
     takes_wins = not is_policy and line_sign(rules.parameters) > 0
     num_edges = 0

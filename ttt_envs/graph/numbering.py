@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.jit import Float64Array, Int32Array, Int64Array, inlined, int64, kernel
+from ttt_envs.core.jit import Float64Array, Int32Array, Int64Array, inlined, int64, kernel, pasted
 from ttt_envs.core.work import map_threads
-from ttt_envs.game.bits import count_bits
+from ttt_envs.game.bits import all_bits, count_bits
 from ttt_envs.game.game import Game
 from ttt_envs.game.lines import line_masks
 from ttt_envs.game.rules import legal_bits
@@ -466,7 +466,7 @@ def expand(pattern: int, cell_set: int) -> int:
 @inlined
 def move_set(bits: int, symmetry: int, tables: SetTables) -> int:
     """Return a set of cells under a symmetry."""
-    low = tables.low_images[symmetry, bits & ((int64(1) << tables.low) - 1)]
+    low = tables.low_images[symmetry, bits & all_bits(tables.low)]
     return int64(low | tables.high_images[symmetry, bits >> tables.low])
 
 
@@ -560,6 +560,17 @@ class CarryTables(NamedTuple):
     """int64[n], scratch"""
 
 
+@pasted
+def empty_carry_tables(stones: int) -> CarryTables:
+    """Allocate the tables of sets of ``stones`` cells."""
+    low_bits = (stones + 1) // 2
+    return CarryTables(
+        np.empty(1 << low_bits, np.int32),
+        np.empty(1 << (stones - low_bits), np.int32),
+        np.empty(stones, np.int64),
+    )
+
+
 @inlined
 def _spread(bits: Int64Array, start: int, stop: int, out: Int32Array) -> None:
     """Write all patterns of ``stop - start`` bits into out[2**n], bit k replaced by ``bits[start +
@@ -596,7 +607,7 @@ def carry(
 def carry_pattern(pattern: int, stones: int, carried: CarryTables) -> int:
     """Return a pattern of a set of ``stones`` cells, carried."""
     low_bits = (stones + 1) // 2
-    low = carried.low[pattern & ((int64(1) << low_bits) - 1)]
+    low = carried.low[pattern & all_bits(low_bits)]
     return int64(low | carried.high[pattern >> low_bits])
 
 
@@ -643,15 +654,10 @@ def sweep(
     """Compute the values of a layer's sets ``first`` to ``last - 1``."""
     stones = layer.stones
     row = words_per_set(stones)
-    full = (int64(1) << stones) - 1
+    full = all_bits(stones)
     won = WON if out.itemsize == 1 else 1
     by_line = np.full(1, task.line_value * won).astype(out.dtype)[0]  # of a move that makes a line
-    low_bits = (stones + 1) // 2
-    carried = CarryTables(
-        np.empty(1 << low_bits, np.int32),
-        np.empty(1 << (stones - low_bits), np.int32),
-        np.empty(stones, np.int64),
-    )
+    carried = empty_carry_tables(stones)
     patterns = np.empty(task.max_entries, np.int32)
     values = np.empty(task.max_entries, out.dtype)
     for i in range(first, last):
