@@ -160,7 +160,7 @@ def test_results_of_the_other_player_are_named():
 
         other = copy(game)
         other.step = step
-        return PlantedTreeSearch("uct")(other, board, *arguments)
+        return PlainSearch("uct")(other, board, *arguments)
 
     cause = check_search(search, "turns", None).cause
     assert "results of finished games have the wrong sign" in cause
@@ -168,7 +168,7 @@ def test_results_of_the_other_player_are_named():
 
 def test_the_least_visited_move_is_named_with_too_many_visits():
     def search(game, board, evaluator, simulations, seed):
-        visits, value = PlantedTreeSearch("uct")(game, board, evaluator, simulations, seed)
+        visits, value = PlainSearch("uct")(game, board, evaluator, simulations, seed)
         return game.legal[game.index(board)] * (simulations - visits), value
 
     check = check_search(search, "turns", None)
