@@ -15,6 +15,7 @@ STUDIES: dict[str, str] = {
     "learners-qnet": "studies.learners:QLearningAgainstNet",
     "alpha-zero": "studies.alpha_zero:Learning",
     "alpha-zero-ablation": "studies.alpha_zero:Ablation",
+    "self-play-holes": "studies.self_play:Holes",
     "tree-random": "studies.trees:RandomPlay",
     "tree-search": "studies.trees:TreeSearch",
     "tree-net": "studies.imitation:ImitationNets",

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-LIMITS = {"library": 220_900, "tests": 176_800}
+LIMITS = {"library": 222_100, "tests": 177_900}
 """Maximum number of nodes. The limits have room; a change that needs more raises them and says
 why.
 """

@@ -17,11 +17,13 @@ from studies import (
     imitation,
     learners,
     noise,
+    self_play,
     svd,
     trees,
 )
 from ttt_envs import Game
 from ttt_envs.agents.specs import load_object
+from ttt_envs.arrays import game_arrays
 from ttt_eval.benchmark.scores import score_submission
 from ttt_eval.exact import exploitability, match_outcome
 from ttt_eval.matches.match import play_pairs
@@ -283,6 +285,36 @@ def test_the_search_is_measured_from_a_stored_run():
     )
     curve = alpha_zero.Learning().measure({**unit, "marks": (1.0,), "search": True, "seed": 0})
     assert 0 < curve["searched"] < 0.5 * curve["exploitability"][0]
+
+
+# --------------------------------------------------------------------------------------------------
+# Self-play
+
+
+@pytest.mark.parametrize(("openings", "expected"), [("", [1, 1, 1]), ("random:2-2:1", [0, 0, 1])])
+def test_visits_begin_at_the_openings(openings, expected):
+    arrays = game_arrays(Game())
+    legal = arrays.legal[: arrays.over]
+    uniform = legal / legal.sum(axis=1, keepdims=True)
+    visits = self_play.visits_in_self_play(arrays, uniform, uniform, openings)
+    stones = arrays.observations[: arrays.over].sum(axis=1)
+    by_stones = np.bincount(stones, weights=visits)
+    assert by_stones[:3] == pytest.approx(expected)
+    # the same number of visits in four plies that cannot end a game, then fewer
+    assert by_stones[4] == pytest.approx(1)
+    assert by_stones[5] < 1
+
+
+@pytest.mark.parametrize("better", ["openings", "plain self-play"])
+def test_claims_on_coverage_follow_from_the_measurements(better):
+    study = self_play.Holes()
+    results = []
+    for unit in study.units(False):
+        shift = 0.2 if unit["arm"] == better else 0.0
+        point = {"games": 1, "regret": 0.0, "exploitability": 0.5 - shift + unit["seed"] / 1000}
+        results.append((unit, [{**point, "coverage": 0.5 + shift}]))
+    words = "with random openings training meets more positions, and ends less exploitable"
+    assert claims_of_curves(study, results)[words] == (better == "openings")
 
 
 # --------------------------------------------------------------------------------------------------
