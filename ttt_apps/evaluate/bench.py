@@ -308,7 +308,9 @@ class BenchVerify(cli.JsonOptions):
             again = Submission(
                 "again", steps=submission.steps, hyperparameters=submission.hyperparameters
             )
-            run_benchmark(agent, [unit], again, path)
+            is_tuned = CHOSEN in submission.hyperparameters
+            with name_place(f"settings of {agent}", (TypeError,) if is_tuned else ()):
+                run_benchmark(agent, [unit], again, path)
             marks = {new.task: new.checkpoints for new in score_submission(path).runs}[run.task]
         stored = {mark.steps: mark for mark in run.checkpoints}
         scored_marks = {  # with the stored CPU seconds, which differ

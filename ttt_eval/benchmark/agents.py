@@ -411,6 +411,7 @@ class ExactAgent(GameAgent):
 
     def __init__(self, task: Task, seed: int, **settings: Any) -> None:
         super().__init__(task, "exact-pg", settings)
+        self.hyperparameters |= {"updates": self.config.self_play_games, "knows_rules": True}
         self._training = self.config.training(
             task.games[0],
             self.config.self_play_games,
