@@ -537,6 +537,8 @@ def _reproduce_command(run: RunResult) -> str:
     if "teacher" in config["settings"]:
         row.pop("opponent", None)
     settings = build_config(learner, config["settings"])
+    if config["openings"] or settings.self_play_openings:
+        row["openings"] = config["openings"]
     defaults = [
         dataclasses.asdict(build_config(learner, default)) for default in ({}, settings.self_play)
     ]
