@@ -95,8 +95,9 @@ def claims_of_pages():
     for page in DOCUMENTED.glob("*.md"):
         for section in re.split("^##+ ", page.read_text(), flags=re.M):
             for name in re.findall(r"\((\S+)-claims\.csv\)", section):
+                claims = section[section.index("| claim") :]
                 tables[name] = [
-                    row[2:-2].split(" | ") for row in re.findall(r"^\| .*\|$", section, re.M)
+                    row[2:-2].split(" | ") for row in re.findall(r"^\| .*\|$", claims, re.M)
                 ]
     return tables
 
