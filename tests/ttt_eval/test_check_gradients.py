@@ -321,11 +321,23 @@ def test_right_advantages_are_recognised(seats):
     check = check_advantages(gae, seats=seats)
     assert check.ok, check
     assert check.recognised == "GAE(0.9, 0.95)"
+    assert check.verdict == "no error found; not judged: lambda, without lam="
     assert check.effect.exact
     assert_allclose((check.effect.length.mean, check.effect.degrees.mean), (1, 0), atol=1e-6)
     critic = check_advantages(gae, seats=seats, critic=0.1)
     assert critic.ok
     assert "turned" in critic.row("critic").measured
+
+
+@pytest.mark.parametrize("axis", [None, 1])
+def test_normalised_advantages_are_probed_and_those_of_one_step_are_not_judged(axis):
+    def estimate(rewards, values, dones, next_value, next_done):
+        estimates = gae(rewards, values, dones, next_value, next_done)
+        return estimates - estimates.mean(axis, keepdims=True)
+
+    check = check_advantages(estimate, lam=0.9, environments=8)
+    assert check.failed == ("lambda",) * (axis is None)
+    assert ("not judged: environments" in check.verdict) == (axis == 1)
 
 
 @pytest.mark.parametrize(("scale", "failed"), [(1, ()), (-1, ("critic",))])
@@ -372,7 +384,7 @@ def test_without_next_values_no_value_at_a_truncation_is_asked_for():
         return gae(rewards, values, begins[:-1], last_values, begins[-1])
 
     assert check_advantages(estimate).verdict.endswith(
-        "not judged: the value at a truncation, without next_values"
+        "not judged: lambda, without lam=; the value at a truncation, without next_values"
     )
 
 
@@ -387,14 +399,33 @@ def test_right_bonuses_are_right(entropy):
 
 @pytest.mark.more
 @pytest.mark.needs("torch")
-def test_a_bonus_beside_normalised_advantages_is_right():
+@pytest.mark.parametrize("ddof", [0, 1])
+def test_a_bonus_beside_normalised_advantages_is_right(ddof):
     def loss(logp, old_logp, advantages, entropy, mask):
-        size = (advantages**2 * mask).sum() / mask.sum()
-        return losses.ppo_clip_with_bonus(logp, old_logp, advantages / size**0.5, entropy, mask)
+        played = advantages[mask.bool()]
+        scaled = (advantages - played.mean()) / (played.std(correction=ddof) + 1e-8)
+        return losses.ppo_clip_with_bonus(logp, old_logp, scaled, entropy, mask)
 
     check = check_loss(loss, entropy=0.01, batch=64)
     assert check.verdict == "no error found; not judged: the clip, without meant="
     assert check.effect.length.low > 2
+    assert check_loss(loss, entropy=0.0109, batch=64, cpu=1).failed == ("entropy",)
+    small = check_loss(loss, entropy=0.01, batch=8, cpu=6)
+    assert small.failed == ("gradient",)
+    assert "as batch=" in small.cause
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize(
+    ("least", "end"), [(0.8, "not judged: mask: the loss does not ask for it"), (-0.2, "A = -1")]
+)
+def test_losses_without_a_mask_and_with_a_wrong_clip(least, end):
+    def loss(logp, old_logp, advantages, entropy):
+        ratio = (logp - old_logp).exp()
+        terms = (ratio * advantages).minimum(ratio.clamp(least, least + 0.4) * advantages)
+        return -(terms + 0.01 * entropy).mean()
+
+    assert check_loss(loss, meant="PPO clip", entropy=0.01).verdict.endswith(end)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -461,6 +492,7 @@ def an_error(rewards, dones):
 def test_broken_functions_fail(function):
     check = check_advantages(function)
     assert check.failed == ("answers",)
+    assert check.cause.endswith(f": {check.row('answers').measured}")
     assert check.effect is None
     assert json.loads(json.dumps(check.to_dict()))["effect"] is None
 
@@ -472,7 +504,7 @@ def test_random_functions_are_sampled():
         return (rewards.sum(axis=1) + rng.normal(size=len(mask)))[:, None] * mask
 
     check = check_advantages(noisy, "2x3/2", batch=1, cpu=1)
-    assert check.row("repeatable").status == "remark"
+    assert check.row("repeatable").status == "no evidence"
     assert not check.effect.exact
     assert not check.failed
 
@@ -484,6 +516,7 @@ def test_random_functions_are_sampled():
         (lambda returns: returns, {}, "argument: 'returns', which is unknown"),
         (rloo, {"batch": 8, "group": 3}, "whole groups"),
         (rloo, {"game": "3x3/3"}, "too many games"),
+        (rloo, {"gamma": 0.9}, "no discount"),
         (gae, {"seats": (2,)}, "seats"),
         (gae, {"game": "tic-tac-toe"}, "is unknown"),
         (gae, {"game": Game(4, 4, 4)}, "too large"),

@@ -42,8 +42,8 @@ class CheckAdvantages(_CheckGradient):
 
     seats: tuple[int, ...] = (0,)
     """of the learner: 0 moves first, 1 second, 0 1 both"""
-    gamma: float = 0.9
-    """discount of rollouts for each decision"""
+    gamma: float | None = None
+    """discount of rollouts for each decision; default: 0.9"""
     lam: float | None = None
     """lambda of rollouts; default: any from 0 to 1"""
     batch: cli.Positive | None = None

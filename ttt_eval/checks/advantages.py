@@ -160,8 +160,10 @@ def run_check(
     limit_s: float | None,
     unjudged: Sequence[str] = (),
     names: Sequence[str] = (),
+    kind: str = "loss",
 ) -> GradientCheck:
-    """Return a check whose causes are those of its failed rows.
+    """Return a check whose causes are those of its failed rows. Rows without evidence are not
+    judged.
 
     Args:
         subject: what is checked.
@@ -169,6 +171,7 @@ def run_check(
         limit_s: maximum s of a call.
         unjudged: what is not judged.
         names: of the function's arguments.
+        kind: ``"loss"``, ``"batches"`` or ``"rollouts"``, whose words the causes have.
     """
     effect = None
     ends = "".join(ENDS.get(name, "") for name in names)
@@ -185,12 +188,13 @@ def run_check(
         except CallError as error:
             rows.append(CheckRow("answers", str(error), "fails", "numbers of the right shape"))
     causes = [
-        cause.format(measured=row.measured, ends=ends)
+        cause.format(measured=row.measured, ends=ends, **TEXTS[kind])
         for start, cause in CAUSES.items()
         for row in rows
         if row.status == "fails" and f"{row.name} {row.measured}".startswith(start)
     ]
-    return GradientCheck(subject, rows, causes[:3], effect, right=no_error(unjudged))
+    missing = [f"{row.name}: {row.measured}" for row in rows if row.status == "no evidence"]
+    return GradientCheck(subject, rows, causes[:3], effect, right=no_error([*unjudged, *missing]))
 
 
 def check_advantages(
@@ -198,7 +202,7 @@ def check_advantages(
     game: str | Game = "2x3/3",
     seats: tuple[int, ...] = (0,),
     *,
-    gamma: float = 0.9,
+    gamma: float | None = None,
     lam: float | None = None,
     environments: int = 256,
     batch: int | None = None,
@@ -220,7 +224,7 @@ def check_advantages(
         function: the estimator.
         game: rows x columns / win length, with a skip chance of 1/4; or a game of up to nine cells.
         seats: of the learner: (0,) moves first, (1,) second, (0, 1) both.
-        gamma: discount of rollouts for each decision; whole games have none.
+        gamma: discount of rollouts for each decision, by default 0.9; whole games have none.
         lam: lambda of rollouts; None for any from 0 to 1.
         environments: number in a rollout, for functions that mix them.
         batch: number of games in a batch, by default 8.
@@ -235,9 +239,11 @@ def check_advantages(
 
     Raises:
         TypeError: ``function`` is no function.
-        ValueError: an option is unknown or out of range, or the function asks for an unknown array.
+        ValueError: an option is unknown or out of range, the function asks for an unknown array, or
+            ``gamma`` below 1 is given for whole games.
     """
-    check_range("gamma", gamma, 0, 1)
+    discount = 0.9 if gamma is None else gamma
+    check_range("gamma", discount, 0, 1)
     check_range("lam", lam or 0.0, 0, 1)
     names = asked_names(function, ROLLOUT_NAMES | BATCH_NAMES)
     array_names = {ALIASES.get(name, name) for name in names}
@@ -249,7 +255,12 @@ def check_advantages(
         size = BatchSize(games, group or games)
     if size.games % size.group:
         raise Refusal(f"batch={size.games} has no whole groups of {size.group}: choose a multiple")
-    settings = {} if is_batch else {"discount": gamma, "shift": 1.0}
+    if is_batch and gamma not in (None, 1):
+        raise Refusal(
+            "whole episodes have no discount, and gamma= no effect: leave it out, and give the "
+            "function with a discount of 1"
+        )
+    settings = {} if is_batch else {"discount": discount, "shift": 1.0}
     model = DecisionModel(game, seats, policy, **settings)
     errors = list_errors(critic, model, seed)
     rng = np.random.default_rng([seed, 7])
@@ -268,7 +279,7 @@ def check_advantages(
         if is_batch:
             yield from probe_batch(estimator, source, rng)
         else:
-            yield from probe_rollouts(estimator, array_names, gamma, lam, model.self_play, rng)
+            yield from probe_rollouts(estimator, array_names, discount, lam, model.self_play, rng)
 
         def of_rows(arrays: Arrays) -> Float64Array:
             return estimator({name: array.T for name, array in arrays.items()}).T
@@ -284,10 +295,13 @@ def check_advantages(
                 share, 0.0, minimum=True, rule="explains more of the values than a constant",
             )  # fmt: skip
 
-    frame = f"batches of {size.games}, groups of {size.group}" if is_batch else "rollouts"
+    kind = "batches" if is_batch else "rollouts"
+    frame = f"batches of {size.games}, groups of {size.group}" if is_batch else kind
     unjudged = []
+    if lam is None and not is_batch:
+        unjudged.append("lambda, without lam=")
     if "truncated" in array_names and limit is None:
         unjudged.append("the value at a truncation, without next_values")
     return run_check(
-        f"advantages, {model.game}, seats {seats}, {frame}", examine, limit_s, unjudged, names
+        f"advantages, {model.game}, seats {seats}, {frame}", examine, limit_s, unjudged, names, kind
     )

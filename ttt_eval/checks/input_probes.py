@@ -14,8 +14,9 @@ from ttt_envs.core.jit import Float64Array
 from ttt_eval.checks.check import CheckRow, judge
 from ttt_eval.checks.samples import EQUAL, Arrays, Estimator, Source, gae
 
-SHAPE = (6, 5)
-"""Steps and environments of probed rollouts."""
+SHAPE = (6, 6)
+"""Steps and environments of probed rollouts; the last environment never changes, see
+:func:`align`."""
 END = 3
 """Step of them at which an episode begins."""
 HIDDEN = {"values", "logp", "old_logp", "ref_logp", "advantages", "entropy"}
@@ -24,11 +25,17 @@ ROUNDING = 1e-5
 """Largest size of a number that counts as 0."""
 RECOGNISED = "recognised"
 UNREPEATABLE = CheckRow(
-    "repeatable", "equal inputs have other answers: nothing was probed", "remark"
+    "repeatable", "equal inputs have other answers: nothing was probed", "no evidence"
 )
 ALL = slice(None)
 BEFORE = slice(END)
 AFTER = slice(END, None)
+FIRST = ALL, 0
+OTHERS = ALL, slice(1, None)
+ENDS: dict[str, Any] = {
+    "dones": (slice(END - 1, END + 1), 0), "truncated": (END - 1, 0), "next_done": 0,
+}  # fmt: skip
+"""Places of ends of the first environment."""
 
 
 class InputProbe(NamedTuple):
@@ -85,6 +92,19 @@ def differ(numbers: Float64Array, others: Float64Array | float) -> bool:
     return bool(np.abs(numbers - others).max(initial=0) > EQUAL)
 
 
+def align(estimates: Float64Array, reference: Float64Array) -> Float64Array:
+    """Return estimates times a number plus a number, so that those of the last environment have the
+    mean and the deviation that they have in a reference: what a normalisation over the rollout did
+    to all of them is undone.
+
+    Args:
+        estimates, reference: float64[T, E].
+    """
+    now, meant = estimates[:, -1], reference[:, -1]
+    scale = meant.std() / max(now.std(), ROUNDING)
+    return np.asarray((estimates - now.mean()) * scale + meant.mean())
+
+
 def rule_row(name: str, holds: bool, rule: str, measured: str = "") -> CheckRow:
     """Return a row about a rule."""
     text = measured or ("yes" if holds else "no")
@@ -121,46 +141,62 @@ def probe_rollouts(
     signs = 1.0, -1.0 if self_play else 1.0
     movers = rng.choice(signs, (steps + 1, environments))
     movers[:2] = np.power.outer(signs, np.arange(environments))
-    shapes: dict[str, Any] = {"rewards": SHAPE, "values": SHAPE, "next_value": environments}
+    shapes: dict[str, Any] = {
+        "rewards": SHAPE, "values": SHAPE, "next_value": environments, "cut_values": SHAPE,
+    }  # fmt: skip
     inputs, noise = (
         {name: rng.normal(size=shape) for name, shape in shapes.items()} for _ in range(2)
     )
     inputs |= {"dones": np.zeros(SHAPE), "next_done": np.zeros(environments), "movers": movers}
-    cuts = {"truncated": np.zeros(SHAPE), "cut_values": rng.normal(size=SHAPE)}
-    noise["cut_values"] = rng.normal(size=SHAPE)
+    inputs["truncated"] = np.zeros(SHAPE)
 
-    def ask(ones: dict[str, Any], changed: dict[str, Any]) -> Float64Array:
-        arrays = {name: array.copy() for name, array in {**inputs, **cuts}.items()}
+    def answer(ones: dict[str, Any], changed: dict[str, Any]) -> Float64Array:
+        arrays = {name: array.copy() for name, array in inputs.items()}
         for name, place in ones.items():
             arrays[name][place] += 1
         for name, place in changed.items():
             arrays[name][place] = noise[name][place]
+        for name, array in arrays.items():
+            array[..., -1] = inputs[name][..., -1]
         return estimator(arrays)
 
-    whole = ask({}, {})
-    if differ(whole, ask({}, {})):
+    def ask(ones: dict[str, Any], changed: dict[str, Any]) -> Float64Array:
+        return align(answer(ones, changed), reference)[:, :-1]
+
+    reference = answer({}, {})
+    if differ(reference, answer({}, {})):
         yield UNREPEATABLE
         return
-    first = ALL, 0
-    mixed = ask({}, {"rewards": first, "values": first})
-    if differ(whole[:, 1:], mixed[:, 1:]):
-        yield rule_row(
-            "environments", differ(whole[first], mixed[first]),
-            "estimates move with their own environment",
-            "estimates move with other environments: nothing else was probed",
-        )  # fmt: skip
+    whole = reference[:, :-1]
+    mixture = answer({}, {"rewards": (END, 0), "values": (END, 0)})
+    is_mixed = differ(align(mixture, reference)[OTHERS], reference[OTHERS])
+    change = (mixture - reference)[OTHERS]
+    errors = (
+        differ(change[BEFORE], 0.0) and not differ(change[AFTER], 0.0),
+        is_mixed and not differ(reference[FIRST], mixture[FIRST]),
+        not is_mixed and differ(ask(ENDS, {})[OTHERS], whole[OTHERS]),
+    )
+    is_wrong = any(errors)
+    if is_mixed or is_wrong:
+        yield CheckRow(
+            "environments",
+            "estimates move with other environments: ends, trace, values and lambda were not "
+            "probed; check the function without what mixes environments",
+            "fails" if is_wrong else "no evidence",
+            "one scale and shift of all; no trace or end of others",
+        )
         return
     for probe in PROBES:
         if probe.asked <= names:
             before = ask(probe.ones, {})[probe.read]
             moves = differ(before, ask(probe.ones, probe.changed)[probe.read])
             yield rule_row(probe.name, moves == probe.moves, probe.rule)
-    yield rule_row("last row", whole[-1].any(), "the last row is not all zero")
+    yield rule_row("last row", whole[-1].std() > ROUNDING, "the last row is not all the same")
     of_reward = ask({"rewards": 1}, {}) - whole
     of_value = ask({"values": 1}, {}) - whole
     of_next = (of_reward + of_value)[0]
     own = of_reward[1].min()
-    relative = of_next * movers[0] * movers[1] / np.copysign(max(abs(own), EQUAL), own)
+    relative = of_next * (movers[0] * movers[1])[:-1] / np.copysign(max(abs(own), EQUAL), own)
     sizes = np.abs(relative)
     yield number_row("baseline" if sizes.mean() > 1 + EQUAL else "discount", sizes, discount)
     if "values" in names:
@@ -180,7 +216,9 @@ def probe_rollouts(
         yield number_row("lambda", own_lam, lam)
     ends = (rng.random(SHAPE) < 0.4).astype(np.float64)
     inputs |= {"dones": ends, "next_done": ends[0]}
-    if not differ(ask({}, {}), gae(**inputs, discount=discount, lam=own_lam)):
+    estimates = answer({}, {})
+    del inputs["truncated"], inputs["cut_values"]
+    if not differ(estimates, gae(**inputs, discount=discount, lam=own_lam)):
         yield CheckRow(RECOGNISED, f"GAE({discount:g}, {own_lam:.4g})", "remark")
 
 

@@ -40,7 +40,7 @@ from ttt_eval.checks.samples import (
 Backend = Literal["torch", "jax", "numpy"]
 LOSS_NAMES = {"logp", "old_logp", "ref_logp", "advantages", "mask", "entropy"}
 STEP = 1e-7
-"""Of numerical differences."""
+"""Of numerical differences; smaller coefficients count as 0."""
 SPREAD = 0.5
 """Standard deviation of the logits of an update of size 1, and of the reference."""
 POLICY = "policy"
@@ -151,7 +151,20 @@ def weight_rows(estimator: Estimator, meant: str, entropy: float | None) -> Iter
     for name, others in POLICY_LOSSES.items():
         if np.allclose(factors, others, atol=EQUAL):
             yield CheckRow(RECOGNISED, name, "remark")
-    coefficient = np.round(of_entropy[1] / size, DIGITS) + 0.0  # no -0
+    if weights[1] < EQUAL:
+        return
+    # advantages that are normalised by n - 1 are 1 - 1 / n times as large in squares
+    copies = estimator({name: np.tile(array, (2, 1)) for name, array in arrays.items()})
+    shares = np.array([of_entropy[1] / size, copies[1, 1] / copies[1, 0]])
+    small, large = np.maximum(np.abs(shares), STEP) ** -2
+    if not 0.95 < large / small < 1.15:
+        yield rule_row(
+            "sum of entropy", False, "equal in batches of any size",
+            "one coefficient in 6 rows, another in 12",
+        )  # fmt: skip
+        return
+    coefficient = (2 * large - small) ** -0.5 * np.sign(shares[0])
+    coefficient = np.round(coefficient, DIGITS) + 0.0  # no -0
     yield number_row("sign of entropy" if coefficient < 0 else "entropy", coefficient, entropy)
 
 
@@ -272,7 +285,10 @@ def check_loss(
             return measure_effect(policy_term, make_source(update, target), rng, cpu)
 
         first, *later = updates
-        yield from probe_batch(estimator, make_source(first, meant), rng)
+        if "mask" in names:
+            yield from probe_batch(estimator, make_source(first, meant), rng)
+        else:
+            yield CheckRow("mask", "the loss does not ask for it", "no evidence")
         yield measure(first, meant)
         for target in TARGETS:
             if not of_policy and measure(first, target).status == "holds":
