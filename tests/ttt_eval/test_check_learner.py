@@ -16,6 +16,7 @@ from processes import ROOT, run_python
 
 from ttt_eval.checks import PROBES, check_learner
 from ttt_eval.checks.learner import (
+    BETTER,
     FAMILIES,
     NO_MASK,
     NO_SELF_PLAY,
@@ -30,9 +31,14 @@ from ttt_eval.checks.learner import (
     ProbeLimits,
     measure_agent,
 )
-from ttt_eval.checks.probes import PREDICTED_ERRORS, WrongTarget
+from ttt_eval.checks.probes import NEXT_GAME, PREDICTED_ERRORS, WrongTarget
 
 SHORT = ("bandit", "credit", "defence")
+TORCH = (pytest.mark.needs("torch"), pytest.mark.smoke)
+planted_families = pytest.mark.parametrize(
+    "family",
+    [pytest.param(family, marks=() if family == "tabular" else TORCH) for family in FAMILIES],
+)
 
 
 def probe_of(make_env):
@@ -161,6 +167,16 @@ def test_a_critic_tells_rewards_from_the_sign_of_a_policy(share, cause):
     assert check_learner(lambda *job: partial(train(*job)), SHORT).cause == OTHER_SIGN
 
 
+@planted_families
+def test_the_next_games_first_position_is_named(family):
+    train = plant(family, NEXT_GAME)
+    probes = ["credit", "truncation"]
+    assert check_learner(train, probes).cause == NEXT_GAME
+    right = check_learner(plant(family), probes)
+    assert right.row("truncation, next game").status == "holds"
+    assert right.ok
+
+
 def test_the_entropy_is_that_of_the_policy():
     probe = PROBES["second"]
     logits = np.zeros_like(probe.exact.action_values)
@@ -243,6 +259,10 @@ def test_values_in_games_of_one_move_must_be_right_without_a_family():
     check = check_learner(learn_share(lambda part: 0.3 * part), SHORT)
     assert not check.failed
     assert check.row("bandit, values").status == "no evidence"
+    assert check.row("credit").status == "holds"
+    with pytest.raises(AssertionError, match="undecided: no evidence in bandit, values"):
+        check.assert_ok()
+    check_learner(learn_share(lambda part: 1), SHORT).assert_ok()
 
 
 def test_an_update_with_the_wrong_sign_is_no_missing_mask():
@@ -318,17 +338,20 @@ def test_slow_is_not_wrong():
     assert forgetful.row("credit").status == "fails"
 
 
-def test_a_rising_curve_is_no_evidence():
+@pytest.mark.parametrize("first", [0, 0.7])
+def test_a_rising_curve_is_no_evidence(first):
     def train(make_env, steps, seed):
         probe = probe_of(make_env)
         right = probe.exact.action_values
-        share = min(0.9, steps / probe.steps / 4)
+        part = steps / probe.steps
+        share = first if part == 0.25 else part / 4
         keep = np.random.default_rng(0).random(len(right)) < share
         return make_agent(probe, np.where(keep[:, None], right, -right), values=right)
 
     check = check_learner(train, "second")
     assert check.row("second").status == "no evidence"
-    assert "still learns" in check.row("second").measured
+    assert check.row("second").measured.endswith(BETTER)
+    assert check.verdict == "undecided: no evidence in second"
     assert not check.ok
 
 
@@ -347,12 +370,6 @@ def test_no_training_is_repeated_for_another_seed():
 
 
 # -- learners
-
-TORCH = (pytest.mark.needs("torch"), pytest.mark.smoke)
-planted_families = pytest.mark.parametrize(
-    "family",
-    [pytest.param(family, marks=() if family == "tabular" else TORCH) for family in FAMILIES],
-)
 
 
 @planted_families

@@ -20,6 +20,7 @@ from right_search import PlainSearch
 from baselines.exact import solve
 from ttt_envs.core.files import read_table
 from ttt_eval.checks import Check, CheckRow, Evidence, check_search
+from ttt_eval.checks.causes import Facts, patterns
 from ttt_eval.checks.tables import BOARDS, GameTable, PlantedEvaluator, make_table
 from ttt_eval.exact import evaluate_policy
 
@@ -204,6 +205,27 @@ def test_a_search_that_takes_turns_to_alternate_is_named():
     check = check_search(alternating_negamax, "turns", None)
     assert "results" in check.failed
     assert check.cause == "turns are assumed to alternate: the search is right only where they do"
+
+
+def likely_causes(**facts):
+    """Return the causes of failed moves, by what was measured."""
+    found = patterns(Facts(**facts), {"near the end"})
+    return [cause for cause, fits in found.items() if fits]
+
+
+def test_results_of_both_signs_are_not_called_draws():
+    facts = {"errors": {"wins": -1.0, "draws": 0.0, "losses": 0.7}, "largest_error": 1.0}
+    assert likely_causes(**facts, win_size=0.0)[0] == "wins and losses count as draws"
+    assert likely_causes(**facts, win_size=0.8)[0].startswith(
+        "results are backed up with the wrong"
+    )
+
+
+def test_right_results_are_not_said_to_alternate():
+    for error, cause in ((0.0, "selection"), (0.5, "turns are assumed to alternate")):
+        errors = {"wins": error, "draws": 0.0, "losses": error}
+        causes = likely_causes(errors=errors, largest_error=error, alternating_share=0.0)
+        assert causes[0].startswith(cause)
 
 
 def in_batches(search, reverse=False):

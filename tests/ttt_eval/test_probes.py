@@ -149,6 +149,12 @@ def test_every_error_is_seen_by_its_score_or_by_values():
         assert lowest < 0.3 or largest > 0.004, error
 
 
+def test_cut_episodes_begin_in_all_positions():
+    exact = PROBES["truncation"].exact
+    texts = [exact.text(row) for row in range(len(exact.values))]
+    assert sorted(texts) == sorted(PROBES["truncation"].options["openings"])
+
+
 def test_an_unknown_error_is_refused():
     with pytest.raises(ValueError, match="did you mean"):
         PROBES["bandit"].power("discount .9")

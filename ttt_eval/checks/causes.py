@@ -49,6 +49,8 @@ MIN_DRAW_ERROR = 0.3
 MIN_WIN_ERROR = 0.7
 MAX_WIN_ERROR = 1.3
 """Minimum and maximum mean error of a win that counts as a draw."""
+MAX_DRAWN_SIZE = 1 - MIN_WIN_ERROR
+"""Maximum mean size of its value: results with both signs have a mean of 0 too."""
 MIN_OTHER_RESULT_ERROR = 1.5
 """Minimum mean error of a win that counts as a loss, or the other way round."""
 MIN_SIGN_ERROR = 0.35
@@ -117,8 +119,10 @@ class Facts:
     """loss of moves in a game whose turns alternate, as a share of the true one"""
     told_share: float = 0.0
     """mean loss with true values, as a share of that of random moves"""
+    win_size: float = nan
+    """mean absolute value of won positions"""
     missing_share: float = nan
-    """share of simulations without a visit of the root, near the end"""
+    """median share of simulations without a visit of the root, near the end or anywhere"""
     own_weight: float = nan
     """smallest weight of the root's own evaluation in its value"""
     sign_pattern: str = ""
@@ -147,6 +151,7 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "the search does not end: it does not see finished games, or waits": "time" in failed,
         "the tree of another position is kept between calls": (
             "visits" in failed
+            and not facts.missing_share > MIN_MISSING_SHARE
             and ("near the end" not in failed or "rules" in failed)
             and (signs_are_wrong or not moves_are_worst)
         ),
@@ -163,14 +168,14 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
             facts.spread > MIN_SPREAD
         ),
         facts.sign_pattern: bool(facts.sign_pattern),  # "" is no cause
-        "results of finished games are not backed up": (
+        "results of finished games are not backed up, or only to the parent": (
             facts.missing_share > MIN_MISSING_SHARE
-            and bool(failed & {"rules", "results", "near the end"})
-            and "visits" not in failed
+            and bool(failed & {"rules", "results", "near the end", "visits"})
         ),
         "turns are assumed to alternate: the search is right only where they do": (
             facts.alternating_share < MAX_ALTERNATING_SHARE
             and not facts.largest_error > MIN_OTHER_RESULT_ERROR
+            and not max(win_error, loss_error) < MAX_RIGHT_ERROR
         ),
         "draws count as wins": draw_value > MIN_DRAW_ERROR,
         "draws count as losses": draw_value < -MIN_DRAW_ERROR,
@@ -186,6 +191,7 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         ),
         "wins and losses count as draws": (
             MIN_WIN_ERROR < -facts.errors.get("wins", nan) < MAX_WIN_ERROR
+            and facts.win_size < MAX_DRAWN_SIZE
         ),
         OTHER_ROOT: (
             facts.sign_pattern == OTHER_ROOT or (all_are_wrong and "near the end" not in failed)
@@ -205,7 +211,9 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "selection: it prefers what is good for the other player, or plays what it visits least": (
             max(facts.told_share, *facts.late_share_by_parity) > 1
         ),
-        "selection: moves are wrong, but no returned value is": not failed & {"results", "signs"},
+        "selection: moves are wrong, but no returned value is": (
+            not failed & {"results", "signs", "visits"}
+        ),
     }
 
 

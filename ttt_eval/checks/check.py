@@ -97,12 +97,14 @@ class Check:
     """patterns of errors that explain the failed rows, the likeliest first"""
     right: str = field(default=no_error(()), kw_only=True)
     """the verdict if it is ``ok``"""
+    undecided: Sequence[str] = field(default=(), kw_only=True)
+    """rows without evidence that it needs to be ``ok``"""
 
     @property
     def ok(self) -> bool:
-        """Whether no row fails, and at least one holds."""
+        """Whether no row fails, none is undecided, and at least one holds."""
         statuses = {row.status for row in self.rows}
-        return "fails" not in statuses and "holds" in statuses
+        return "fails" not in statuses and "holds" in statuses and not self.undecided
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -120,6 +122,8 @@ class Check:
         """The verdict in one line."""
         if self.failed:
             return f"wrong: {self.cause}"
+        if self.undecided:
+            return f"undecided: no evidence in {'; '.join(self.undecided)}"
         return self.right if self.ok else "nothing could be measured"
 
     def row(self, name: str) -> CheckRow:

@@ -15,6 +15,7 @@ it. Its openings were searched by the exact loss of the error that it is for
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -56,14 +57,20 @@ class WrongTarget(NamedTuple):
     """whether the maximum takes in illegal actions, whose values stay 0"""
     at_cuts: bool = False
     """whether only the last step of an episode that is cut has the error"""
+    takes_next_game: bool = False
+    """whether the next value there is that of the next game's first position"""
 
 
+NEXT_GAME = "next game's first position at a truncation"
+"""The error of who reads the observation after an automatic reset."""
+RIGHT_TARGET = WrongTarget()
 PREDICTED_ERRORS: Mapping[str, WrongTarget] = {
     "sign of the next value": WrongTarget(discount=-1.0),
     "maximum over illegal actions": WrongTarget(takes_illegal=True),
     "no next value": WrongTarget(discount=0.0),
     "reward of the other player": WrongTarget(reward_scale=-1.0),
     "truncation taken for an end": WrongTarget(discount=0.0, at_cuts=True),
+    NEXT_GAME: WrongTarget(at_cuts=True, takes_next_game=True),
     "nothing is learned": WrongTarget(discount=0.0, reward_scale=0.0),
     **{f"discount {discount}": WrongTarget(discount) for discount in (0.99, 0.95, 0.9, 0.5)},
 }
@@ -160,6 +167,7 @@ class ExactProbe:
 
     Attributes:
         model: what actions lead to.
+        cut_model: the same for who takes :data:`NEXT_GAME`.
         observations: float32[S, 2 * cells].
         values: float64[S], optimal values for the player to move: against the opponent of the
             probe, in self-play those of perfect play.
@@ -186,6 +194,10 @@ class ExactProbe:
             self.model = SelfPlayValues(arrays, starts)
         self.observations = self.model.observations
         self.values, self.action_values = self.model.optimum()
+        self.cut_model = copy(self.model)
+        if "max_episode_steps" in probe.options:
+            goes_on = 1 - self.model.expect_results(np.ones(3))  # openings are all positions
+            self.cut_model.next = np.outer(goes_on, np.ones(len(self.values)) / len(self.values))
         self.best = self.value(self.greedy(self.action_values))
         self.random = self.value(normalise(self.model.allowed))
 
@@ -221,7 +233,11 @@ class ExactProbe:
             return np.where(is_open, np.maximum(values, 0), values)
 
         rewards = wrong.reward_scale * self.model.rewards
-        return self.model.fixed_point(backup, rewards, wrong.discount)
+        return self.followed(wrong).fixed_point(backup, rewards, wrong.discount)
+
+    def followed(self, wrong: WrongTarget) -> ActionModel:
+        """Return what a learner with an error takes actions to lead to."""
+        return self.cut_model if wrong.takes_next_game else self.model
 
     def weights(self, probabilities: Float64Array) -> Float64Array:
         """Return the share of each position in all visits of a policy, float64[S]."""
@@ -229,19 +245,20 @@ class ExactProbe:
         return np.asarray(visits / visits.sum())
 
     def value_error(
-        self, probabilities: Float64Array, values: Float64Array, discount: float = 1.0
+        self, probabilities: Float64Array, values: Float64Array, target: WrongTarget = RIGHT_TARGET
     ) -> float:
         """Return the mean absolute error of optimal values, float64[S], where a policy comes."""
-        optimum, _ = self.learned_values(WrongTarget(discount))
+        optimum, _ = self.learned_values(target)
         return float(self.weights(probabilities) @ np.abs(values - optimum))
 
     def critic_error(
-        self, probabilities: Float64Array, values: Float64Array, discount: float = 1.0
+        self, probabilities: Float64Array, values: Float64Array, target: WrongTarget = RIGHT_TARGET
     ) -> float:
         """Return the root mean square error of values, float64[S], beside those of the policy
         itself, where it comes.
         """
-        errors = values - self.model.policy_values(probabilities, discount=discount)[0]
+        model = self.followed(target)
+        errors = values - model.policy_values(probabilities, discount=target.discount)[0]
         return float(np.sqrt(self.weights(probabilities) @ errors**2))
 
     def excess(self, probabilities: Float64Array, values: Float64Array) -> float:

@@ -67,6 +67,10 @@ MIN_ROLLOUT_SLOPE = 0.75
 of right searches it was 0.89 to 1.58, so that less is rarer than 0.7% (one-sided 95%); with a wrong
 sign it was at most 0.42.
 """
+MAX_MISSING_SHARE = 0.5
+"""Maximum median share of simulations without a visit of the root: a search may stop when no other
+move can have more visits, which takes half of them.
+"""
 MIN_SOLVED_SHARE = 0.7
 """Share of exact values near the end from which a search solves positions."""
 RESULTS = {"wins": 1, "draws": 0, "losses": -1}
@@ -168,11 +172,15 @@ class _SearchCheck(Checker):
         """Return the rows about errors, steps, time and the number of visits, after all calls."""
         missing = np.array(self.missing_visits)
         if missing.size:
+            facts = self.facts
+            is_most = facts.missing_share > MAX_MISSING_SHARE
+            # a solver may stop early; without values it is not known to be one
+            loses_most = is_most and facts.largest_error >= 0 and not self.is_solver
             self.judge(
                 "visits", f"simulations - visits: {missing.min():g} to {missing.max():g}",
-                -missing.min(), TIE,
-                self.asked, -missing, "{:g} visits above the simulations", -missing,
-                rule="0 or more",
+                max(-missing.min(), loses_most), TIE,
+                self.asked, np.abs(missing), "simulations - visits: {:g}", missing,
+                rule="0 or more; in most positions at most half of the simulations",
             )  # fmt: skip
         if not self.is_evaluator_read:
             self.remark("evaluator", "the evaluator was never called")
@@ -201,6 +209,7 @@ class _SearchCheck(Checker):
         facts.errors = {name: mean_of(numbers) for name, numbers in by_result.items()}
         # a wrong result of a draw can be a win and a loss in turn, with the mean 0
         facts.draw_error = mean_of(np.abs(by_result["draws"]))
+        facts.win_size = mean_of(np.abs(values[results[rows] == RESULTS["wins"]]))
         facts.largest_error = np.fmax.reduce([*map(abs, facts.errors.values()), facts.draw_error])
         facts.errors_by_parity = [
             self.by_parity(rows, np.abs(by_result[name])) for name in ("wins", "losses")
@@ -241,9 +250,12 @@ class _SearchCheck(Checker):
         rows = self.choose(table.moves_differ & middle, NUM_POSITIONS)
         random_loss = mean_of(table.random_losses[rows])
         limit = MAX_UNTOLD_SHARE * random_loss
+        first = len(self.missing_visits)
         _, untold_moves, untold = self.judge_moves(
             "without knowledge", rows, self.zeros, self.many, limit, 200
         )
+        untold_share = median_of(self.missing_visits[first:]) / self.many
+        facts.missing_share = max(facts.missing_share, untold_share)
         moves = np.concatenate([moves, untold_moves])
         total = np.nansum(losses) + np.nansum(untold)
         if total > TIE:
