@@ -134,16 +134,16 @@ def test_right_learners_train_once():
     assert seeds == [0, 0, 0]
 
 
-def learn_critic(share=1, growth=0, shift=0, error=""):
+def learn_critic(share=1, growth=0, shift=0, error="", discount=0.9):
     """Return ``train`` of a learner with a share of right values as its critic, or a growing one,
-    and the same error everywhere; the policy has the fixed point of an error.
+    the same error everywhere, and a discount; the policy has the fixed point of an error.
     """
 
     def train(make_env, steps, seed):
         probe = probe_of(make_env)
         wrong = PREDICTED_ERRORS.get(error, WrongTarget())
         logits = 1_000 * probe.exact.learned_values(wrong)[1]
-        values = probe.exact.model.policy_values(probe.exact.softmax(logits), discount=0.9)[0]
+        values = probe.exact.model.policy_values(probe.exact.softmax(logits), discount=discount)[0]
         part = share + growth * steps / probe.steps
         return make_agent(probe, logits, critic=part * values + shift)
 
@@ -165,6 +165,21 @@ def test_a_critic_tells_rewards_from_the_sign_of_a_policy(share, cause):
     train = learn_critic(share, error=OTHER_REWARD)
     assert check_learner(train, SHORT, gamma=0.9).cause == cause
     assert check_learner(lambda *job: partial(train(*job)), SHORT).cause == OTHER_SIGN
+
+
+@pytest.mark.parametrize(
+    ("discount", "name", "cause"),
+    [
+        (0.9, "truncation", ""),
+        (-1, "credit", "sign of the next value"),
+        (0, "credit", "no next value, or truncation taken for an end"),
+        (0, "truncation", "no next value, or truncation taken for an end"),
+    ],
+)
+def test_wrong_critics_are_named_by_their_discount(discount, name, cause):
+    check = check_learner(learn_critic(discount=discount), ["bandit", name], gamma=0.9)
+    assert check.cause == cause
+    assert check.ok == (not cause)
 
 
 @planted_families

@@ -79,6 +79,11 @@ NEAR_SCORE = 0.04
 CREDIT = "credit"
 """The probe in which values are sure too, and other next values have others."""
 TRUNCATION = "truncation"
+CRITIC_ERRORS: Mapping[float, str] = {
+    -1: "sign of the next value",
+    0: "no next value, or truncation taken for an end",
+}
+"""Errors by the discount whose values are the nearest to those of a wrong critic."""
 NEAR_ERROR = 0.002
 """Errors of values within this distance are those of an error."""
 MAX_CAUSES = 3
@@ -523,7 +528,9 @@ class LearnerCheck:
         causes = [cause for cause, fits in signatures.items() if fits]
         if has_wrong_values and not causes:
             return [OTHER_VALUES]
-        return causes
+        critics = [name.partition(",")[0] for name in failed if name.endswith("critic")]
+        nearest = [self.best_runs[name].discount for name in critics]
+        return causes or [CRITIC_ERRORS[near] for near in nearest[:1] if near in CRITIC_ERRORS]
 
     def improves(self, failed: str) -> bool:
         """Return whether the values of a failed row are better with twice the budget."""
