@@ -314,7 +314,7 @@ def test_claims_on_coverage_follow_from_the_measurements(better):
         shift = 0.2 if unit["arm"] == better else 0.0
         point = {"games": 1, "regret": 0.0, "exploitability": 0.5 - shift + unit["seed"] / 1000}
         results.append((unit, [{**point, "coverage": 0.5 + shift}]))
-    words = "with random openings training meets more positions, and ends less exploitable"
+    words = "random openings: coverage rises, exploitability falls"
     assert claims_of_curves(study, results)[words] == (better == "openings")
 
 
