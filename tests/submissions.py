@@ -30,7 +30,9 @@ LEARNERS = {
 """The same of learners, which take longer."""
 ENDS = {
     "def minimax(board)": "SyntaxError: expected ':' (line 1)",
-    "def other(board): pass": "AttributeError: module 'submission' has no attribute 'minimax'",
+    "def other(board): pass": (
+        "AttributeError: define a function named minimax; yours defines other"
+    ),
     "import gymnasium": (
         "line 1: it imports gymnasium; the task allows Python's standard library and numpy only"
     ),
@@ -38,6 +40,7 @@ ENDS = {
     "__import__('base' + 'lines')": "ImportError: the task forbids baselines (line 1)",
     "\0": "SyntaxError: source code string cannot contain null bytes (line 1)",
     "raise SystemExit(3)": "SystemExit: 3 (line 1)",
+    "input()": "the file asks for input: it must only define functions: EOFError: ",
     "1 / 0": "ZeroDivisionError: division by zero (line 1)",
     "while True: pass": "it took more than 2 s of CPU time",
     "import time\ntime.sleep(99)": "it waited for more than 2 s",
@@ -87,6 +90,7 @@ TRAININGS = {
     "environment.moves": "AttributeError: ",
     "return None": "train returned None: return a function of observations",
     "return 1": "train returned 'int'",
+    "return {(0, 1): 2}": "train returned {}: return a function of observations",
     "return lambda observations: observations": "scores have the shape",
     "return lambda observations: None": "scores have the shape",
     "return lambda observations: 1 / 0": "ZeroDivisionError",

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -21,9 +22,10 @@ def folder(tmp_path):
     path = tmp_path / "homework"
     (path / "wrong").mkdir(parents=True)
     shutil.copy(SOLUTION, path / "right.py")
-    (path / "wrong" / "solution.py").write_text(SOLUTION.read_text().replace(", (2, 4, 6)]", "]"))
+    (path / "wrong" / "task.py").write_text(SOLUTION.read_text().replace(", (2, 4, 6)]", "]"))
     (path / "broken.py").write_text("def minimax(board)")
     (path / "notes.txt").write_text("no submission")
+    (path / ".hidden").touch()
     return path
 
 
@@ -31,15 +33,15 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
     out = tmp_path / "grades"
     words = ["grade", folder, "--task=minimax"]
     text = evaluate_py.text(*words, f"--jobs=2 --out={out}")
-    assert (
-        "not graded, because no NAME.py and no NAME/solution.py: ['notes.txt']" in evaluate_py.err
-    )
+    assert re.search(r"note: 4 of 4, about 0 min left: \S+: \d+ of 10: ", evaluate_py.err)
+    assert "notes.txt 0 0 0 not graded: hand in NAME.py" in text
     assert "broken.py 0 0 0 SyntaxError: expected ':' (line 1)" in text
     assert f"written to {out}: grades.csv" in text
     task = load_task("minimax")
     printed = evaluate_py.json(*words)
-    result = grade(folder / "wrong" / "solution.py", task, "wrong/solution.py")
-    assert printed[2] | {"seconds": 0} == result.to_dict() | {"seconds": 0}
+    result = grade(folder / "wrong" / "task.py", task, "wrong/task.py")
+    assert printed[3] | {"cpu_s": 0} == result.to_dict() | {"cpu_s": 0}
+    assert printed[3]["cpu_s"] > 0
     with (out / "grades.csv").open() as file:
         rows = [*csv.DictReader(file)]
     for row, data in zip(rows, printed, strict=True):
@@ -47,15 +49,19 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
         assert [row[name] for name in names] == [str(data[name]) for name in names]
         assert [float(row[name]) for name in task.weights] == [*data["earned"].values()]
         assert sum(data["earned"].values()) == data["points"]
-    assert [row["score"] for row in rows] == ["0.0", "1.0", "0.4"]  # broken, right, wrong
-    page = (out / "wrong" / "solution.html").read_text()
+    assert [row["score"] for row in rows] == ["0.0", "0.0", "1.0", "0.4"]  # notes are the second
+    page = (out / "wrong" / "task.html").read_text()
     assert "4.0 of 10" in page
     assert page.count('role="img"') == page.count("<strong>you are o and move</strong>") == 2
     assert '<span class="name">6</span>' in page
+    [board, *_] = re.findall(r"board = (\[[-01, ]{25,}\])", page)
+    assert {*json.loads(board)} == {0, 1, -1}
     assert all(task.texts[name] in page for name in task.weights)
     assert "evaluate.py" not in page
-    assert "mean loss" in (out / "teacher" / "wrong" / "solution.html").read_text()
-    assert "not measured: " in (out / "broken.html").read_text()
+    assert "mean loss" in (out / "teacher" / "wrong" / "task.html").read_text()
+    broken = (out / "broken.html").read_text()
+    assert broken.count("SyntaxError") == 1
+    assert "not measured" in broken
 
 
 def test_only_what_is_new_or_changed_is_graded(folder, tmp_path, evaluate_py, monkeypatch, capsys):
@@ -63,7 +69,7 @@ def test_only_what_is_new_or_changed_is_graded(folder, tmp_path, evaluate_py, mo
 
     def interrupt(path, task, file):
         files.append(file)
-        if len(files) == 3:
+        if len(files) == 4:
             raise KeyboardInterrupt
         return grade(path, task, file)
 
@@ -76,12 +82,12 @@ def test_only_what_is_new_or_changed_is_graded(folder, tmp_path, evaluate_py, mo
     printed = capsys.readouterr()
     assert "right.py 10 1 " in " ".join(printed.out.split())
     assert "the same command continues" in printed.err
-    assert len(evaluate_py.json(*words)) == 3
+    assert len(evaluate_py.json(*words)) == 4
     shutil.move(folder / "right.py", folder / "broken.py")
     shutil.copy(SOLUTION, folder / "late.py")
     rows = evaluate_py.json(*words)
-    assert files[2:] == ["wrong/solution.py", "wrong/solution.py", "broken.py", "late.py"]
-    assert [row["points"] for row in rows] == [10, 10, 10, 4]  # broken, late, right, wrong
+    assert files[3:] == ["wrong/task.py", "wrong/task.py", "broken.py", "late.py"]
+    assert [row["points"] for row in rows] == [10, 10, 0, 10, 4]  # notes are the third
     assert json.loads((out / "grades.json").read_text()) == rows
     (out / "grades.json").write_text("[{}]")
     assert "has no grades" in evaluate_py.error(*words)

@@ -128,6 +128,39 @@ def test_an_error_of_a_search_is_named(write, case):
     assert grade(write(source), task).remark.startswith(f"likely: {case['cause']}")
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "row"),
+    [
+        ("Random(seed)", "Random()", "seed"),
+        ("Random(seed)", "Random(1)", "seed"),
+        (
+            "root.total / root",
+            "-min(c.total / c.visits for c in root.children.values()) or root",
+            "mean",
+        ),
+        ("    return visits,", "    visits = [n // 2 for n in visits]\n    return visits,", "form"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_answer_unlike_the_task_costs_a_row_of_a_search(write, right, wrong, row):
+    result = grade(write(change("mcts", {right: wrong})), load_task("mcts"))
+    assert result.earned[row] == 0
+    assert result.points >= 8
+
+
+@pytest.mark.parametrize(
+    ("texts", "hint"),
+    [
+        ({"observations = next_observations": "pass"}, "perhaps another position is updated"),
+        ({"EPSILON = 0.3": "EPSILON = 0.0", "1e-6 *": "0 *"}, "perhaps some actions are never"),
+    ],
+    ids=str,
+)
+def test_rows_without_a_known_error_have_a_hint(write, texts, hint):
+    source = change("q-learning", texts)
+    assert grade(write(source), load_task("q-learning")).remark.startswith(hint)
+
+
 def test_a_page_has_a_wrong_value_and_no_list_of_visits(write):
     path = write(change("q-learning", SHEET["q-learning"]["discount 0.99"]))
     result = grade(path, load_task("q-learning"))

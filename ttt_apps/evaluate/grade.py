@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,8 @@ class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
     """
 
     folder: Annotated[Path, tyro.conf.Positional] = tyro.MISSING
-    """folder of submissions, NAME.py or NAME/solution.py; or one file"""
+    """folder of submissions: NAME.py, NAME/solution.py, or folders with one file of Python each;
+    or one file"""
     task: str = tyro.MISSING
     """minimax, mcts, value-iteration, gae, q-learning, monte-carlo, ppo, alpha-zero; or a folder
     with task.toml"""
@@ -50,13 +52,16 @@ class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
         grades = {} if self.out is None else self.read_kept(self.out, files, task)
         blocks = [(path, task, file) for file, path in files.items() if file not in grades]
         number = len(grades) + len(blocks)
+        begin = time.monotonic()
         line = command("evaluate.py", "grade", str(self.folder), task=self.task, out=self.out)
         try:
             with cli.bar("submissions", self.out) as update:
-                for _, result in map_blocks(grade, blocks, self.jobs):
+                for done, (_, result) in enumerate(map_blocks(grade, blocks, self.jobs), 1):
                     grades[result.file] = result.to_dict()
+                    left_min = (len(blocks) / done - 1) * (time.monotonic() - begin) / 60
                     cli.warn(
-                        f"{result.file}: {result.points:g} of {task.points:g}: {result.remark}"
+                        f"{done} of {len(blocks)}, about {left_min:.0f} min left: {result.file}: "
+                        f"{result.points:g} of {task.points:g}: {result.remark}"
                     )
                     if self.out is not None:
                         write_grades(self.out, result, [*grades.values()], task, line)
@@ -107,7 +112,8 @@ class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
 
 
 def list_submissions(folder: Path) -> dict[str, Path]:
-    """Return the submissions in a folder by name: ``NAME.py`` and ``NAME/solution.py``.
+    """Return the submissions in a folder by name: ``NAME.py``, ``NAME/solution.py`` and the only
+    file of Python in a folder; then whatever else lies there, which has no points.
 
     Args:
         folder: the folder, or one submission.
@@ -117,11 +123,11 @@ def list_submissions(folder: Path) -> dict[str, Path]:
     """
     if folder.is_file():
         return {folder.name: folder}
-    paths = sorted([*folder.glob("*.py"), *folder.glob("*/solution.py")])
-    files = {path.relative_to(folder).as_posix(): path for path in paths if path.is_file()}
-    if not files:
+    paths: list[Path] = []
+    for entry in sorted(folder.glob("[!._]*")):  # others are of the system
+        sources = [*entry.glob("*.py")]
+        chosen = sources if len(sources) == 1 else [entry / "solution.py"]
+        paths.append(chosen[0] if chosen[0] in sources else entry)
+    if not paths:
         raise Refusal(f"{folder} has no submissions: name a folder of NAME.py or NAME/solution.py")
-    others = {path.name for path in folder.iterdir()} - {Path(file).parts[0] for file in files}
-    if others:
-        cli.warn(f"not graded, because no NAME.py and no NAME/solution.py: {sorted(others)}")
-    return files
+    return {path.relative_to(folder).as_posix(): path for path in paths}

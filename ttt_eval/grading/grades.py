@@ -20,7 +20,7 @@ from ttt_eval.grading.tasks import GradedTask
 
 RIGHT = "right"
 """The result of a row that has its points."""
-COLUMNS = ("file", "points", "score", "seconds", "remark")
+COLUMNS = ("file", "points", "score", "cpu_s", "remark")
 """Fields of a grade that tables show."""
 
 
@@ -32,8 +32,8 @@ class Grade:
     score: float
     """0 to 1"""
     points: float
-    seconds: float
-    """s that its process was waited for"""
+    cpu_s: float
+    """CPU s of its process"""
     remark: str
     """why it ended, its first error, or the verdict of the check"""
     earned: Mapping[str, float]
@@ -74,12 +74,12 @@ def grade(path: Path, task: GradedTask, file: str = "") -> Grade:
     """
     hashes = hash_inputs(path, task)  # before it runs: it may write to its file
     check = Check(task.title, ())
-    seconds = 0.0
+    cpu_s = 0.0
     is_filtered = True
     try:
         with SubmissionProcess(path, task.function, task.limits) as submission:
             check = JUDGES[task.judge](submission, **task.options)
-        seconds = round(submission.waited_s, 1)
+        cpu_s = round(submission.cpu_s, 1)
         is_filtered = submission.is_filtered
         problem = submission.problem or submission.error
         statuses = {row.name: row.status for row in check.rows if not submission.problem}
@@ -95,7 +95,7 @@ def grade(path: Path, task: GradedTask, file: str = "") -> Grade:
         file or path.name,
         score,
         points,
-        seconds,
+        cpu_s,
         remark,
         earned,
         results,
@@ -123,16 +123,17 @@ def _describe_rows(
     texts = {
         "holds": f"right, but no points without: {needs[0]}" if needs else RIGHT,
         "fails": "not right yet",
-        "no evidence": f"not measured: {problem or reason}",
+        "no evidence": "not measured" if problem else f"not measured: {reason}",
     }
     return {name: texts[statuses.get(name, "no evidence")] for name in task.weights}
 
 
 def _remark(check: Check, task: GradedTask, results: Mapping[str, str]) -> str:
     """Return the likeliest error, if one explains the rows; else the rows without their points."""
-    failures = [task.describe(name) for name, text in results.items() if text != RIGHT]
-    if not failures:
+    names = [name for name, text in results.items() if text != RIGHT]
+    if not names:
         return "no error found"
     if check.failed and check.causes:
         return f"likely: {task.causes.get(check.causes[0], check.causes[0])}"
-    return f"not right yet: {'; '.join(failures)}"
+    hint = task.hints.get(names[0], "")
+    return f"{hint}not right yet: {'; '.join(map(task.describe, names))}"

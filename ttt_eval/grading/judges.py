@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from math import nan
 from typing import Any
@@ -50,6 +52,12 @@ NUM_SIMULATIONS = 200
 """Number of simulations of a search whose moves are checked in all positions: right ones block."""
 MAX_FREE = 4
 """Largest number of free cells of positions whose values name an error of a search."""
+NUM_EARLY = 5
+"""Number of positions in which answers with different seeds are compared."""
+MAX_MEAN_ERROR = 0.02
+"""Largest difference of a root's value from the mean result of its simulations: a search that
+begins with a rollout from the root has at most 0.01.
+"""
 NUM_ENVS = 16
 """Number of simultaneous games in the environments of submissions."""
 MAX_STEPS = 1.25
@@ -123,36 +131,58 @@ def _is_exact(board: Sequence[int], answer: Any) -> bool:
 
 def judge_search(submission: SubmissionProcess) -> Check:
     """Check ``search(board, simulations, seed)``, which returns visits and the root's value."""
-    values: dict[Sequence[int], Any] = {}
-    visit_flags: list[bool] = []
-    rest_flags: list[bool] = []
+    table = make_table("plain")
+    ask = partial(_ask, submission, "a pair (visits of all cells, value)", 2)
+    late_answers: dict[Sequence[int], Any] = {}
+    flags: list[tuple[bool, bool, bool]] = []
 
     def search(game: Any, board: Any, evaluator: None, simulations: int, seed: int) -> Any:
-        visits, value = _ask(
-            submission, "a pair (visits of all cells, value)", 2, board, simulations, seed
-        )
-        num_free = board.count(0)
+        visits, value = ask(board, simulations, seed)
+        legal = np.equal(board, 0)
+        num_free = sum(legal)
         if simulations >= NUM_SIMULATIONS and num_free <= MAX_FREE:
-            values[board] = value
-        visit_flags.append(all(number % 1 == 0 <= number for number in visits))
-        rest_flags.append(abs(sum(visits) - (num_free - 1) * simulations) <= num_free)
-        return visits, value
+            late_answers[board] = visits, value
+        missing = simulations - sum(visits)
+        is_whole = missing <= num_free and all(number % 1 == 0 <= number for number in visits)
+        is_rest = abs(missing + (num_free - 2) * simulations) <= num_free
+        flags.append((is_whole, is_rest, len({*np.compress(legal, visits)}) == 1))
+        return visits if any(visits) else legal, value  # without visits any move is played
 
     check = check_search(search, "plain", None, limit_s=None)
     agent = check_agent(
         lambda board: search(None, board, None, NUM_SIMULATIONS, 0)[0], limit_s=None
     )
+    whole, rest, equal = np.reshape(flags, (-1, 3)).T
+    values = {board: value for board, (_, value) in late_answers.items()}
     errors = name_errors(values, any_play=True) if "results" in check.failed else []
     signs = {
-        "the list has other numbers than those of visits, such as shares or mean values: the "
-        "largest one is played": not all(visit_flags),
+        "all moves have the same visits: they are tried in turn": equal.all(),
         "the list has the simulations without a visit of the cell: the move with the fewest visits "
-        "is played": set(rest_flags) == {True},
+        "is played": rest.all(),
+        "the list has other numbers than those of visits, such as wins, shares or mean values: the "
+        "largest one is played": not whole.all(),
         **dict.fromkeys([*errors, *check.causes], True),
         "the other player's replies are found too late: the search explores too little, or it "
         "selects moves in the view of one player only": "block" in agent.failed,
     }
     rows = [*check.rows, *(row for row in agent.rows if row.name == "block")]
+    num_wrong = (whole == 0).sum()
+    rows.append(judge("form", f"{num_wrong} of {len(flags)} lists", num_wrong, 0))
+    with suppress(CallError, SubmissionError, *DATA_PROBLEMS):
+        first, again, other = (
+            str([ask(table.board(row), NUM_SIMULATIONS, seed) for row in range(NUM_EARLY)])
+            for seed in (1, 1, 2)
+        )
+        num_wrong = (first != again) + (first == other)
+        rows.append(judge("seed", "two calls with one seed, and two seeds", num_wrong, 0))
+        results = np.nan_to_num(table.action_values)
+        # with two free cells each move has one result, so that the visits tell the mean
+        error = max(
+            abs(value - np.dot(visits, results[table.index(board)]) / max(sum(visits), 1))
+            for board, (visits, value) in late_answers.items()
+            if board.count(0) == 2
+        )
+        rows.append(judge("mean", f"largest error: {error:.3f}", error, MAX_MEAN_ERROR))
     return Check(check.subject, rows, [cause for cause, fits in signs.items() if fits])
 
 

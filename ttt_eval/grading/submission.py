@@ -61,8 +61,12 @@ def check_source(path: Path, allowed: Sequence[str]) -> None:
     """Check the source of a submission without running it.
 
     Raises:
-        SubmissionError: it is no Python, or imports what it may not.
+        SubmissionError: it is no file of Python, or imports what it may not.
     """
+    if path.suffix != ".py":
+        raise SubmissionError(
+            "not graded: hand in NAME.py, or a folder with solution.py or one file of Python"
+        )
     try:
         tree = ast.parse(read_bounded(path, MAX_SOURCE))
     except SyntaxError as error:
@@ -94,6 +98,7 @@ class SubmissionProcess:
     Attributes:
         is_filtered: whether the kernel denies it other processes, connections and signals.
         waited_s: s that it was waited for.
+        cpu_s: CPU s that it has taken, as of at most :data:`POLL_S` s ago.
         problem: why it ended before it was closed; else empty.
         error: the first error that a function raised.
 
@@ -107,6 +112,7 @@ class SubmissionProcess:
         check_source(path, limits.allowed)
         self.limits = limits
         self.waited_s = 0.0
+        self.cpu_s = 0.0
         self.problem = ""
         self.error = ""
         self._idle_s = -inf
@@ -230,7 +236,8 @@ class SubmissionProcess:
             with contextlib.suppress(psutil.Error):  # it has ended
                 if process.status() == psutil.STATUS_SLEEPING:
                     self._idle_s += POLL_S
-                if sum(process.cpu_times()[:2]) > self.limits.cpu_s:  # user and system
+                self.cpu_s = sum(process.cpu_times()[:2])  # user and system
+                if self.cpu_s > self.limits.cpu_s:
                     self._end(CPU_PROBLEM.format(self.limits.cpu_s))
             if self._idle_s > self.limits.cpu_s:
                 self._end(f"it waited for more than {self.limits.cpu_s} s")

@@ -56,7 +56,9 @@ class Channel:
             TypeError, ValueError, RecursionError: it holds something else.
             OSError: the other side is closed.
         """
-        self.connection.send_bytes(json.dumps(message, default=self._encode).encode())
+        # keys that are no texts are left out: the grader says what to return in place of them
+        text = json.dumps(message, default=self._encode, skipkeys=True)
+        self.connection.send_bytes(text.encode())
 
     def receive(self) -> Any:
         """Return the next message.
@@ -162,6 +164,14 @@ class Server:
         module = importlib.util.module_from_spec(spec)
         sys.modules["submission"] = module  # where dataclasses look for it
         spec.loader.exec_module(module)
+        if not hasattr(module, name):
+            own = (
+                key
+                for key, value in vars(module).items()
+                if getattr(value, "__module__", "") == "submission"
+            )
+            names = ", ".join(own) or "none"
+            raise AttributeError(f"define a function named {name}; yours defines {names}")
         self.channel.functions.append(getattr(module, name))
         return is_filtered
 

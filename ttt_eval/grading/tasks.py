@@ -42,6 +42,8 @@ class GradedTask:
     causes: Mapping[str, str] = field(default_factory=dict)
     """the task's own words for errors of learners, by their name in
     :data:`ttt_eval.checks.probes.PREDICTED_ERRORS`"""
+    hints: Mapping[str, str] = field(default_factory=dict)
+    """what may be wrong where no error explains the rows, by the first row without points"""
     unjudged: str = ""
     """what no row asks for, in a sentence for students"""
     needs: tuple[str, ...] = ()
@@ -87,7 +89,9 @@ def load_task(name: str) -> GradedTask:
         _check_names("package", misspelt, installed)
         _check_names("cause", task.causes, PREDICTED_ERRORS)
         _check_names("option", task.options, list(inspect.signature(judge).parameters)[1:])
-        _check_names("row", [*task.weights, *task.needs, *task.texts], ROWS[task.judge])
+        _check_names(
+            "row", [*task.weights, *task.needs, *task.texts, *task.hints], ROWS[task.judge]
+        )
         check_range("points", task.points, 0, above=True)
         for name, weight in task.weights.items():
             check_range(name, weight, 0, problem="is no weight")

@@ -25,6 +25,10 @@ class WrongSearch(NamedTuple):
     """of the error"""
     unseen: Sequence[Sequence[int]]
     """cells of lines that do not win"""
+    ends: Sequence[int]
+    """sums of stones in a line that end a game"""
+    depth: int
+    """number of moves after which games count as draws"""
     aims: Sequence[int]
     """by role (see :meth:`solve`), 1 if the largest value is chosen, -1 for the smallest"""
     results: Sequence[float]
@@ -49,18 +53,20 @@ class WrongSearch(NamedTuple):
         lines = [line.cells for line in Game().lines if [*line.cells] not in self.unseen]
 
         @cache
-        def search(board: Board, mover: int = 1, is_first: bool = True) -> tuple[float, Board]:
+        def search(board: Board, mover: int = 1, ply: int = 0) -> tuple[float, Board]:
             for total in np.array(board)[lines].sum(axis=1):
-                if abs(total) == 3:
+                if total in self.ends:
                     return self.results[int(total) // 3], board
-            role = 0 if is_first else mover
+            if ply == self.depth:
+                return self.draws[mover], board
+            role = mover if ply else 0
             values = [*self.starts[role]]
             for cell in range(len(board)):
                 if board[cell] == 0:
                     value, board = search(
                         (*board[:cell], mover, *board[cell + 1 :]),
-                        mover * self.turns[is_first],
-                        False,
+                        mover * self.turns[ply == 0],
+                        ply + 1,
                     )
                     values.append(value)
                     if role not in self.kept:
@@ -84,15 +90,17 @@ TABLES = read_table(__file__)
 
 
 def name_errors(values: Mapping[Board, Any], any_play: bool = False) -> list[str]:
-    """Return the errors that explain all values of a submission; none of broken ones.
+    """Return the error that explains all values of a submission, or two that do, as one text; none
+    of broken ones, and if more than two explain them.
 
     Args:
         values: for the player to move, by board.
         any_play: whether they are means of simulations.
     """
-    rows = TABLES["wrong"] if any_play else [*TABLES["wrong"], *TABLES["minimax"]]
+    rows = [*TABLES["wrong"], *TABLES["rollouts" if any_play else "minimax"]]
     searches = [WrongSearch(**TABLES["right"] | row) for row in rows]
     try:
-        return [search.name for search in searches if search.explains(values, any_play)]
+        names = {search.name: 0 for search in searches if search.explains(values, any_play)}
     except DATA_PROBLEMS:
         return []
+    return ["; or ".join(names)] if 0 < len(names) < 3 else []

@@ -71,7 +71,7 @@ def grade_report(grade: Grade, task: GradedTask) -> Report:
     boards = [
         BoardRow(
             [parts.noted_board(*row.evidence[0])],
-            task.describe(row.name),
+            f"{task.describe(row.name)}: {_board_text(row.evidence[0].position)}",
         )
         for row in rows
         if row.evidence and row.name in {*task.needs, *task.weights}
@@ -80,6 +80,12 @@ def grade_report(grade: Grade, task: GradedTask) -> Report:
         sections["Positions"] = [Text(words("mistakes")), *boards[:MAX_BOARDS]]
     tiles = [Tile("points", f"{grade.points:.1f} of {task.points:g}")]
     return Report(f"{grade.file}: {task.title}", grade.remark, tiles, sections)
+
+
+def _board_text(text: str) -> str:
+    """Return a position as the argument of a submission."""
+    stones = {".": 0, text[-1]: 1}
+    return f"board = {[stones.get(mark, -1) for mark in text[:-2].replace('/', '')]}"
 
 
 def write_grades(
@@ -96,7 +102,7 @@ def write_grades(
         task: what they were asked.
         line: the command that writes the files.
     """
-    page = Path(grade.file).with_suffix(".html")
+    page = Path(f"{grade.file.removesuffix('.py')}.html")
     write_report(folder / page, grade_report(grade, task))
     notes = check_report(grade.file, grade.check or Check(task.title, ()), line)
     write_report(folder / NOTES / page, notes._replace(verdict=grade.remark))
