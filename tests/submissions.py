@@ -90,7 +90,7 @@ TRAININGS = {
     "environment.moves": "AttributeError: ",
     "return None": "train returned None: return a function of observations",
     "return 1": "train returned 'int'",
-    "return {(0, 1): 2}": "train returned {}: return a function of observations",
+    "return {(0, 1): 2}": "train returned 'dict': return a function",
     "return lambda observations: observations": "scores have the shape",
     "return lambda observations: None": "scores have the shape",
     "return lambda observations: 1 / 0": "ZeroDivisionError",
