@@ -100,7 +100,8 @@ def align(estimates: Float64Array, reference: Float64Array) -> Float64Array:
     Args:
         estimates, reference: float64[T, E].
     """
-    now, meant = estimates[:, -1], reference[:, -1]
+    now = estimates[:, -1]
+    meant = reference[:, -1]
     scale = meant.std() / max(now.std(), ROUNDING)
     return np.asarray((estimates - now.mean()) * scale + meant.mean())
 

@@ -152,28 +152,28 @@ def judge_search(submission: SubmissionProcess) -> Check:
     agent = check_agent(
         lambda board: search(None, board, None, NUM_SIMULATIONS, 0)[0], limit_s=None
     )
-    whole, rest, equal = np.reshape(flags, (-1, 3)).T
+    is_whole, is_rest, is_equal = np.reshape(flags, (-1, 3)).T
     values = {board: value for board, (_, value) in late_answers.items()}
     errors = name_errors(values, any_play=True) if "results" in check.failed else []
     signs = {
-        "all moves have the same visits: they are tried in turn": equal.all(),
+        "all moves have the same visits: they are tried in turn": is_equal.all(),
         "the list has the simulations without a visit of the cell: the move with the fewest visits "
-        "is played": rest.all(),
+        "is played": is_rest.all(),
         "the list has other numbers than those of visits, such as wins, shares or mean values: the "
-        "largest one is played": not whole.all(),
+        "largest one is played": not is_whole.all(),
         **dict.fromkeys([*errors, *check.causes], True),
         "the other player's replies are found too late: the search explores too little, or it "
         "selects moves in the view of one player only": "block" in agent.failed,
     }
     rows = [*check.rows, *(row for row in agent.rows if row.name == "block")]
-    num_wrong = (whole == 0).sum()
+    num_wrong = (is_whole == 0).sum()
     rows.append(judge("form", f"{num_wrong} of {len(flags)} lists", num_wrong, 0))
     with suppress(CallError, SubmissionError, *DATA_PROBLEMS):
-        first, again, other = (
+        first, repeat, other = (
             str([ask(table.board(row), NUM_SIMULATIONS, seed) for row in range(NUM_EARLY)])
             for seed in (1, 1, 2)
         )
-        num_wrong = (first != again) + (first == other)
+        num_wrong = (first != repeat) + (first == other)
         rows.append(judge("seed", "two calls with one seed, and two seeds", num_wrong, 0))
         results = np.nan_to_num(table.action_values)
         # with two free cells each move has one result, so that the visits tell the mean

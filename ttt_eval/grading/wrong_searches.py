@@ -78,10 +78,10 @@ class WrongSearch(NamedTuple):
 
     def explains(self, values: Mapping[Board, Any], any_play: bool) -> bool:
         """Return whether all values are those of the search, or between those of any play."""
-        smallest = self.solve((-1, -1, -1) if any_play else self.aims)
-        largest = self.solve((1, 1, 1) if any_play else self.aims)
+        lower_bound = self.solve((-1, -1, -1) if any_play else self.aims)
+        upper_bound = self.solve((1, 1, 1) if any_play else self.aims)
         return all(
-            smallest(board)[0] - MAX_ERROR < values[board] < largest(board)[0] + MAX_ERROR
+            lower_bound(board)[0] - MAX_ERROR < values[board] < upper_bound(board)[0] + MAX_ERROR
             for board in sorted(values, key=np.count_nonzero, reverse=True)  # the cheapest first
         )
 
