@@ -329,14 +329,13 @@ def _explain_values(probe: LearnerProbe, agent: Any) -> tuple[Evidence, list[str
     if not learned_values.any():  # maybe in next positions
         cells = np.eye(len(learned_values[0]), len(exact.observations[0]))
         next_positions = (exact.observations[:, None] + cells)[model.allowed]
-        return evidence, (
-            [
+        causes = []
+        if np.any(agent(next_positions)):
+            causes.append(
                 "the values of the positions after the moves are learned, not of those in which "
                 "the moves were made"
-            ]
-            if np.any(agent(next_positions))
-            else []
-        )
+            )
+        return evidence, causes
     mean = (normalise(model.allowed) * learned_values).sum(axis=1)
     names, limits, weights = zip(*TABLES["targets"], strict=True)
     next_values = model.next @ (np.array(weights) @ [values, mean, -model.best(-learned_values)]).T
