@@ -91,14 +91,16 @@ def test_solve_writes_arrays(evaluate_py, tmp_path):
     game = Game(skip_chance=0.25)
     path = tmp_path / "game.npz"
     data = evaluate_py.json("solve --skip-chance 0.25 --arrays", path)
-    arrays = GameArrays(**np.load(path))
+    with np.load(path) as stored:
+        arrays = GameArrays(**stored)
     for read, expected in zip(arrays, game_arrays(game), strict=True):
         assert_array_equal(read, expected)
     assert "is there already" in evaluate_py.error("solve --arrays", path)
     assert "--seat has no effect" in evaluate_py.error("solve --seat second")
     options = "--opponent random --seat second --overwrite"
     assert evaluate_py.json("solve --skip-chance 0.25 --arrays", path, options) == data
-    file = np.load(path)
+    with np.load(path) as stored:
+        file = dict(stored)
     values = np.zeros(len(file["start"]))
     for _ in range(game.cells + 2):
         q = file["rewards"].copy()
