@@ -28,6 +28,7 @@ from studies.frame import (
 from studies.verdicts import holds_for_all, is_smaller
 from ttt_apps.training.options import default_options
 from ttt_envs import make_policy
+from ttt_envs.agents.policy import normalise
 from ttt_envs.arrays import GameArrays, game_arrays
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.config import SELF
@@ -186,8 +187,7 @@ def coverage(game: Game, learner: PPO, opponent: str, openings: str) -> float:
     greedy = arrays.policy_table(learner, 0)
     assert learner.actor is not None
     actor = arrays.policy_table(learner.actor, 0)
-    legal = arrays.legal[: arrays.over]
-    uniform = legal / legal.sum(axis=1, keepdims=True)
+    uniform = normalise(arrays.legal[: arrays.over])
     if opponent == SELF:
         visits = visits_in_self_play(arrays, actor, uniform, openings)
     else:

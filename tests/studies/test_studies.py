@@ -22,6 +22,7 @@ from studies import (
     trees,
 )
 from ttt_envs import Game
+from ttt_envs.agents.policy import normalise
 from ttt_envs.agents.specs import load_object
 from ttt_envs.arrays import game_arrays
 from ttt_eval.benchmark.scores import score_submission
@@ -295,8 +296,7 @@ def test_the_search_is_measured_from_a_stored_run():
 @pytest.mark.parametrize(("openings", "expected"), [("", [1, 1, 1]), ("random:2-2:1", [0, 0, 1])])
 def test_visits_begin_at_the_openings(openings, expected):
     arrays = game_arrays(Game())
-    legal = arrays.legal[: arrays.over]
-    uniform = legal / legal.sum(axis=1, keepdims=True)
+    uniform = normalise(arrays.legal[: arrays.over])
     visits = self_play.visits_in_self_play(arrays, uniform, uniform, openings)
     stones = arrays.observations[: arrays.over].sum(axis=1)
     by_stones = np.bincount(stones, weights=visits)
@@ -312,8 +312,13 @@ def test_claims_on_coverage_follow_from_the_measurements(better):
     results = []
     for unit in study.units(False):
         shift = 0.2 if unit["arm"] == better else 0.0
-        point = {"games": 1, "regret": 0.0, "exploitability": 0.5 - shift + unit["seed"] / 1000}
-        results.append((unit, [{**point, "coverage": 0.5 + shift}]))
+        point = {
+            "games": 1,
+            "regret": 0.0,
+            "exploitability": 0.5 - shift + unit["seed"] / 1000,
+            "coverage": 0.5 + shift,
+        }
+        results.append((unit, [point]))
     words = "random openings: coverage rises, exploitability falls"
     assert claims_of_curves(study, results)[words] == (better == "openings")
 

@@ -18,13 +18,16 @@ SOLUTION = SOLUTIONS / "minimax.py"
 
 @pytest.fixture
 def folder(tmp_path):
-    """A right submission, a wrong one in a folder of its own, and one that cannot be loaded."""
+    """A right submission and a folder of its name without one, a wrong one in a folder of its own,
+    and one that cannot be loaded.
+    """
     path = tmp_path / "homework"
     (path / "wrong").mkdir(parents=True)
     shutil.copy(SOLUTION, path / "right.py")
     (path / "wrong" / "task.py").write_text(SOLUTION.read_text().replace(", (2, 4, 6)]", "]"))
     (path / "broken.py").write_text("def minimax(board)")
-    (path / "notes.txt").write_text("no submission")
+    (path / "right").mkdir()
+    (path / "right" / "notes.txt").touch()
     (path / ".hidden").touch()
     return path
 
@@ -34,7 +37,7 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
     words = ["grade", folder, "--task=minimax"]
     text = evaluate_py.text(*words, f"--jobs=2 --out={out}")
     assert re.search(r"note: 4 of 4, about 0 min left: \S+: \d+ of 10: ", evaluate_py.err)
-    assert "notes.txt 0 0 0 not graded: hand in NAME.py" in text
+    assert "right/solution.py 0 0 0 not graded: hand in NAME.py" in text
     assert "broken.py 0 0 0 SyntaxError: expected ':' (line 1)" in text
     assert f"written to {out}: grades.csv" in text
     task = load_task("minimax")
@@ -49,7 +52,7 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
         assert [row[name] for name in names] == [str(data[name]) for name in names]
         assert [float(row[name]) for name in task.weights] == [*data["earned"].values()]
         assert sum(data["earned"].values()) == data["points"]
-    assert [row["score"] for row in rows] == ["0.0", "0.0", "1.0", "0.4"]  # notes are the second
+    assert [row["score"] for row in rows] == ["0.0", "1.0", "0.0", "0.4"]
     page = (out / "wrong" / "task.html").read_text()
     assert "4.0 of 10" in page
     assert page.count('role="img"') == page.count("<strong>you are o and move</strong>") == 2
@@ -62,6 +65,7 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
     broken = (out / "broken.html").read_text()
     assert broken.count("SyntaxError") == 1
     assert "not measured" in broken
+    assert "10.0 of 10" in (out / "right.html").read_text()
 
 
 def test_only_what_is_new_or_changed_is_graded(folder, tmp_path, evaluate_py, monkeypatch, capsys):
@@ -87,11 +91,11 @@ def test_only_what_is_new_or_changed_is_graded(folder, tmp_path, evaluate_py, mo
     shutil.copy(SOLUTION, folder / "late.py")
     rows = evaluate_py.json(*words)
     assert files[3:] == ["wrong/task.py", "wrong/task.py", "broken.py", "late.py"]
-    assert [row["points"] for row in rows] == [10, 10, 0, 10, 4]  # notes are the third
+    assert [row["points"] for row in rows] == [10, 10, 10, 0, 4]
     assert json.loads((out / "grades.json").read_text()) == rows
     (out / "grades.json").write_text("[{}]")
     assert "has no grades" in evaluate_py.error(*words)
-    assert "missing has no submissions" in evaluate_py.error("grade missing --task=gae")
+    assert "right has no submissions" in evaluate_py.error("grade", folder / "right", "--task=gae")
 
 
 def test_a_system_without_a_filter_of_system_calls_is_told(

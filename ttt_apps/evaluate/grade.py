@@ -112,8 +112,8 @@ class GradeSubmissions(cli.JsonOptions, cli.OutputOptions):
 
 
 def list_submissions(folder: Path) -> dict[str, Path]:
-    """Return the submissions in a folder by name: ``NAME.py``, ``NAME/solution.py`` and the only
-    file of Python in a folder; then whatever else lies there, which has no points.
+    """Return the submissions in a folder by name: ``NAME.py``, and of other folders the only file
+    of Python, else ``NAME/solution.py``, which may be missing; other files too, without points.
 
     Args:
         folder: the folder, or one submission.
@@ -126,8 +126,8 @@ def list_submissions(folder: Path) -> dict[str, Path]:
     paths: list[Path] = []
     for entry in sorted(folder.glob("[!._]*")):  # others are of the system
         sources = [*entry.glob("*.py")]
-        chosen = sources if len(sources) == 1 else [entry / "solution.py"]
-        paths.append(chosen[0] if chosen[0] in sources else entry)
-    if not paths:
+        chosen = sources[0] if len(sources) == 1 else entry / "solution.py"
+        paths.append(chosen if entry.is_dir() else entry)
+    if not any(path.suffix == ".py" and path.is_file() for path in paths):
         raise Refusal(f"{folder} has no submissions: name a folder of NAME.py or NAME/solution.py")
     return {path.relative_to(folder).as_posix(): path for path in paths}

@@ -153,7 +153,8 @@ def weight_rows(estimator: Estimator, meant: str, entropy: float | None) -> Iter
             yield CheckRow(RECOGNISED, name, "remark")
     if weights[1] < EQUAL:
         return
-    # advantages that are normalised by n - 1 are 1 - 1 / n times as large in squares
+    # advantages divided by a deviation of n - 1 are 1 - 1 / n times as large in squares: squares of
+    # the coefficient are extrapolated from n and 2 n rows, linearly in 1 / n
     copies = estimator({name: np.tile(array, (2, 1)) for name, array in arrays.items()})
     shares = np.array([of_entropy[1] / size, copies[1, 1] / copies[1, 0]])
     small, large = np.maximum(np.abs(shares), STEP) ** -2

@@ -33,7 +33,7 @@ class Grade:
     """0 to 1"""
     points: float
     cpu_s: float
-    """CPU s of its process"""
+    """CPU s of its process, when it was last looked at"""
     remark: str
     """why it ended, its first error, or the verdict of the check"""
     earned: Mapping[str, float]

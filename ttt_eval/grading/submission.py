@@ -63,7 +63,7 @@ def check_source(path: Path, allowed: Sequence[str]) -> None:
     Raises:
         SubmissionError: it is no file of Python, or imports what it may not.
     """
-    if path.suffix != ".py":
+    if path.suffix != ".py" or not path.exists():
         raise SubmissionError(
             "not graded: hand in NAME.py, or a folder with solution.py or one file of Python"
         )

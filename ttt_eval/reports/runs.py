@@ -537,8 +537,9 @@ def _reproduce_command(run: RunResult) -> str:
     if "teacher" in config["settings"]:
         row.pop("opponent", None)
     settings = build_config(learner, config["settings"])
-    if config["openings"] or settings.self_play_openings:
-        row["openings"] = config["openings"]
+    openings = config.get("openings", "")  # earlier runs have none
+    if openings or settings.self_play_openings:
+        row["openings"] = openings
     defaults = [
         dataclasses.asdict(build_config(learner, default)) for default in ({}, settings.self_play)
     ]
