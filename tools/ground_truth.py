@@ -22,7 +22,6 @@ import tyro
 from baselines.exact import MAX_SOLVER_CELLS, Optimal, Solution, build, solve
 from baselines.proof_number import prove
 from ttt_apps.cli.board import values_text
-from ttt_apps.cli.versions import make_provenance
 from ttt_envs.core.files import read_table
 from ttt_envs.core.work import Work
 from ttt_envs.game.boards import Boards
@@ -34,6 +33,7 @@ from ttt_eval.exact.dynamic_programming import (
     perfect_value,
 )
 from ttt_eval.store.result_store import Unit, collect_results, write_csv
+from ttt_eval.store.versions import make_provenance
 
 DATA = read_table(__file__)
 SKIPS = (0.0, 0.1, 0.25, 0.5)

@@ -17,7 +17,6 @@ import tyro
 from msgspec import convert
 from msgspec.structs import asdict
 
-from ttt_apps.cli.versions import make_provenance
 from ttt_envs.core.files import read_table, write_json
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.game import Game
@@ -38,6 +37,7 @@ from ttt_eval.matches.move_cost import measure_move_costs
 from ttt_eval.store.cost import processor
 from ttt_eval.store.metrics import LOSSES
 from ttt_eval.store.result_store import Unit, collect_results, with_hash
+from ttt_eval.store.versions import make_provenance
 
 
 @dataclass(frozen=True)

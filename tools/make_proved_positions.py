@@ -22,7 +22,6 @@ import tyro
 from baselines.connect_four import Solver
 from baselines.expectiminimax import Search
 from baselines.proof_number import LOSS, TAKEN, TIED, UNDECIDED, WIN, Prover, check_provable
-from ttt_apps.cli.versions import make_provenance
 from ttt_envs.agents.policy import act
 from ttt_envs.core.files import read_table, write_json
 from ttt_envs.core.jit import Int8Array
@@ -40,6 +39,7 @@ from ttt_eval.exact.proved_positions import (
     read_proved,
 )
 from ttt_eval.store.result_store import with_hash
+from ttt_eval.store.versions import make_provenance
 
 LETTERS = {WIN: "w", TIED: "d", LOSS: "l", TAKEN: "."}
 """Letters of the results of moves."""

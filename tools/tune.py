@@ -25,7 +25,6 @@ import tyro
 from msgspec import Struct, convert
 
 from ttt_apps.cli.options import bar
-from ttt_apps.cli.versions import make_provenance
 from ttt_envs.core.checks import find_named, name_place
 from ttt_envs.core.files import read_json, read_table, write_json
 from ttt_envs.core.jit import Float64Array
@@ -35,6 +34,7 @@ from ttt_eval.benchmark.scoring import score_policies
 from ttt_eval.benchmark.submission import StoredRun
 from ttt_eval.benchmark.tasks import NUM_CHECKPOINTS, find_task
 from ttt_eval.store.result_store import UNITS, Unit, collect_results
+from ttt_eval.store.versions import make_provenance
 
 TASKS = ("chance-25", "self-play-skip", "credit-3x4")
 SEEDS = (100, 101, 102)

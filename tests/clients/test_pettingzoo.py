@@ -38,11 +38,12 @@ def test_its_own_suite(checkout, their_tests, tmp_path):
 
 
 def test_nothing_is_printed(checkout, their_tests, tmp_path):
-    """its `test/print_test`, unchanged, on the modules of `ttt_envs` in the place of
-    `butterfly`'s
+    """its `test/print_test`, unchanged, on the modules of `ttt_envs` but for its command, in the
+    place of `butterfly`'s
     """
     shutil.copytree(checkout("PettingZoo") / "test", tmp_path / "test")
-    (tmp_path / "pettingzoo").mkdir()
-    place = tmp_path / "pettingzoo" / "butterfly"
-    place.symlink_to(Path(ttt_envs.__file__).parent)
+    command = shutil.ignore_patterns("__main__.py")
+    shutil.copytree(
+        Path(ttt_envs.__file__).parent, tmp_path / "pettingzoo" / "butterfly", ignore=command
+    )
     their_tests(tmp_path, "test/print_test.py")

@@ -13,12 +13,12 @@ from plain import assert_same_arrays
 from processes import ROOT
 
 from learners.checkpoint import RunPolicy, load_checkpoint
-from ttt_apps.cli import versions
 from ttt_apps.training import command as train
 from ttt_apps.training.options import default_folder, folder_name, parse_options
 from ttt_envs import Game, make_policy
 from ttt_eval import exact
 from ttt_eval.runs.run_files import EVENTS, METRICS
+from ttt_eval.store import versions
 from ttt_eval.store.result_store import RESULT_VERSION
 
 pytestmark = pytest.mark.more
@@ -53,7 +53,7 @@ def test_training_writes_a_run(run):
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git")
 def test_the_revision_is_that_of_its_own_checkout(tmp_path, monkeypatch):
-    installed = tmp_path / ".venv/lib/site-packages/ttt_apps/cli/versions.py"
+    installed = tmp_path / ".venv/lib/site-packages/ttt_eval/store/versions.py"
     installed.parent.mkdir(parents=True)
     git = ("git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x")
     for words in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "x")):
@@ -62,7 +62,7 @@ def test_the_revision_is_that_of_its_own_checkout(tmp_path, monkeypatch):
         [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
     ).stdout.strip()
     for path, revision in (
-        (tmp_path / "ttt_apps" / "cli" / "versions.py", head),
+        (tmp_path / "ttt_eval" / "store" / "versions.py", head),
         (installed, None),
     ):
         monkeypatch.setattr(versions, "__file__", str(path))
@@ -127,6 +127,8 @@ def test_a_training_says_what_its_games_tell(tmp_path, train_py):
     assert at_once in train_py.err
     assert "while learning it won" in out
     assert "phantom games of this size are not evaluated" in out
+    train_py("--learner=ppo --games=20 --rollout=64 --no-report --out", tmp_path / "ppo")
+    assert "20 games are less than 16 rollouts of 64 positions" in train_py.err
 
 
 def test_learner_of_one_seat_is_measured_in_that_seat(tmp_path, train_py):

@@ -21,6 +21,7 @@ from ttt_eval.runs.curves import (
     summarize_groups,
     write_summaries,
 )
+from ttt_eval.store.versions import versions
 
 GAME = Game(2, 3, 2, 0.25)
 
@@ -71,8 +72,11 @@ def test_agents_of_any_kind_are_recorded(tmp_path):
     line = record(tmp_path / "a", GAME, lambda observation, mask: int(np.argmax(mask)), 5)
     assert 0 <= line["exploitability"] <= 1
     assert "cpu_s" not in line  # the training began before
+    assert read_json(tmp_path / "a" / "config.json")["versions"] == versions()
     with pytest.raises(ValueError, match="is not pure"):
         record(tmp_path / "a", GAME, "mcts:simulations=2", 6)
+    with pytest.raises(ValueError, match=r"give record as_policy\(agent, game, returns="):
+        record(tmp_path / "a", GAME, lambda observation, mask: mask, 6, returns="values")
 
 
 def test_a_training_that_starts_again_replaces_later_lines(tmp_path):

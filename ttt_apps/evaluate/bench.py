@@ -17,7 +17,6 @@ from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from ttt_apps.cli import options as cli
-from ttt_apps.cli.versions import versions
 from ttt_apps.training.options import folder_name
 from ttt_envs.core.checks import Refusal, find_named, name_place
 from ttt_envs.core.files import read_json, write_bytes, write_json
@@ -39,6 +38,7 @@ from ttt_eval.benchmark.tasks import (
 from ttt_eval.reports import benchmark as pages
 from ttt_eval.store.cost import processor
 from ttt_eval.store.result_store import UNITS
+from ttt_eval.store.versions import versions
 
 QUICK_TASKS: Mapping[Version, tuple[str, ...]] = {
     "v1": ("random", "chance-25", "self-play", "masks"),

@@ -13,11 +13,11 @@ import tyro
 from baselines.opening_book import Book, read_book
 from ttt_apps.cli import options as cli
 from ttt_apps.cli.board import parse_position
-from ttt_apps.cli.versions import make_provenance
 from ttt_envs.core.checks import Refusal
 from ttt_envs.game.boards import Boards, coordinate, to_text
 from ttt_eval.matches.books import book_from_games, book_from_search
 from ttt_eval.store.policy_identity import policy_identity
+from ttt_eval.store.versions import make_provenance
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import Annotated
 import tyro
 
 from ttt_apps.cli import options as cli
-from ttt_apps.cli.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_eval.matches import ladder as ladders
 from ttt_eval.reports.matches import ladder_report
 from ttt_eval.store.metrics import LOSSES, METRICS
 from ttt_eval.store.policy_identity import policy_identity
+from ttt_eval.store.versions import make_provenance
 
 
 @dataclass(frozen=True)

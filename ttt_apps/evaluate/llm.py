@@ -14,7 +14,6 @@ from msgspec import convert
 
 from baselines.exact import MAX_SOLVER_CELLS
 from ttt_apps.cli import options as cli
-from ttt_apps.cli.versions import make_provenance
 from ttt_apps.training.options import folder_name
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import cache_root
@@ -26,6 +25,7 @@ from ttt_eval.language_models.results import estimate_usage, evaluate_model
 from ttt_eval.matches.luck import check_correction
 from ttt_eval.reports.language_model import language_model_report
 from ttt_eval.store.metrics import write_rows
+from ttt_eval.store.versions import make_provenance
 
 DEFAULT_GAMES = 100
 

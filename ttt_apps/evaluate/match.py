@@ -16,7 +16,6 @@ from rich.table import Table
 
 from baselines.timed import Clock
 from ttt_apps.cli import options as cli
-from ttt_apps.cli.versions import make_provenance
 from ttt_apps.training.options import changed_values, folder_name
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal
@@ -31,6 +30,7 @@ from ttt_eval.matches.results import MatchResult, compare_moves
 from ttt_eval.matches.score import Score
 from ttt_eval.reports.matches import describe_decision, tournament_report
 from ttt_eval.store.result_store import Data
+from ttt_eval.store.versions import make_provenance
 
 FACTS = (
     "score",

@@ -10,11 +10,11 @@ from typing import Annotated
 import tyro
 
 from ttt_apps.cli import options as cli
-from ttt_apps.cli.versions import make_provenance
 from ttt_envs.agents.specs import load_object
 from ttt_envs.core.checks import Refusal, find_named
 from ttt_envs.core.jit import compile_at_once
 from ttt_eval.reports.plots import check_pictures
+from ttt_eval.store.versions import make_provenance
 
 CHECKOUT = Path(__file__).parents[2]
 """Root folder of the checkout, if this package is in one."""

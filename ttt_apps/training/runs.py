@@ -15,7 +15,6 @@ from learners.config import TEACHER, LearnerConfig
 from learners.training import Progress, TrainingLoop, dense_first
 from ttt_apps.cli.options import Stopped, bar, print_output, print_status, warn
 from ttt_apps.cli.signals import stop_requests
-from ttt_apps.cli.versions import revision, versions
 from ttt_apps.training.metrics import RunLog, open_log
 from ttt_apps.training.options import STORED, Options, default_folder
 from ttt_envs.agents.policy import Policy
@@ -34,11 +33,14 @@ from ttt_eval.runs.run_files import DERIVED_FILES, REPORT, RunDirectory, RunStat
 from ttt_eval.store.cost import Meter, cpu_seconds
 from ttt_eval.store.metrics import describe_losses
 from ttt_eval.store.result_store import Data
+from ttt_eval.store.versions import revision, versions
 
 WARM_UP_GAMES = 4
 """Number of games played to compile everything."""
 MIN_COMPILED_GAMES = 500
 """Minimum number of games of a training for which kernels are compiled before it begins."""
+FEW_ROLLOUTS = 16
+"""A training of fewer rollouts than these is noted."""
 SHOW_S = 0.1
 """Seconds between two updates of the progress bar."""
 PLACES = 6
@@ -96,7 +98,7 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
 
 def new_run_config(options: Options, settings: LearnerConfig, place: str = "") -> dict[str, object]:
     """Return the ``config.json`` of a new run; print a note if its games are one batch, as nobody
-    has chosen.
+    has chosen, or few rollouts.
 
     The note begins with ``place``, which tells the runs of a file apart.
     """
@@ -105,6 +107,13 @@ def new_run_config(options: Options, settings: LearnerConfig, place: str = "") -
             f"{place}all {options.games:,} games are played at the same time, because the batch of "
             f"{options.learner} is {options.batch:,}: no game uses what was learned from another. "
             "Choose more --games, or --batch 16"
+        )
+    rollout = getattr(settings, "rollout", 0)
+    if options.games * options.game().cells < FEW_ROLLOUTS * rollout:
+        warn(
+            f"{place}{options.games:,} games are less than {FEW_ROLLOUTS} rollouts of {rollout:,} "
+            "positions, after each of which the net is updated. Choose more --games, or a smaller "
+            "--rollout and --batch, such as 4096 and 256"
         )
     fields = {name: getattr(options, name) for name in STORED}
     config = new_config(options.game(), dataclasses.asdict(settings), **fields)

@@ -19,7 +19,6 @@ from typing import Annotated
 import tyro
 
 from ttt_apps.cli import options as cli
-from ttt_apps.cli.versions import make_provenance
 from ttt_apps.training.options import Options, folder_name, options_from_values
 from ttt_apps.training.runs import compared_policies, new_run_config, report_run
 from ttt_envs.agents.policy import Policy
@@ -38,6 +37,7 @@ from ttt_eval.runs.run_files import REPORT, RUN_FILES, RunDirectory
 from ttt_eval.store.cost import Usage, cpu_seconds, measure_usage
 from ttt_eval.store.policy_identity import policy_identity
 from ttt_eval.store.result_store import TABLE, Data, Unit, collect_results
+from ttt_eval.store.versions import make_provenance
 
 RUNS = "runs"
 """Folder of a sweep's runs."""

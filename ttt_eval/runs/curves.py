@@ -30,6 +30,7 @@ from ttt_eval.runs.run_files import RunDirectory
 from ttt_eval.runs.sweep import Label, game_labels, setting_name, varied_names
 from ttt_eval.store.metrics import YAxis, write_rows
 from ttt_eval.store.result_store import write_csv
+from ttt_eval.store.versions import revision, versions
 
 XAxis = Literal["games", "steps", "cpu"]
 Row = Mapping[str, float]
@@ -110,7 +111,7 @@ def record(
             ``config.json`` and ``metrics.jsonl``; it is created.
         game: the game.
         policy: the agent in its current state: a policy, a spec string, or an argument of
-            :func:`ttt_envs.as_policy`.
+            :func:`ttt_envs.as_policy`; what returns no actions is wrapped by that function.
         games: number of games of the training so far.
         steps: number of the agent's moves so far, if counted.
         opponent: spec string of an opponent for exact results, None for none.
@@ -125,17 +126,21 @@ def record(
 
     Raises:
         OSError: a file cannot be written; no part of the line remains.
-        ValueError: an invalid number or label, a policy that is not pure, or a folder of anything
-            else.
+        ValueError: an invalid number or label, ``returns`` among the labels, a policy that is not
+            pure, or a folder of anything else.
         MemoryError: a board that is too large to be measured exactly.
     """
     began = time.process_time()
+    if "returns" in labels:
+        raise Refusal(
+            "returns is no label: give record as_policy(agent, game, returns=...) as its policy"
+        )
     run = RunDirectory(path)
     convert([games, steps or 0, seat], tuple[Count, Count, Literal[0, 1] | None])
     own_seat = "" if seat is None else list(SEATS)[seat]
     config = new_config(game, labels, learner=learner, seed=seed, opponent=opponent, seat=own_seat)
     convert(config, RunConfig)
-    if run.exists() and run.read_config() != config:
+    if run.exists() and not config.items() <= run.read_config().items():
         raise Refusal(
             f"{run} holds another training, or other labels: choose another folder, or remove it"
         )
@@ -153,7 +158,7 @@ def record(
         name: value for name, value in line.items() if value is not None and not math.isnan(value)
     }
     if not run.exists():
-        run.write_config(config)
+        run.write_config({**config, "versions": versions(), "revision": revision()})
     write_rows(run.metrics, [*(earlier for earlier in rows if earlier["games"] < games), row])
     _cpu_starts[key] += time.process_time() - began  # without this measurement
     return row
