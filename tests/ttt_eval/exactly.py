@@ -1,7 +1,7 @@
 """Reference for exact results: policies of several kinds, and the same results in plain Python."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import plain
@@ -23,6 +23,8 @@ from ttt_eval.exact.dynamic_programming import (
     regret_table,
 )
 
+assert_near = partial(assert_allclose, rtol=0, atol=1e-12)
+"""Compares numbers that differ by rounding only."""
 T3 = Game()
 SKIP3 = Game(skip_chance=0.25)
 SMALL_VARIANTS = [
@@ -191,28 +193,26 @@ def losses(game, policy):
 def assert_as_plain(game, a, b):
     """Compare all results of a, and its outcome against b, with plain Python."""
     policy = policy_of(a, game)
-    assert_allclose(
-        outcome(game, policy, policy_of(b, game)), play_out(game, a, b)[0], rtol=0, atol=1e-12
-    )
+    assert_near(outcome(game, policy, policy_of(b, game)), play_out(game, a, b)[0])
     responses = [best_response(game, policy, seat) for seat in (0, 1)]
     expected = [best_value(game, a, seat) for seat in (0, 1)]
-    assert_allclose([result.value for result in responses], expected, rtol=0, atol=1e-12)
+    assert_near([result.value for result in responses], expected)
     for result in responses:
-        assert sum(result) == pytest.approx(1, abs=1e-12)
+        assert_near(sum(result), 1)
         assert min(result) >= 0
     result = exploitation(game, policy)
     assert (result.first, result.second) == tuple(responses)
     value = plain.values_of(game)[0][start_of(game)]
-    assert result.game_value == pytest.approx(value, abs=1e-12)
-    assert result.gains == pytest.approx((expected[0] - value, expected[1] + value), abs=1e-12)
-    assert result.exploitability == pytest.approx(sum(expected) / 2, abs=1e-12)
+    assert_near(result.game_value, value)
+    assert_near(result.gains, (expected[0] - value, expected[1] + value))
+    assert_near(result.exploitability, sum(expected) / 2)
     assert exploitability(game, policy) == result.exploitability
     rows = {row.stones: row[1:] for row in regret_table(game, policy) if row.moves > 0}
     expected = losses(game, a)
     assert list(rows) == sorted(rows) == list(expected)
-    assert_allclose(list(rows.values()), list(expected.values()), rtol=0, atol=1e-12)
+    assert_near(list(rows.values()), list(expected.values()))
     moves, lost = np.sum(list(expected.values()), axis=0)
-    assert regret(game, policy) == pytest.approx(lost / moves, abs=1e-12)
+    assert_near(regret(game, policy), lost / moves)
     best, worst = bounds_of_mean_loss(game, a)
     assert best - 1e-12 <= mean_loss(game, policy) <= worst + 1e-12
     assert best == pytest.approx(worst, abs=1e-12) or not policy.symmetric

@@ -70,12 +70,18 @@ def test_unfinished_and_forfeited_games_are_ignored(tmp_path):
     write_games(tmp_path / "log", games)
     book = book_from_games([tmp_path / "log"], plies=2, tell=quiet)
     assert (book.games, book.results.sum()) == (1, 2)
+    write_games(tmp_path / "late", games[:1])
     write_games(tmp_path / "open", games[2:])
     write_games(tmp_path / "4", [PlayedGame(Game(4, 4, 4), ("a", "b"), (Move(0),), None)])
-    for names, player in (("open", None), ("log 4", None), ("log", "nobody")):
-        with pytest.raises(ValueError, match=r"make|name"):
+    for names, player, problem in (
+        ("open", None, "no finished game in these"),
+        ("log 4", None, "make a book for each"),
+        ("log", "nobody", "which nobody moves"),
+        ("late", None, "which anyone moves"),
+    ):
+        with pytest.raises(ValueError, match=problem):
             book_from_games(
-                [tmp_path / name for name in names.split()], plies=3, player=player, tell=quiet
+                [tmp_path / name for name in names.split()], plies=2, player=player, tell=quiet
             )
 
 

@@ -17,18 +17,20 @@ from pages import check_in_browser, in_browser, page_of_result
 from ttt_apps.evaluate import main as evaluate
 from ttt_envs.game.boards import coordinate
 from ttt_envs.game.game import Game
-from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.ladder import Ladder, Rung, rate_policy
 from ttt_eval.matches.move_cost import MoveCost
+from ttt_eval.matches.results import compare_moves
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import SPRT, summarize_test
 from ttt_eval.matches.tournament import bradley_terry, summarize_tournament
 from ttt_eval.reports.formats import duration, format_elo, format_interval, likelihood, number
 from ttt_eval.reports.pages import MAX_BYTES, read_result, write_page
 from ttt_eval.reports.parts import interval_cells
+from ttt_eval.reports.sweep import sweep_report
 from ttt_eval.runs.run_files import REPORT
-from ttt_eval.runs.sweep import SweepResult, SweepRun, tabulate_runs
+from ttt_eval.runs.sweep import SweepLine, SweepResult, SweepRun, tabulate_runs
 from ttt_eval.store.result_store import RESULT
+from ttt_eval.store.results import to_json
 from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 pytestmark = pytest.mark.more
@@ -79,18 +81,8 @@ def ladder():
         Rung(spec, elo, elo, elo, cost, exploitability=0.1, regret=0.1)
         for spec, elo in (("random", 0.0), ("win-or-block", 200.0), ("optimal", 320.0))
     ]
-    data = {
-        "name": "small",
-        "anchor": "random",
-        "games": 0,
-        "seed": 0,
-        "command": "",
-        "processor": "x",
-        "results": [],
-    }
-    small = Ladder(
-        "small", SKIP, rungs, {**data, "provenance": PROVENANCE, "sha256": "0"}, "small.json"
-    )
+    data = {"anchor": "random", "games": 0, "sha256": "0"}
+    small = Ladder("small", SKIP, rungs, data, "small.json")
     placed = rate_policy("optimal:epsilon=0.2", small, PROVENANCE, costs=False)
     placed.front = True
     placed.cost = replace(cost, cpu_s_per_move=3.14e-6)
@@ -124,7 +116,7 @@ def sweep():
 @pytest.fixture(scope="module")
 def results():
     """A result of each kind."""
-    result = differences_within(SKIP, "win-or-block", "random")
+    result = to_json(compare_moves(SKIP, "win-or-block", "random"))
     return {
         "sprt": sprt(differences=result),
         "tournament": tournament(differences={"a": 1, "b": 0, "positions": result}),
@@ -164,8 +156,10 @@ def test_a_stored_result_is_read_and_written_again(tmp_path, results, kind):
 
 
 def test_forfeited_games_are_reported(tmp_path, results):
-    forfeits = {"a": 2, "b": 0, "first": "it <ended>"}
+    forfeits = [2, 0, "it <ended>"]
     words = page_of_result(tmp_path, results["sprt"] | {"forfeits": forfeits}).text()
+    named = read_result(tmp_path).to_dict()["forfeits"]
+    assert named == dict(zip(("a", "b", "first"), forfeits, strict=True))
     assert "Games were given up, and so lost: 2 by win-or-block. The first: it <ended>" in words
 
 
@@ -178,9 +172,7 @@ def test_the_verdict_of_a_sequential_test_follows_from_its_interval(tmp_path, pa
     assert {"a": "at most 1.0% of tests", "b": "at most 20.0% of tests", None: "has not ended"}[
         better
     ] in words
-    mean = elo["mean"]
-    low = elo["low"]
-    high = elo["high"]
+    low, mean, high = sorted(elo.values())
     assert {"a": low > 0, "b": high < 0, None: low <= 0 <= high}[better]
     sentences = {
         "a": f"win-or-block is best of 2: Elo {mean:+.0f} ({low:+.0f} to {high:+.0f})",
@@ -253,6 +245,7 @@ def test_a_sweep_is_sorted_by_its_first_number_and_links_its_runs(tmp_path, resu
     assert page.attributes("href", "a") == ["runs/0%20seed1/report.html"]
     assert words.index("0.2000 (") < words.index("0.4000")
     assert "All have games 5." in words
+    assert "python train.py sweep steps.toml" in words
     alike = copy.deepcopy(results["sweep"])
     few = copy.deepcopy(results["sweep"])
     few["table"][0]["seeds"] = 2
@@ -263,6 +256,14 @@ def test_a_sweep_is_sorted_by_its_first_number_and_links_its_runs(tmp_path, resu
     for row in alike["table"]:
         row["exploitability"] |= {"low": 0.0, "high": 0.5}
     assert "Undecided: epsilon 0.1 came out first of 2" in page_of_result(tmp_path, alike).text()
+
+
+def test_settings_are_ordered_by_the_first_measure_whichever_is_best():
+    point = Interval(0.5, 0.5, 0.5)
+    best = {"exploitability": point, "score": Interval(0.9, 0.9, 0.9)}
+    lines = [SweepLine({"size": "9"}, 3, {"score": point}), SweepLine({"size": "3"}, 3, best)]
+    result = SweepResult(source="x", table=lines, runs=[])
+    assert "size 3 is best of 2: score, draws half 0.9000" in sweep_report(result).verdict
 
 
 def test_positions_where_two_differ_have_the_moves_of_both(tmp_path, results):
@@ -341,14 +342,19 @@ def test_long_results_are_shortened_and_specs_are_no_options(tmp_path, results):
     for spec in ("x" * 10_000, "-x"):  # the second would be an option of the command
         with pytest.raises(ValueError, match=r"\$.a"):
             page_of_result(tmp_path, sprt(a=spec))
+    spot = {**results["sprt"]["differences"][0], "best": [-1]}
+    with pytest.raises(ValueError, match=r">= 0 - at .*best"):
+        page_of_result(tmp_path, sprt(differences=[spot]))
 
 
 def test_numbers_as_text():
     assert format_interval(Interval(-0.2, -0.3, 0.4), format_elo) == "0 (0 to 0)"
-    assert [*map(likelihood, (1.0, 0.0, 0.998))] == ["over 99.9%", "below 0.1%", "99.8%"]
+    shares = [*map(likelihood, (1.0, 0.0, 0.998, 0.9995))]
+    assert shares == ["over 99.9%", "below 0.1%", "99.8%", "over 99.9%"]
     assert [*map(duration, (3.14e-6, 0.0021, 2.5))] == ["3.14 us", "2.1 ms", "2.5 s"]
     assert [*map(number, (0.0, 1 - 1e-12, 0.25, 3.2e-5))] == ["0", "1", "0.2500", "3.2e-05"]
     assert interval_cells([Interval(0.5, 0.25, 1.0)], str, (0.0, 1.0))[0].reach == [25, 50, 100]
+    assert interval_cells([None], str) == [""]
 
 
 @in_browser

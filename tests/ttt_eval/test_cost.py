@@ -33,7 +33,7 @@ def test_move_costs_are_measured_in_a_process(tmp_path, monkeypatch):
         "    def __init__(self, game):\n        super().__init__(game)\n        self.held = "
         "np.ones(1 << 24)\n\n"
         "    def act(self, boards, rng):\n        sum(range(200_000))\n        return "
-        "super().act(boards, rng)\n"
+        "super().act(boards, rng)\n\n\ndef dies(game):\n    import os\n    os._exit(1)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delenv("TTT_ENVS_INTERPRET", raising=False)
@@ -42,5 +42,9 @@ def test_move_costs_are_measured_in_a_process(tmp_path, monkeypatch):
     assert heavy.cpu_s_per_move > 20 * light.cpu_s_per_move > 0
     assert light.own_bytes < 1 << 26 < 15 << 23 <= heavy.own_bytes  # the compiler is not counted
     assert heavy.peak_rss_bytes > heavy.own_bytes
-    with pytest.raises(ValueError, match="there is no policy 'rndom': did you mean 'random'"):
-        measure_move_costs(Game(2, 2, 2), "rndom")
+    for spec, problem in (
+        ("rndom", "there is no policy 'rndom': did you mean 'random'"),
+        ("heavy:dies", "the process that measures heavy:dies died"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            measure_move_costs(Game(2, 2, 2), spec)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import plain
 import pytest
-from exactly import values_of
+from exactly import assert_near, values_of
 
 from baselines.exact import solve
 from ttt_envs import Boards, Game, from_text, make_policy
@@ -81,12 +81,10 @@ def test_the_terms_add_up_to_the_result(count):
         forfeits += text.turns[-1].action < 0
         for credit in (optimal[skip], against[skip, opponent]):
             total, own, other = sums(text, credit, seat)
-            assert total == pytest.approx(text.result(seat), abs=1e-12)
+            assert_near(total, text.result(seat))
             assert own < 1e-12
             assert other > -1e-12 or credit is not optimal[skip]
-        assert sums(text, optimal[skip], 1 - seat)[0] == pytest.approx(
-            text.result(1 - seat), abs=1e-12
-        )
+        assert_near(sums(text, optimal[skip], 1 - seat)[0], text.result(1 - seat))
     assert forfeits > count / 10
 
 
@@ -99,11 +97,9 @@ def test_own_changes_are_minus_the_regret_of_the_solver():
         ):
             values = solution.action_values(Boards.from_positions([turn.position]))[0]
             sign = 1 if turn.position.mover == number % 2 else -1
-            assert result.value == pytest.approx(sign * np.nanmax(values), abs=1e-12)
+            assert_near(result.value, sign * np.nanmax(values))
             if turn.action >= 0:
-                assert result.change == pytest.approx(
-                    sign * (values[turn.action] - np.nanmax(values)), abs=1e-12
-                )
+                assert_near(result.change, sign * (values[turn.action] - np.nanmax(values)))
 
 
 @pytest.mark.parametrize("seat", [0, 1])
@@ -123,7 +119,7 @@ def test_best_response_values_are_those_of_expectimax(seat, skip):
             result = values.values(Boards.from_positions([turn.position]))[0] * (
                 1 if mover == seat else -1
             )
-            assert result == pytest.approx(expected[cells.tobytes(), mover], abs=1e-12)
+            assert_near(result, expected[cells.tobytes(), mover])
 
 
 def test_unreached_positions_and_impure_opponents_are_named():
@@ -160,10 +156,8 @@ def test_rewards_are_weighted_sums():
         own = [turn for turn in text.turns if turn.position.mover == seat]
         count = sum(len(turn.problems) for turn in own)
         expected = 2 * text.result(seat) + 0.5 * regret + 0.25 * advantage - 0.1 * count
-        assert reward(text.turns, seat) == pytest.approx(expected, abs=1e-12)
-        assert sum(reward([turn], seat) for turn in text.turns) == pytest.approx(
-            expected, abs=1e-12
-        )
+        assert_near(reward(text.turns, seat), expected)
+        assert_near(sum(reward([turn], seat) for turn in text.turns), expected)
     assert TurnReward(game)([], 0) == 0
 
 

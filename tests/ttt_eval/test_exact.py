@@ -15,6 +15,7 @@ from exactly import (
     LowestOptimal,
     Recorded,
     assert_as_plain,
+    assert_near,
     play_out,
     policy_of,
     values_of,
@@ -61,9 +62,9 @@ def test_random_play_has_its_known_results(known_values):
     ours = outcome(T3, "random", "random")
     close(ours, facts["win_draw_loss_of_player_0"])
     assert ours.value == ours.win - ours.loss
-    assert ours.value == pytest.approx(float(Fraction(facts["value_at_start"])), abs=1e-12)
+    assert_near(ours.value, float(Fraction(facts["value_at_start"])))
     length = sum(row.moves for row in regret_table(T3, "random"))
-    assert length == pytest.approx(float(Fraction(facts["expected_length"])), abs=1e-12)
+    assert_near(length, float(Fraction(facts["expected_length"])))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_perfect_play_with_skips_has_its_known_results(known_values):
     policy = LowestOptimal(SKIP3)
     ours = outcome(SKIP3, policy, policy)
     close(ours, facts["win_draw_loss_lowest_index_ties"], 5e-10)
-    assert ours.value == pytest.approx(float(Fraction(facts["value"])), abs=1e-12)
+    assert_near(ours.value, float(Fraction(facts["value"])))
 
 
 @pytest.mark.parametrize(("name", "game"), [("random", T3), ("random at skip 1/4", SKIP3)])
@@ -93,7 +94,7 @@ def test_best_response_to_random_has_its_known_value(known_values, name, game):
     first, second, _ = result = exploitation(game, "random")
     close([first.value, second.value], facts)
     close([best_response(game, "random", seat).value for seat in (0, 1)], facts)
-    assert result.exploitability == pytest.approx(float(sum(map(Fraction, facts))) / 2, abs=1e-12)
+    assert_near(result.exploitability, float(sum(map(Fraction, facts))) / 2)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -128,9 +129,7 @@ def test_results_are_those_of_plain_python(game):
         specs = ("random", "win-or-block", "drawn1", "drawn2")
     for number, spec in enumerate(specs):
         assert_as_plain(game, spec, specs[number - 1])
-    assert perfect_value(game) == pytest.approx(
-        plain.values_of(game)[0][bytes(game.cells), 0], abs=1e-12
-    )
+    assert_near(perfect_value(game), plain.values_of(game)[0][bytes(game.cells), 0])
     assert perfect_value(game, work=Work(chunk=3)) == perfect_value(game)
 
 
@@ -357,10 +356,10 @@ def test_progress_grows_to_1(call):
     ids=str,
 )
 def test_known_values_of_perfect_play(game, expected, monkeypatch):
-    assert perfect_value(game) == pytest.approx(expected, abs=1e-12)
+    assert_near(perfect_value(game), expected)
     if game == Game(4, 4, 4, 0.25, gravity=True):  # without layers, too
         monkeypatch.setattr("ttt_eval.exact.dynamic_programming.is_layered", lambda game: False)
-        assert perfect_value(game) == pytest.approx(expected, abs=1e-12)
+        assert_near(perfect_value(game), expected)
 
 
 @pytest.mark.parametrize("game", [*GAMES[2:], Game(2, 3, 3)], ids=str)

@@ -14,7 +14,7 @@ from ttt_envs import Game, Policy, make_policy
 from ttt_envs.agents.policy import Player
 from ttt_envs.game.rules import Outcome
 from ttt_eval import exact
-from ttt_eval.matches.account import describe_account, make_account
+from ttt_eval.matches.account import GameAccount, describe_account, make_account
 from ttt_eval.matches.elo import score_from_elo
 from ttt_eval.matches.luck import EXACT, make_correction
 from ttt_eval.matches.match import play_pairs
@@ -154,7 +154,11 @@ def test_account_of_a_game_sums_to_its_result(game, spec):
         )
         if spec != "noise":
             assert account.changes[0] < 1e-9 < account.changes[1] + 2e-9
-    assert "in all" in describe_account(account, 1, ("you", "your moves", "its moves"))
+    quiet = GameAccount(0.0, (), 0.0, -0.25)  # nothing happened, so that all zeros are rounded ones
+    assert describe_account(quiet, 1, ("you", "your moves", "its moves")) == (
+        "the start is worth +0.00 to you, your moves lose 0.00, its moves lose 0.00, the skips are "
+        "worth +0.00: +0.25 in all"
+    )
 
 
 def test_a_score_and_that_of_no_games_keep_the_correction():
@@ -169,7 +173,7 @@ def test_corrected_pairs_add_up_and_reverse():
     mean, variance = both.moments()
     assert (both.num, mean, variance) == pytest.approx((500, scores.mean(), scores.var(ddof=1)))
     assert both.reversed().moments() == pytest.approx((1 - mean, variance))
-    assert CorrectedPairs.from_list(both.to_list()).to_list() == both.to_list()
+    assert CorrectedPairs.from_stored(both.to_list()).to_list() == both.to_list()
     counts, points = both.support()
     assert (counts.sum(), counts @ points / 500) == pytest.approx((500, mean))
     assert counts @ (points - mean) ** 2 / 499 == pytest.approx(variance)

@@ -8,6 +8,7 @@ import numpy as np
 import phantoms
 import plain
 import pytest
+from exactly import assert_near
 from numpy.testing import assert_allclose
 
 from ttt_envs import Game, PhantomGame, Policy
@@ -35,7 +36,7 @@ def test_results_are_those_of_all_histories(game, misere):
     state = phantoms.start(game)
     policies = (phantoms.ViewPolicy(game, 0), phantoms.ViewPolicy(game, 1))
     expected = phantoms.play_out(game, state, policies)
-    assert_allclose(outcome(game, *policies), expected, rtol=0, atol=1e-12)
+    assert_near(outcome(game, *policies), expected)
     value = evaluate_policy(game, *policies, seat=0).seats[0].value
     assert value == pytest.approx(expected[0] - expected[2], abs=1e-12)
     for responder in (0, 1):
@@ -43,6 +44,7 @@ def test_results_are_those_of_all_histories(game, misere):
         value, least, greatest = phantoms.best_response(game, state, responder, policies[1])
         assert abs(result.value - value) < 1e-12
         assert least - 1e-12 <= result.win <= greatest + 1e-12
+        assert min(result) >= 0
 
 
 def test_known_values_of_uniform_play(hidden):

@@ -1,12 +1,20 @@
 """Values, advantages and occupancy of policies, beside the same in plain Python dictionaries."""
 
-import math
 from functools import cache
 
 import numpy as np
 import plain
 import pytest
-from exactly import SMALL_VARIANTS, answers, chances, play_out, policy_of, start_of, states_of
+from exactly import (
+    SMALL_VARIANTS,
+    answers,
+    assert_near,
+    chances,
+    play_out,
+    policy_of,
+    start_of,
+    states_of,
+)
 from numpy.testing import assert_allclose, assert_array_equal
 from players import FirstEmpty
 
@@ -86,30 +94,24 @@ def check_seat(evaluation, seat, expected, rows):
     assert len(set(states)) == len(states)
     assert set(states) == set(of_seat)
     weights = [of_seat[state] for state in states]
-    assert_allclose(
-        evaluation.occupancy[rows], [sum(at.values()) for at in weights], rtol=0, atol=1e-12
-    )
+    assert_near(evaluation.occupancy[rows], [sum(at.values()) for at in weights])
     discounted = [sum(mass * expected.discount**n for n, mass in at.items()) for at in weights]
-    assert_allclose(evaluation.discounted_occupancy[rows], discounted, rtol=0, atol=1e-12)
-    assert_allclose(
-        evaluation.values[rows], [expected.v(state) for state in states], rtol=0, atol=1e-12
-    )
+    assert_near(evaluation.discounted_occupancy[rows], discounted)
+    assert_near(evaluation.values[rows], [expected.v(state) for state in states])
     q = np.full((len(states), evaluation.game.cells), np.nan)
     for row, state in enumerate(states):
         for action in expected.moves[state]:
             q[row, action] = expected.q(state, action)
-    assert_allclose(evaluation.action_values[rows], q, rtol=0, atol=1e-12)
+    assert_near(evaluation.action_values[rows], q)
     p = np.reshape([expected.p[seat][state] for state in states], q.shape)
-    assert_allclose(evaluation.probabilities[rows], p, rtol=0, atol=1e-12)
+    assert_near(evaluation.probabilities[rows], p)
     result = next(summary for summary in evaluation.seats if summary.seat == seat)
-    assert math.isclose(result.value, total, abs_tol=1e-12)
+    assert_near(result.value, total)
     lengths = [
         {s: sum(at.values()) for s, at in reached.items() if s[1] == mover} for mover in (0, 1)
     ]
-    assert math.isclose(result.expected_decisions, sum(lengths[seat].values()), abs_tol=1e-12)
-    assert math.isclose(
-        result.expected_length, sum(sum(length.values()) for length in lengths), abs_tol=1e-12
-    )
+    assert_near(result.expected_decisions, sum(lengths[seat].values()))
+    assert_near(result.expected_length, sum(sum(length.values()) for length in lengths))
 
 
 @pytest.mark.parametrize(
@@ -130,12 +132,7 @@ def test_results_are_those_of_dictionaries(game, pair, discount):
     assert_array_equal(result.stones, (result.boards.cells > 0).sum(axis=1))
     assert_array_equal(result.find(result.boards), np.arange(len(result.values)))
     for seat, players in ((0, (a, b or a)), (1, (b or a, a))):
-        assert_allclose(
-            result.seats[seat].outcome,
-            play_out(game, *players)[0][:: 1 - 2 * seat],
-            rtol=0,
-            atol=1e-12,
-        )
+        assert_near(result.seats[seat].outcome, play_out(game, *players)[0][:: 1 - 2 * seat])
         expected = Dictionaries(game, *players, seat, discount)
         check_seat(result, seat, expected, np.flatnonzero(result.boards.mover == seat))
 
@@ -145,17 +142,13 @@ def test_published_facts():
     result = evaluate_policy(SKIP3, "random", "random", seat=0)
     assert len(result.values) == 10_864
     assert result.values[0] == pytest.approx(0.236744035993304, abs=1e-14)
-    gradient = result.occupancy[:, None] * result.probabilities * np.nan_to_num(result.advantages)
+    weights = result.occupancy[:, None] * result.probabilities
+    gradient = weights * np.nan_to_num(result.advantages)
     assert (gradient**2).sum() == pytest.approx(8.7616669e-4, rel=1e-6)
     # second moment per game of the score-function gradient, if exact advantages weigh the scores;
     # with the squared norm of a score of the uniform policy
     score = 1 - 1 / result.boards.legal(SKIP3).sum(axis=1, keepdims=True)
-    moment = (
-        result.occupancy[:, None]
-        * result.probabilities
-        * np.nan_to_num(result.advantages) ** 2
-        * score
-    ).sum()
+    moment = (weights * np.nan_to_num(result.advantages) ** 2 * score).sum()
     assert moment == pytest.approx(0.139, abs=5e-4)
 
 
@@ -165,18 +158,14 @@ def test_merged_symmetries():
         for merge in (False, True)
     )
     assert len(merged.values) < len(whole.values) / 5
-    assert_allclose(
-        [row[2:] for row in merged.seats], [row[2:] for row in whole.seats], rtol=0, atol=1e-12
-    )
+    assert_near([row[2:] for row in merged.seats], [row[2:] for row in whole.seats])
     for seat in (0, 1):
         a, b = (
             (result.values, result.occupancy, result.boards.mover == seat)
             for result in (whole, merged)
         )
         assert a[0][a[2]] @ a[1][a[2]] == pytest.approx(b[0][b[2]] @ b[1][b[2]], abs=1e-12)
-    assert_allclose(
-        merged.action_values, whole.action_values[whole.find(merged.boards)], rtol=0, atol=1e-12
-    )
+    assert_near(merged.action_values, whole.action_values[whole.find(merged.boards)])
     with pytest.raises(ValueError, match="cannot be looked up"):
         merged.find(merged.boards)
 

@@ -197,6 +197,11 @@ def test_the_loss_of_a_net_is_drawn_by_steps_without_the_results_of_its_teacher(
     assert "won from" not in tags
 
 
+def test_a_section_without_parts_is_left_out(run):
+    (run / METRICS).write_text('{"games": 5, "exploitability": 0.1}\n')
+    assert "Learning curves" not in page_of(run).text()
+
+
 def test_without_matplotlib_the_page_has_its_boards_and_names_the_package(run, monkeypatch):
     monkeypatch.setattr(plots, "find_spec", lambda name: None)
     page = page_of(run)

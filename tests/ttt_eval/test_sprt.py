@@ -10,7 +10,7 @@ from ttt_eval.matches.luck import EXACT
 from ttt_eval.matches.match import BLOCK, PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
-from ttt_eval.matches.sprt import SPRT, run_sprt
+from ttt_eval.matches.sprt import SPRT, SprtResult, run_sprt
 from ttt_eval.store.result_store import RESULT, UNITS
 
 GAME = Game(skip_chance=0.25)
@@ -63,7 +63,7 @@ def test_clearly_better_player_is_accepted_early(tmp_path):
     assert (data["accepted"], data["path"][-1]) == ("elo1", [result.games // 2, data["llr"]])
     assert data["elo"]["low"] > 0
     assert data["score"]["low"] < result.played.moments()[0] < data["score"]["high"]
-    assert Score.from_record(data).to_record() == result.played.to_record()
+    assert SprtResult.from_dict(data).played.to_record() == result.played.to_record()
 
 
 def test_other_hypotheses_and_more_games_reuse_stored_games(tmp_path):

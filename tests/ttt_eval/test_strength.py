@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import plain
 import pytest
-from exactly import Drawn, Recorded, play_out
+from exactly import Drawn, Recorded, assert_near, play_out
 from players import FirstEmpty
 
 from baselines.exact import solve
@@ -25,7 +25,8 @@ from ttt_eval.exact.dynamic_programming import (
 )
 from ttt_eval.exact.measurement import Measurement
 from ttt_eval.exact.policy_evaluation import evaluate_policy
-from ttt_eval.exact.strength import differences, differences_within, strength, worst_positions
+from ttt_eval.exact.strength import differences, strength, worst_positions
+from ttt_eval.matches.results import compare_moves
 
 SKIP = Game(3, 3, 3, 0.25)
 SMALL = Game(2, 3, 3, 0.25)
@@ -133,8 +134,8 @@ def test_worst_positions_are_those_of_plain_python(game, against):
     assert result
     for mistake in result:
         text = to_text(mistake.choice.position, game)
-        assert mistake.loss == pytest.approx(loss_in(game, policy, text), abs=1e-12)
-        assert mistake.likely == pytest.approx(masses[text], abs=1e-12)
+        assert_near(mistake.loss, loss_in(game, policy, text))
+        assert_near(mistake.likely, masses[text])
         assert mistake.choice.played == [text.replace("/", "").index(".")]
         assert mistake.choice.exact[mistake.choice.best] == pytest.approx(
             np.nanmax(mistake.choice.exact)
@@ -158,8 +159,8 @@ def test_errors():
         worst_positions(SKIP, Moody())
     with pytest.raises(ValueError, match="too large to solve"):
         worst_positions(Game(5, 5, 4), "random")
-    assert differences_within(SKIP, "random", Moody()) is None
-    assert differences_within(Game(19, 19, 5), "random", "win-or-block") is None
+    assert compare_moves(SKIP, "random", Moody()) is None
+    assert compare_moves(Game(19, 19, 5), "random", "win-or-block") is None
 
 
 @pytest.mark.parametrize("game", [SMALL, Game(2, 3, 2)])

@@ -5,8 +5,7 @@ boards.
 import numpy as np
 import plain
 import pytest
-from exactly import T3, Drawn, Recorded, play_out, policy_of
-from numpy.testing import assert_allclose
+from exactly import T3, Drawn, Recorded, assert_near, play_out, policy_of
 
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import TRUST, FromFile
@@ -80,7 +79,7 @@ def test_results_over_classes_are_those_over_boards(game):
             other = Claiming(other, *[isinstance(other, Averaged)] * 2)
             for sides in SIDES[1:]:
                 result = numbers_of(game, Claiming(policy, *sides), other)
-                assert_allclose(result, expected, rtol=0, atol=1e-12, err_msg=f"{spec} {sides}")
+                assert_near(result, expected, err_msg=f"{spec} {sides}")
 
 
 @pytest.mark.slow
@@ -90,9 +89,7 @@ def test_results_over_classes_on_4x4_with_skips():
         (0.6167921322851387, 0.34267521710630433, 0.04053265060855694),
         (0.45154687500982604, 0.4685006221160227, 0.07995250287415123),
     ]
-    assert_allclose(
-        exploitation(Game(4, 4, 4, 0.25), "win-or-block")[:2], expected, rtol=0, atol=1e-12
-    )
+    assert_near(exploitation(Game(4, 4, 4, 0.25), "win-or-block")[:2], expected)
 
 
 def test_only_declared_symmetries_are_used():
@@ -101,7 +98,7 @@ def test_only_declared_symmetries_are_used():
     """
     asymmetric = policy_of("drawn1", SIX)
     our_values = outcome(SIX, asymmetric, "random")
-    assert_allclose(our_values, play_out(SIX, "drawn1", "random")[0], rtol=0, atol=1e-12)
+    assert_near(our_values, play_out(SIX, "drawn1", "random")[0])
     assert abs(np.subtract(outcome(SIX, Claiming(asymmetric), "random"), our_values)).max() > 1e-3
 
 
@@ -154,9 +151,7 @@ def test_cached_answers_are_those_of_the_policy(sides, memory, monkeypatch):
     caching = CachedPolicy(claiming, SIX)
     expected = policy.probabilities(boards)
     for rows in (np.arange(0, 300), np.arange(200, 500), np.arange(500)):
-        assert_allclose(
-            caching.probabilities(boards.take(rows)), expected[rows], rtol=0, atol=1e-12
-        )
+        assert_near(caching.probabilities(boards.take(rows)), expected[rows])
     before = len(claiming.queries)
     caching.probabilities(boards)
     assert (len(claiming.queries) == before) == (memory == 1 << 28)

@@ -25,7 +25,7 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, refuse_hidden
 from ttt_envs.graph.estimate import is_measured_at_once
 from ttt_envs.graph.layers import ON_POLICY, Players, Traversal
-from ttt_envs.graph.passes import DRAW, ILLEGAL, backward, forward
+from ttt_envs.graph.passes import ILLEGAL, backward, forward
 from ttt_eval.exact.phantom_best_response import best_response as search_best_response
 from ttt_eval.exact.policy_cache import cached
 from ttt_eval.exact.results import Exploitation, OutcomeProbabilities, in_seats
@@ -101,9 +101,7 @@ class Measurement:
         return first, self._outcome(other, 1, self.work.part(1, 2))
 
     def _outcome(self, opponent: Policy, seat: int, work: Work) -> OutcomeProbabilities:
-        results = self._results(opponent, seat, work)
-        win, loss = in_seats(results[0], results[1], seat)
-        return OutcomeProbabilities(float(win), float(results[DRAW]), float(loss))
+        return OutcomeProbabilities.from_results(self._results(opponent, seat, work), seat)
 
     def _results(
         self, opponent: Policy, seat: int, work: Work, *, masked: bool = True
@@ -156,13 +154,13 @@ class Measurement:
                 passes=2,
             )
             chances = start_chances(traversal)
-            return [_result(chances[seat, 0], chances[seat, 1]) for seat in seats]
+            return [OutcomeProbabilities.from_ends(*chances[seat]) for seat in seats]
         results = []
         for index, seat in enumerate(seats):
             work = self.work.part(index, len(seats))
             players: Players = in_seats(None, self.policy, seat)
-            chances = start_chances(Traversal(self.game, players, work=work, passes=2))
-            results.append(_result(chances[0, seat], chances[0, 1 - seat]))
+            chances = start_chances(Traversal(self.game, players, work=work, passes=2))[0]
+            results.append(OutcomeProbabilities.from_ends(chances[seat], chances[1 - seat]))
         return results
 
     def regret(self) -> float:
@@ -238,10 +236,6 @@ def start_chances(traversal: Traversal) -> Float64Array:
     for _, _, values, _ in backward(traversal):
         chances = values[0]
     return np.asarray(chances)
-
-
-def _result(win: float, loss: float) -> OutcomeProbabilities:
-    return OutcomeProbabilities(float(win), max(0.0, float(1 - win - loss)), float(loss))
 
 
 def has_regret(game: AnyGame) -> TypeGuard[Game]:

@@ -130,9 +130,7 @@ def best_response(game: PhantomGame, policy: Policy, responder: int) -> OutcomeP
         possible=np.zeros((depth, 3)),
     )
     value, wins = _start(flat, beliefs, levels, responder)
-    win = float(wins)
-    loss = float(wins - value)
-    return OutcomeProbabilities(win, 1.0 - win - loss, loss)
+    return OutcomeProbabilities.from_ends(wins, wins - value)
 
 
 def _flatten(game: PhantomGame, layers: list[Layer], bounds: Float64Array) -> FlatGraph:
@@ -160,14 +158,11 @@ def _flatten(game: PhantomGame, layers: list[Layer], bounds: Float64Array) -> Fl
                 share=nodes.share if len(nodes.share) else np.zeros(len(child)),
             )
             parts.append(columns)
-    merged = concatenate(parts)
+    merged = concatenate(parts)._asdict()
+    num_edges = merged.pop("num_edges")
     return FlatGraph(
-        mover=merged.mover,
-        begin=np.concatenate([[0], np.cumsum(merged.num_edges)]),
-        action=merged.action,
-        switch_node=merged.switch_node,
-        stay_node=merged.stay_node,
-        share=merged.share,
+        **merged,
+        begin=np.concatenate([[0], np.cumsum(num_edges)]),
         bounds=bounds,
         skip=game.skip_chance,
         line_value=-1 if game.game.misere else 1,

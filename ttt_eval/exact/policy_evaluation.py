@@ -18,10 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.softmax_table import PositionIndex
@@ -36,7 +35,7 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.game_graph import sum_by
 from ttt_envs.graph.layers import ON_POLICY, Layer, Nodes, Traversal
-from ttt_envs.graph.passes import DRAW, Discount, backward, forward, forward_again
+from ttt_envs.graph.passes import Discount, backward, forward, forward_again
 from ttt_eval.exact.results import OutcomeProbabilities, in_seats
 
 Critic = Callable[[Boards], Float64Array]
@@ -159,11 +158,6 @@ class EvaluationRows(NamedTuple):
     occupancy: Float64Array
     discounted_occupancy: Float64Array
 
-    @property
-    def columns(self) -> tuple[NDArray[Any], ...]:
-        """The columns, in order."""
-        return tuple(self)
-
     @classmethod
     def empty(cls, count: int, cells: int) -> EvaluationRows:
         """Return ``count`` rows to be written."""
@@ -243,7 +237,7 @@ def evaluate_policy(
     rows = parts[0]
     if len(parts) > 1:
         rows = concatenate(parts)
-    for column in rows.columns:
+    for column in rows:
         column.flags.writeable = False
     return PolicyEvaluation(
         game,
@@ -321,7 +315,7 @@ def _evaluate(
     results = []
     for seat in seats:
         value = _write_rows(traversal, Discount(seat, discount), ends, rows)
-        outcome = OutcomeProbabilities(float(wins[seat]), float(wins[DRAW]), float(wins[1 - seat]))
+        outcome = OutcomeProbabilities.from_results(wins, seat)
         results.append(SeatEvaluation(seat, outcome, value, decisions[seat], sum(decisions)))
     return rows, results
 
@@ -353,7 +347,7 @@ def _write_rows(
         action_values[nodes.places] = gains
         node_rows = EvaluationRows(
             *boards,
-            stones=np.count_nonzero(boards.cells, axis=1).astype(np.int8),
+            stones=boards.num_stones.astype(np.int8),
             probabilities=nodes.probabilities(boards.cells.shape[1]),
             values=chances[:, seat] - chances[:, 1 - seat],
             action_values=action_values,
@@ -361,8 +355,8 @@ def _write_rows(
             discounted_occupancy=weighed_masses[index] if weighed_masses else mass,
         )
         is_on_policy = _is_on_policy(layer, nodes)
-        for column, node_column in zip(rows.columns, node_rows.columns, strict=True):
-            column[ends[index] : ends[index + 1]] = node_column[is_on_policy]
+        for name, column in node_rows._asdict().items():
+            getattr(rows, name)[ends[index] : ends[index + 1]] = column[is_on_policy]
     return float(values[0, 0, seat] - values[0, 0, 1 - seat])
 
 
@@ -378,7 +372,7 @@ def _mean_by_view(nodes: EvaluationRows) -> EvaluationRows:
     weights = nodes.occupancy / occupancy[view]
     action_values = [sum_by(view, weights * column, len(first)) for column in nodes.action_values.T]
     # other columns are the same in all nodes of a view
-    rows = EvaluationRows(*(column[first] for column in nodes.columns))
+    rows = EvaluationRows._make(column[first] for column in nodes)
     return rows._replace(
         values=sum_by(view, weights * nodes.values, len(first)),
         action_values=np.stack(action_values, axis=1),

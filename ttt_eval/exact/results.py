@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
+
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.graph.passes import DRAW
 
 Side = TypeVar("Side")
 
@@ -13,6 +16,23 @@ class OutcomeProbabilities(NamedTuple):
     win: float
     draw: float
     loss: float
+
+    @classmethod
+    def from_results(cls, results: Float64Array, seat: int) -> Self:
+        """Return the probabilities for the player in a seat, 0 or 1, from those of a game.
+
+        Args:
+            results: float64[4], as :func:`ttt_envs.graph.passes.forward` adds them up.
+            seat: the player's.
+        """
+        return cls(float(results[seat]), float(results[DRAW]), float(results[1 - seat]))
+
+    @classmethod
+    def from_ends(cls, win: float, loss: float) -> Self:
+        """Return the probabilities, given those of a win and of a loss, whose sum may exceed 1 by
+        rounding.
+        """
+        return cls(float(win), max(0.0, float(1 - win - loss)), float(loss))
 
     @property
     def value(self) -> float:

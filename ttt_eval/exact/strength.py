@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_moves
-from ttt_envs.agents.specs import make_policy, make_pure
+from ttt_envs.agents.specs import make_pure
 from ttt_envs.core.checks import check_range
 from ttt_envs.core.hash_index import distinct_rows
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
 from ttt_envs.core.records import concatenate
 from ttt_envs.core.work import DEFAULT_WORK, Work
-from ttt_envs.game.boards import Boards, draw_text, from_keys, position_words, to_text
+from ttt_envs.game.boards import Boards, draw_text, position_words, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.symmetry import canonical_keys, symmetries
-from ttt_envs.graph.estimate import is_measured_at_once
 from ttt_eval.exact.measurement import (
     Measurement,
     expected_losses,
@@ -106,13 +105,12 @@ class PolicyChoice(NamedTuple):
         cells = np.flatnonzero(self.probabilities > 0)
         return cells[np.argsort(-self.probabilities[cells], kind="stable")]
 
-    def to_dict(self, game: AnyGame) -> dict[str, object]:
-        """Return JSON-ready data: the position, the probabilities of moves by cell, the best cells,
-        and the loss.
-        """
+    def to_dict(self, game: AnyGame) -> dict[str, Any]:
+        """Return the fields of :class:`ttt_eval.matches.results.ChosenMoves`."""
+        shares = self.probabilities[self.played].tolist()
         return {
             "position": to_text(self.position, game),
-            "moves": {str(cell): float(self.probabilities[cell]) for cell in self.played},
+            "moves": dict(zip(self.played.tolist(), shares, strict=True)),
             "best": None if self.exact is None else self.best.tolist(),
             "loss": self.loss,
         }
@@ -172,8 +170,8 @@ class Difference(NamedTuple):
         """Expected difference per game at this position."""
         return self.difference * self.likely
 
-    def to_dict(self, game: AnyGame) -> dict[str, object]:
-        """Return JSON-ready data; docs/files.md documents the keys."""
+    def to_dict(self, game: AnyGame) -> dict[str, Any]:
+        """Return the fields of :class:`ttt_eval.matches.results.DifferentMoves`."""
         a = self.a.to_dict(game)
         b = self.b.to_dict(game)
         return {
@@ -329,25 +327,24 @@ def worst_positions(
     """
     solution = solve(game)
     own = make_pure(policy, game)
-    games: list[tuple[tuple[Policy, Policy], int | None, float]] = [((own, own), None, 1.0)]
-    if opponent is not None:
-        other = make_pure(opponent, game)
-        games = [((own, other), 0, 0.5), ((other, own), 1, 0.5)]
+    other = own if opponent is None else make_pure(opponent, game)
+    # in self-play one game serves both seats
+    seats: tuple[int | None, ...] = (None,) if opponent is None else (0, 1)
     limit = count * len(symmetries(game))  # enough that `count` remain even if they are symmetric
-    worst = _Losses(*Boards.start(game, 0), np.zeros(0), np.zeros(0))
-    for players, seat, weight in games:
-        for visit in visits(game, *players, work=work):
+    worst = _Spots(*Boards.start(game, 0), np.zeros(0), np.zeros(0))
+    for seat in seats:
+        for visit in visits(game, *in_seats(own, other, seat or 0), work=work):
             if seat is None or visit.boards.mover[0] == seat:
                 action_values = solution.action_values(visit.boards)
                 loss = expected_losses(action_values, visit.probabilities)
                 rows = np.flatnonzero((loss > VALUE_TOLERANCE) & (visit.mass > 0))
-                losses = _Losses(*visit.boards, loss, weight * visit.mass).take(rows)
-                worst = worst.merge(losses, limit)
-    boards = Boards(worst.cells, worst.mover)
+                spots = _Spots(*visit.boards, loss, visit.mass / len(seats)).take(rows)
+                worst = worst.merge(spots, limit)
+    boards = worst.boards
     mistakes = [
         Mistake(
             choice_in(own, boards, row, solution=solution),
-            float(worst.loss[row]),
+            float(worst.size[row]),
             float(worst.likely[row]),
             to_text(boards.position(row), game),
         )
@@ -359,22 +356,29 @@ def worst_positions(
     return Mistakes(mistakes, note.strip())
 
 
-class _Losses(NamedTuple):
-    """Positions in which a policy loses value."""
+class _Spots(NamedTuple):
+    """N positions in which a policy loses value, or plays otherwise than another one."""
 
     cells: Int8Array
     mover: Int8Array
-    loss: Float64Array
+    size: Float64Array
+    """float64[N]: the loss, or the difference"""
     likely: Float64Array
+    """float64[N]: the probability that a game reaches the position"""
 
-    def take(self, rows: Int64Array) -> _Losses:
+    @property
+    def boards(self) -> Boards:
+        """The positions."""
+        return Boards(self.cells, self.mover)
+
+    def take(self, rows: Int64Array) -> _Spots:
         """Return the selected rows."""
-        return _Losses(self.cells[rows], self.mover[rows], self.loss[rows], self.likely[rows])
+        return _Spots._make(column[rows] for column in self)
 
-    def merge(self, other: _Losses, limit: int) -> _Losses:
+    def merge(self, other: _Spots, limit: int) -> _Spots:
         """Return the costliest rows of both, up to ``limit``, stable for equal costs."""
         both = concatenate([self, other])
-        return both.take(np.argsort(-both.loss * both.likely, kind="stable")[:limit])
+        return both.take(np.argsort(-both.size * both.likely, kind="stable")[:limit])
 
 
 def _distinct_rows(game: Game, boards: Boards, count: int) -> list[int]:
@@ -408,45 +412,31 @@ def differences(
     """
     players = make_pure(a, game), make_pure(b, game)
     solution = solve(game) if game.cells <= MAX_SOLVER_CELLS else None
-    parts: list[tuple[UInt64Array, Float64Array, Float64Array]] = []
-    for seat_of_a in (0, 1):
-        for visit in visits(game, *in_seats(*players, seat_of_a), work=work):
+    parts = []
+    for seated in (players, players[::-1]):
+        for visit in visits(game, *seated, work=work):
             mover = int(visit.boards.mover[0])
             # the other player, if it were to move
-            other = in_seats(*players, seat_of_a)[1 - mover].probabilities(visit.boards)
+            other = seated[1 - mover].probabilities(visit.boards)
             distance = np.abs(visit.probabilities - other).sum(axis=1) / 2
             rows = np.flatnonzero((distance > VALUE_TOLERANCE) & (visit.mass > 0))
-            words = position_words(visit.boards.take(rows))
-            parts.append((words, distance[rows], visit.mass[rows] / 2))
-    words, distance, mass = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    if not len(words):
+            parts.append(_Spots(*visit.boards, distance, visit.mass / 2).take(rows))
+    spots = concatenate(parts)
+    if not len(spots.size):
         return []
     # either player may be to move in the same position: add both probabilities
-    first, position = distinct_rows(words)
-    likely = np.bincount(position, mass, minlength=len(first))
-    weights = np.round(distance[first] * likely, 12)  # equal ones stay in the order of boards
+    first, position = distinct_rows(position_words(spots.boards))
+    likely = np.bincount(position, spots.likely, minlength=len(first))
+    weights = np.round(spots.size[first] * likely, 12)  # equal ones stay in the order of boards
     order = np.argsort(-weights, kind="stable")[: count * len(symmetries(game))]
     rows = first[order]
-    boards = Boards(from_keys(words[rows, :-1], game), words[rows, -1].astype(np.int8))
+    boards = spots.boards.take(rows)
     return [
         Difference(
             choice_in(players[0], boards, row, solution=solution),
             choice_in(players[1], boards, row, solution=solution),
-            float(distance[rows[row]]),
+            float(spots.size[rows[row]]),
             float(likely[order[row]]),
         )
         for row in _distinct_rows(game, boards, count)
     ]
-
-
-def differences_within(
-    game: AnyGame, a: str | Policy, b: str | Policy
-) -> list[dict[str, object]] | None:
-    """Return :func:`differences`, JSON-ready; None if a policy is not pure, or the board is not
-    :func:`~ttt_envs.graph.estimate.is_measured_at_once`.
-    """
-    players = make_policy(a, game), make_policy(b, game)
-    are_pure = all(player.pure for player in players)
-    if not isinstance(game, Game) or not are_pure or not is_measured_at_once(game):
-        return None
-    return [difference.to_dict(game) for difference in differences(game, *players)]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET, Struct, UnsetType, convert, field
+from msgspec import UNSET, Struct, UnsetType, field
 from numpy.typing import NDArray
 
 from baselines.exact import MAX_SOLVER_CELLS, solve
@@ -320,8 +320,7 @@ def describe_blunders(
         choice = PolicyChoice(boards.position(equal_rows[0]), shares, None, values[equal_rows[0]])
         loss = choice.loss or 0.0
         if loss > VALUE_TOLERANCE:
-            data = {**choice.to_dict(game), "times": count}
-            blunders.append((loss * count, convert(data, Blunder, str_keys=True)))
+            blunders.append((loss * count, Blunder(**choice.to_dict(game), times=count)))
     blunders.sort(key=lambda entry: -entry[0])
     return [blunder for _, blunder in blunders[:MAX_BLUNDERS]]
 

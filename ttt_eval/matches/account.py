@@ -61,9 +61,10 @@ class GameAccount(NamedTuple):
     @property
     def changes(self) -> tuple[float, float]:
         """Sums of the changes by the moves of player_0 and of player_1."""
-        first = sum(move.change for move in self.moves if move.position.mover == 0)
-        second = sum(move.change for move in self.moves if move.position.mover == 1)
-        return first, second
+        sums = [0.0, 0.0]
+        for move in self.moves:
+            sums[move.position.mover] += move.change
+        return sums[0], sums[1]
 
     @property
     def corrected(self) -> float:
@@ -171,10 +172,10 @@ def describe_account(
     player, own_moves, other_moves = names
     own_loss = -sign * account.changes[seat]
     other_loss = sign * account.changes[1 - seat]
-    parts = [f"the start is worth {sign * account.start:+.2f} to {player}"]
-    parts += [f"{own_moves} lose {own_loss:.2f}", f"{other_moves} lose {other_loss:.2f}"]
+    parts = [f"the start is worth {sign * account.start:+z.2f} to {player}"]
+    parts += [f"{own_moves} lose {own_loss:z.2f}", f"{other_moves} lose {other_loss:z.2f}"]
     if skips:
-        parts.append(f"the skips are worth {sign * account.luck:+.2f}")
+        parts.append(f"the skips are worth {sign * account.luck:+z.2f}")
     if account.forfeit:
-        parts.append(f"the forfeit is worth {sign * account.forfeit:+.2f}")
-    return f"{', '.join(parts)}: {sign * account.result:+.0f} in all"
+        parts.append(f"the forfeit is worth {sign * account.forfeit:+z.2f}")
+    return f"{', '.join(parts)}: {sign * account.result:+z.2g} in all"

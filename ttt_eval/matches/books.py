@@ -60,8 +60,10 @@ def book_from_games(
     moves = _played_moves(itertools.chain([first], games), plies, player)
     book = make_book(first.game, moves, plies=plies, minimum=minimum)
     if not book.games:
+        mover = player or "anyone"
         raise Refusal(
-            f"there is no finished game in which {player} moves in these logs: name others"
+            f"there is no finished game in which {mover} moves on a board of fewer than {plies} "
+            "stones in these logs: name others, or more plies"
         )
     return book
 

@@ -72,9 +72,8 @@ MAX_RATING = 10_000
 """Maximum distance of a rung's rating from that of ``random``; the expected scores of more would
 overflow.
 """
-_CERTAIN = (
-    1e6  # weight of an exact result in pairs: large enough to make the prior of ratings negligible
-)
+# weight of an exact result in pairs: large enough to make the prior of ratings negligible
+_CERTAIN = 1e6
 
 _Share = Annotated[float, Meta(ge=0, le=1)]
 _Count = Annotated[int, Meta(ge=0, le=MAX_GAMES)]
@@ -107,9 +106,8 @@ class Pairing(Struct, frozen=True):
         self.weights()
 
     def _played(self) -> Score:
-        corrected = self.corrected
-        distribution = CorrectedPairs.from_list(corrected) if isinstance(corrected, list) else None
-        return Score.from_pentanomial(self.pentanomial or [0] * 5, distribution)
+        corrected = CorrectedPairs.from_stored(self.corrected)
+        return Score.from_pentanomial(self.pentanomial or [0] * 5, corrected)
 
     def score_per_game(self) -> Interval:
         """Return the score per game: wins and half the draws."""
@@ -271,8 +269,7 @@ def ladder_name(game: Game) -> str:
     if not names:
         raise Refusal(
             f"there is no ladder of {game}: choose one of another game, {', '.join(LADDERS)}, or "
-            "sample it here with "
-            f"evaluate.py match"
+            "sample it here with evaluate.py match"
         )
     return names[0]
 
@@ -474,7 +471,7 @@ def _add_losses(result: LadderResult, game: Game, policy: Policy) -> None:
 def _describe_mistake(game: Game, mistake: Mistake) -> WorstPosition:
     data = mistake.choice.to_dict(game)
     data |= {"loss": mistake.loss, "likely": mistake.likely, "cost": mistake.cost}
-    return convert(data, WorstPosition, str_keys=True)
+    return WorstPosition(**data)
 
 
 def _add_costs(result: LadderResult, ladder: Ladder) -> None:
@@ -503,13 +500,7 @@ def rate_rungs(
         options: of :func:`ttt_eval.matches.tournament.bradley_terry`.
     """
     weights = {pairing: result.weights() for pairing, result in pairings.items()}
-    draws = 1 if exact else DRAWS
-    ratings = bradley_terry(weights, players, draws=draws, **options)
-    return (
-        [Interval(rating.mean, rating.mean, rating.mean) for rating in ratings]
-        if exact
-        else ratings
-    )
+    return bradley_terry(weights, players, draws=0 if exact else DRAWS, **options)
 
 
 def fit_rating(ladder: Ladder, pairings: Sequence[Pairing], *, exact: bool) -> Interval:

@@ -85,16 +85,15 @@ def _make_correction(spec: str, game: Game) -> LuckCorrection | None:
         if game.cells > MAX_LAYERED_CELLS:
             raise Refusal(
                 f"{game} has {game.cells} cells, and exact values are known up to "
-                f"{MAX_LAYERED_CELLS}: correct luck "
-                f"with the values of a policy, such as run:PATH, or choose off"
+                f"{MAX_LAYERED_CELLS}: correct luck with the values of a policy, such as run:PATH, "
+                "or choose off"
             )
         return LuckCorrection(game, Optimal(game))
     policy = make_policy_once(game, spec)
     if policy.values is None:
         raise Refusal(
             f"{spec} has no values of positions to correct luck with: choose exact, a run with "
-            "values such as one of "
-            f"value-net or alpha-zero, or off"
+            "values such as one of value-net or alpha-zero, or off"
         )
     return LuckCorrection(game, cast("StateValues", policy))
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 import numpy as np
+from msgspec import convert
 
 from ttt_envs.agents.policy import Forfeit, Player, Policy, act_in_episodes
 from ttt_envs.core.checks import Refusal, check_range
@@ -31,7 +32,7 @@ from ttt_eval.exact.policy_cache import make_policy_once
 from ttt_eval.matches.games import Move, PlayedGame
 from ttt_eval.matches.luck import OFF, LuckCorrection, LuckTracker, StateValues, make_correction
 from ttt_eval.matches.openings import Openings
-from ttt_eval.matches.score import Forfeits, Score, Times
+from ttt_eval.matches.score import Forfeits, Score, StoredScore, Times
 from ttt_eval.store.policy_identity import policy_identity
 from ttt_eval.store.result_store import Data, Unit, do_units
 
@@ -373,13 +374,13 @@ def _prepare(call: Call) -> _Shared:
     """
     match = call.match
     policies = [make_policy_once(match.game, player) for player in match.players]
-    values: list[PositionValues | None] = []
     correction = make_correction(match.luck_correction, match.game)
-    for policy in policies:
-        evaluator = None if match.clock is not None else correction
-        values.append(None if evaluator is None else evaluator.expected_values(policy))
-        if match.clock is not None:
+    values: list[PositionValues | None] = [None, None]
+    if match.clock is not None:
+        for policy in policies:
             _compile_move(policy, match.game)
+    elif correction is not None:
+        values = list(map(correction.expected_values, policies))
     return _Shared(policies, correction, values)
 
 
@@ -681,7 +682,7 @@ def play_matches(
     play = partial(_play_unit, match, uuid4().hex)
     with closing(do_units(play, units, folder, provenance, jobs=jobs)) as results:
         for number, result in enumerate(results_in_order(results)):
-            yield number // len(starts), Score.from_record(result)
+            yield number // len(starts), convert(result, StoredScore).played
 
 
 def _play_unit(match: MatchSettings, name: str, unit: Unit) -> Data:

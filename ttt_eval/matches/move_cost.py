@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
 from itertools import product
 
 import numpy as np
@@ -13,6 +14,7 @@ from msgspec import Struct
 
 from ttt_envs.agents.policy import act
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import compile_at_once
 from ttt_envs.core.records import concatenate
 from ttt_envs.game.boards import Boards
@@ -55,10 +57,16 @@ def measure_move_costs(game: Game, *specs: str) -> list[MoveCost]:
         specs: specs of policies; that process makes them.
 
     Raises:
-        ValueError: an unknown policy, a process that ended.
+        ValueError: an unknown policy, a process that died.
     """
-    with ProcessPoolExecutor(1) as pool:
-        costs: list[MoveCost] = pool.submit(_time_policies, game, specs).result()
+    try:
+        with ProcessPoolExecutor(1) as pool:
+            costs: list[MoveCost] = pool.submit(_time_policies, game, specs).result()
+    except BrokenProcessPool:
+        raise Refusal(
+            f"the process that measures {', '.join(specs)} died, killed or out of memory: choose "
+            "smaller policies, or more memory"
+        ) from None
     return costs
 
 

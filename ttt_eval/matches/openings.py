@@ -84,8 +84,7 @@ def _all_positions(plies: int, game: Game, text: str) -> Boards:
     if bound * game.cells > MAX_SIZE:
         raise Refusal(
             f"openings={text!r} are up to {bound:,} positions, and at most "
-            f"{MAX_SIZE // game.cells:,} are held: "
-            f"choose fewer plies, or random:{plies}"
+            f"{MAX_SIZE // game.cells:,} are held: choose fewer plies, or random:{plies}"
         )
     boards = Boards.start(game)
     for _ in range(plies):

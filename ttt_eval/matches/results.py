@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, Struct, UnsetType, convert
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame
-from ttt_eval.exact.strength import differences_within
+from ttt_envs.graph.estimate import is_measured_at_once
+from ttt_eval.exact.strength import differences
 from ttt_eval.matches.elo import elo_interval, elo_to_dict
 from ttt_eval.matches.score import Score, StoredCorrection, StoredForfeits
 from ttt_eval.store.result_store import Data
 from ttt_eval.store.results import GameResult, Spec
 from ttt_eval.store.statistics import Interval
 
-CellShares = dict[int, float]
+CellIndex = Annotated[int, Meta(ge=0)]
+CellShares = dict[CellIndex, float]
 """Probabilities of moves by cell."""
 
 
@@ -22,7 +28,7 @@ class ChosenMoves(Struct):
 
     position: str
     moves: CellShares
-    best: list[int] | None
+    best: list[CellIndex] | None
     """cells; None if they are not known"""
     loss: float | None
 
@@ -31,7 +37,7 @@ class DifferentMoves(Struct):
     """The moves of a and b in a position, see :class:`ttt_eval.exact.strength.Difference`."""
 
     position: str
-    best: list[int] | None
+    best: list[CellIndex] | None
     difference: float
     likely: float
     a: CellShares
@@ -49,9 +55,15 @@ class DifferentMoves(Struct):
 
 
 def compare_moves(game: AnyGame, a: str | Policy, b: str | Policy) -> list[DifferentMoves] | None:
-    """Return the result of :func:`ttt_eval.exact.strength.differences_within`."""
-    data = differences_within(game, a, b)
-    return convert(data, list[DifferentMoves] | None, str_keys=True)
+    """Return :func:`ttt_eval.exact.strength.differences`; None if a policy is not pure, or the
+    board is not :func:`~ttt_envs.graph.estimate.is_measured_at_once`.
+    """
+    players = make_policy(a, game), make_policy(b, game)
+    are_pure = all(player.pure for player in players)
+    if not isinstance(game, Game) or not are_pure or not is_measured_at_once(game):
+        return None
+    spots = differences(game, *players)
+    return [DifferentMoves(**spot.to_dict(game)) for spot in spots]
 
 
 class PlayedResult(GameResult, kw_only=True):
@@ -95,6 +107,7 @@ class MatchResult(PlayedResult, tag="match", kw_only=True):
     def to_dict(self) -> Data:
         """Return the content of the file, JSON-ready, with what follows from the pairs of games."""
         content = super().to_dict()
+        content.pop("forfeits", None)  # of the derived ones, with names
         derived = {**self.played.to_dict(), **elo_to_dict(self.played, elo_interval(self.score))}
         for name, value in derived.items():
             content.setdefault(name, value)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from msgspec import UNSET, Meta, Struct, UnsetType, convert
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.game import Game
@@ -106,14 +106,12 @@ class CorrectedPairs:
         return list(rows)
 
     @classmethod
-    def from_list(cls, data: object) -> CorrectedPairs:
-        """Return the distribution stored by :meth:`to_list`.
-
-        Raises:
-            ValueError: anything else.
-        """
+    def from_stored(cls, data: StoredCorrection | UnsetType | None) -> CorrectedPairs | None:
+        """Return the distribution stored by :meth:`to_list`; None if nothing is stored."""
+        if not isinstance(data, list):
+            return None
         bins = np.zeros((3, NUM_BINS))
-        for number, *content in convert(data, list[_Bin]):
+        for number, *content in data:
             bins[:, number] = content
         return cls(bins)
 
@@ -127,7 +125,7 @@ class Forfeits(NamedTuple):
     """reason for the first forfeit"""
 
     @classmethod
-    def from_stored(cls, data: StoredForfeits | UnsetType | None) -> Forfeits:
+    def from_stored(cls, data: StoredForfeits | UnsetType) -> Forfeits:
         """Return stored forfeits; none if nothing is stored."""
         if isinstance(data, dict):
             return cls(**data)
@@ -261,25 +259,23 @@ class Score:
         )
 
     @classmethod
-    def from_record(cls, record: Data) -> Score:
-        """Return the score stored by :meth:`to_record`, or in a result, where :meth:`to_dict` names
-        the forfeits.
-        """
-        return cls.from_stored(record["pairs"], record.get("forfeits"), record.get("corrected"))
-
-    @classmethod
     def from_stored(
         cls,
         pairs: Sequence[Sequence[int]],
-        forfeits: StoredForfeits | UnsetType | None,
-        corrected: StoredCorrection | UnsetType | None,
+        forfeits: StoredForfeits | UnsetType,
+        corrected: StoredCorrection | UnsetType,
     ) -> Score:
-        """Return the score of the three parts of a stored one."""
-        distribution = CorrectedPairs.from_list(corrected) if isinstance(corrected, list) else None
-        return cls(np.array(pairs, np.int64), None, Forfeits.from_stored(forfeits), distribution)
+        """Return the score of the three parts of a :class:`StoredScore`."""
+        return cls(
+            np.array(pairs, np.int64),
+            forfeits=Forfeits.from_stored(forfeits),
+            corrected=CorrectedPairs.from_stored(corrected),
+        )
 
     def to_record(self) -> Data:
-        """Return what is stored of a score, JSON-ready: all but lengths and times."""
+        """Return what is stored of a score, the fields of :class:`StoredScore`, JSON-ready: all but
+        lengths and times.
+        """
         return {
             "pairs": self.pairs.tolist(),
             **({"forfeits": list(self.forfeits)} if self.forfeits.first else {}),
@@ -408,7 +404,7 @@ class Score:
 
 
 class StoredScore(Struct, kw_only=True):
-    """A score as in results, beside what it is of."""
+    """A score as in files, in results beside what it is of."""
 
     pairs: list[list[int]]
     forfeits: StoredForfeits | UnsetType = UNSET

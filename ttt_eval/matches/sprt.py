@@ -312,12 +312,9 @@ def summarize_test(
         settings: further fields of the result, those that determine it among them.
     """
     decision = test.decide(score)
-    record = score.to_record()
-    if "forfeits" in record:
-        record["forfeits"] = score.forfeits._asdict()
     return SprtResult(
         **settings,
-        **record,
+        **score.to_record(),
         test=test,
         accepted=decision.accepted,
         llr=decision.llr,

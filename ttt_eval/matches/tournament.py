@@ -61,7 +61,7 @@ def bradley_terry(
         anchor: player with rating 0; by default the mean of all is 0.
         fixed: ratings that are held, None for each free one. Games between players with fixed
             ratings are ignored.
-        draws: number of samples for the intervals.
+        draws: number of samples for the intervals; with 0 they are points.
         seed: of the samples.
 
     Returns:
@@ -98,7 +98,7 @@ def bradley_terry(
     all_ratings[:, unknown] = _PER_NAT * np.array(strengths)
     if anchor is None and fixed is None:
         all_ratings -= all_ratings.mean(axis=1, keepdims=True)
-    ends = np.quantile(all_ratings[1:], (0.025, 0.975), axis=0)
+    ends = np.quantile(all_ratings[min(1, draws) :], (0.025, 0.975), axis=0)
     return [Interval(*column) for column in np.vstack([all_ratings[0], ends]).T.tolist()]
 
 

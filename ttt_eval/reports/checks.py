@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
-from io import StringIO
 from operator import itemgetter
 from pathlib import Path
 
-from ttt_envs.core.files import write_bytes, write_json
+from ttt_envs.core.files import write_json
 from ttt_eval.checks import Check
 from ttt_eval.grading import COLUMNS, Grade, GradedTask
 from ttt_eval.reports import parts
@@ -22,7 +20,7 @@ from ttt_eval.reports.page import (
     words,
     write_report,
 )
-from ttt_eval.store.result_store import Data
+from ttt_eval.store.result_store import Data, write_csv
 
 TABLE = "grades.csv"
 GRADES = "grades.json"
@@ -107,10 +105,6 @@ def write_grades(
     notes = check_report(grade.file, grade.check or Check(task.title, ()), line)
     write_report(folder / NOTES / page, notes._replace(verdict=grade.remark))
     rows = sorted(grades, key=itemgetter("file"))
-    text = StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow([*COLUMNS, *task.weights])
-    for row in rows:
-        table.writerow([*(row[name] for name in COLUMNS), *row["earned"].values()])
-    write_bytes(folder / TABLE, text.getvalue().encode("utf-8", "backslashreplace"))
+    points = ((*(row[name] for name in COLUMNS), *row["earned"].values()) for row in rows)
+    write_csv(folder / TABLE, [[*COLUMNS, *task.weights], *points])
     write_json(folder / GRADES, rows)

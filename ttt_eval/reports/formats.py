@@ -47,7 +47,7 @@ def percent(value: float) -> str:
         return f"{100 * round(value)}%"
     if value < 0.0005:
         return "below 0.1%"
-    return "over 99.9%" if value > 0.9995 else f"{value:.1%}"
+    return "over 99.9%" if value >= 0.9995 else f"{value:.1%}"
 
 
 def likelihood(value: float) -> str:

@@ -50,7 +50,7 @@ def _describe(result: LanguageModelResult, exact: ExactResult | None) -> str:
     """
     verdicts = []
     if exact is not None:
-        gain = formats.number(max(0.0, exact.exploitability))
+        gain = formats.number(exact.exploitability)
         verdicts.append(page.words("gain", gain=gain))
     if result.games is not None:
         score = formats.number(result.games.played.rate("score").mean)
@@ -71,8 +71,7 @@ def _tiles(result: LanguageModelResult, exact: ExactResult | None) -> list[Tile]
     if result.games is not None:
         score = result.games.played
         name = f"score against {result.opponent}"
-        correction = result.luck_correction or None
-        tiles += parts.score_tiles(name, score.rate("score"), score, correction)
+        tiles += parts.score_tiles(name, score.rate("score"), score, result.luck_correction)
         tiles.append(_illegal_tile("games", result.games))
     if result.positions is not None:
         tiles.append(_illegal_tile("positions", result.positions))
@@ -122,7 +121,8 @@ def _moves(game: AnyGame, place: str, part: ModelGames | ModelPositions) -> list
 
 
 def _reproduction(result: LanguageModelResult) -> Parts:
-    options = {key: result.to_dict().get(key) for key in OPTIONS}
+    data = result.to_dict()
+    options = {key: data.get(key) for key in OPTIONS}
     options["fields"] = json.dumps(result.fields)
     if result.games is not None:
         options |= {"games": result.games.played.games, "opponent": result.opponent}

@@ -62,14 +62,11 @@ def match_report(result: MatchResult) -> Report:
 
 
 def _match_tiles(result: MatchResult) -> list[Tile]:
-    elo = elo_interval(result.score)
-    ends = formats.format_ends(elo, formats.format_elo)
     likelihood = formats.likelihood(result.likelihood_of_superiority)
-    correction = result.luck_correction or None
     return [
-        Tile("Elo of A", formats.format_elo(elo.mean), f"95%: {ends}"),
+        parts.interval_tile("Elo of A", elo_interval(result.score), formats.format_elo),
         Tile("A is better", likelihood, "likelihood of superiority"),
-        *parts.score_tiles("score of A", result.score, result.played, correction),
+        *parts.score_tiles("score of A", result.score, result.played, result.luck_correction),
     ]
 
 
@@ -226,11 +223,8 @@ def _loss_tiles(result: LadderResult) -> list[Tile]:
 
 
 def _ladder_tiles(result: LadderResult) -> list[Tile]:
-    rating = result.rating
-    ends = f"95%: {formats.format_ends(rating, formats.format_elo)}"
-    if rating.low == rating.high:
-        ends = "exact"
-    tiles = [Tile("rating", formats.format_elo(rating.mean), ends), *_loss_tiles(result)]
+    rating = parts.interval_tile("rating", result.rating, formats.format_elo)
+    tiles = [rating, *_loss_tiles(result)]
     if result.cost is not None:
         peak = f"of its own; peak {formats.mebibytes(result.cost.peak_rss_bytes)}"
         tiles.append(Tile("memory", formats.mebibytes(result.cost.own_bytes), peak))

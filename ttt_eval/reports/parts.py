@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import UnsetType
 
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.checks import Refusal
@@ -53,7 +54,10 @@ def interval_cells(
     lowest end to the highest.
     """
     values = [value for value in column if value is not None]
-    low, high = scale or (min(value.low for value in values), max(value.high for value in values))
+    low, high = scale or (
+        min((value.low for value in values), default=0.0),
+        max((value.high for value in values), default=1.0),
+    )
 
     def cell(value: Interval) -> Cell:
         reach = np.clip([(end - low) / (high - low) if high > low else 0.5 for end in value], 0, 1)
@@ -240,16 +244,28 @@ def draw_summaries(summaries: Sequence[Summary], x: XAxis, y: YAxis, log: bool) 
 def measure_tiles(values: Mapping[str, float | None], suffix: str = "") -> list[Tile]:
     """Return the headline numbers of the exact measures that are known."""
     return [
-        Tile(metric(name).label + suffix, formats.number(max(0.0, value)), metric(name).note)
+        Tile(metric(name).label + suffix, formats.number(value), metric(name).note)
         for name, value in values.items()
         if value is not None
     ]
 
 
-def score_tiles(name: str, score: Interval, match: Score, correction: str | None) -> list[Tile]:
+def interval_tile(name: str, value: Interval, write: Callable[[float], str]) -> Tile:
+    """Return an estimate as a headline number, with the ends of its interval unless it is exact."""
+    ends = "exact"
+    if value.low < value.high:
+        ends = f"95%: {formats.format_ends(value, write)}"
+    return Tile(name, write(value.mean), ends)
+
+
+def score_tiles(
+    name: str, score: Interval, match: Score, correction: str | UnsetType
+) -> list[Tile]:
     """Return the score and the number of games, and where luck is corrected what that gains."""
-    tiles = [Tile(name, formats.number(score.mean), f"95%: {formats.format_ends(score)}")]
-    tiles.append(Tile("games", f"{match.games:,}", page.words("pairs")))
+    tiles = [
+        interval_tile(name, score, formats.number),
+        Tile("games", f"{match.games:,}", page.words("pairs")),
+    ]
     if match.corrected is None:
         return tiles
     reduction = match.variance_reduction
@@ -295,7 +311,7 @@ def choice_board(
         lines.append(f"best: {list_moves([coordinate(cell, game) for cell in best])}")
     cost = ""
     if loss is not None:
-        rate = "" if likely is None else f" in {formats.percent(min(1.0, likely))} of games"
+        rate = "" if likely is None else f" in {formats.percent(likely)} of games"
         cost = "loses nothing" if loss <= VALUE_TOLERANCE else f"loses {formats.number(loss)}{rate}"
     words = f"{mover} is to move, {'; '.join(lines[1:])}."
     numbers = np.where(shares > 0, shares, np.nan)
@@ -373,8 +389,8 @@ def differences(game: AnyGame, spots: Sequence[DifferentMoves] | None, a: str, b
         return [Text(page.words("alike"))]
     pairs = []
     for spot in spots:
-        difference = formats.percent(min(1.0, spot.difference))
-        likely = formats.percent(min(1.0, spot.likely))
+        difference = formats.percent(spot.difference)
+        likely = formats.percent(spot.likely)
         title = f"{difference} of their moves differ; {likely} of games reach the position"
         boards = [
             spot_board(game, moves, name) for moves, name in zip(spot.choices, (a, b), strict=True)
@@ -397,7 +413,9 @@ def reproduction(result: Result, *words: str, **options: object) -> Parts:
     """
     if isinstance(result, PlayedResult):
         words = (*words, *formats.game_options(result.game))
-        options["seed"] = result.seed
-        options["openings"] = result.openings or None
-        options["luck_correction"] = result.luck_correction or None
+        options |= {
+            "seed": result.seed,
+            "openings": result.openings or None,
+            "luck_correction": result.luck_correction or None,
+        }
     return [Text(page.words("reproduce"), [formats.command(*words, **options)])]

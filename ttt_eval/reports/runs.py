@@ -327,12 +327,15 @@ def _learning(run: RunResult) -> Parts:
     marks = thin_out([row for row in run.rows if all(name in row for name in moves)], MAX_BOARDS)
     start = Position(np.zeros(run.game.cells, np.int8), 0)
 
-    def board(row: Row) -> BoardFigure:
-        probabilities = np.array([row[name] for name in moves])
-        title = f"{row['games']:,.0f} games"
-        return parts.choice_board(run.game, start, probabilities, title=title)
-
-    boards = [board(row) for row in marks]
+    boards = [
+        parts.choice_board(
+            run.game,
+            start,
+            np.array([row[name] for name in moves]),
+            title=f"{row['games']:,.0f} games",
+        )
+        for row in marks
+    ]
     return [
         list(_curves(run, measurements)) or None,
         None if measurements else left_out(page.words("no measurements")),
@@ -478,19 +481,15 @@ def _plies(
         next_position = last if is_last else plies[count].position
         skip = f"{STONES[2 - position.mover]}'s turn is skipped" if skips else ""
         lines = (f"{count}. {STONES[position.mover + 1]} {cell}", skip, end if is_last else "")
-        cost = f"loses {formats.number(max(0.0, losses[count - 1]))}" if losses else ""
-        board = BoardFigure(
+        cost = f"loses {formats.number(losses[count - 1])}" if losses else ""
+        yield BoardFigure(
             game,
             next_position.cells,
             lines,
             f"Marked is the move to {cell}.",
             last=action,
             cost=cost,
-        )
-        yield (
-            board
-            if is_last
-            else board._replace(explore=formats.explorer_command(game, next_position))
+            explore="" if is_last else formats.explorer_command(game, next_position),
         )
 
 
@@ -503,8 +502,15 @@ def _worst(run: RunResult, game: Game, policy: Policy, solution: Solution | None
     for opponent, key in ((None, "in self-play"), ("random", "against random")):
         mistakes = worst_positions(game, policy, opponent)
         boards = [
-            parts.choice_board(game, *row.choice[:2], row.choice.best.tolist(), *row[1:3])
-            for row in mistakes
+            parts.choice_board(
+                game,
+                choice.position,
+                choice.probabilities,
+                choice.best.tolist(),
+                loss,
+                likely,
+            )
+            for choice, loss, likely, _ in mistakes
         ]
         nothing = Text(f"{page.words(key)}, it loses nothing.")
         content.append(BoardRow(boards, page.words(key)) if boards else nothing)
@@ -618,7 +624,9 @@ def _side_by_side(result: RunsResult, ranking: Sequence[RunResult]) -> dict[str,
     )
     choices = [(name, first_choice(game, policy, solution=solution)) for name, policy in policies]
     boards = [
-        parts.choice_board(game, *choice[:2], choice.best.tolist(), title=name)
+        parts.choice_board(
+            game, choice.position, choice.probabilities, choice.best.tolist(), title=name
+        )
         for name, choice in choices
     ]
     best = [(run.name, run.policy) for run in ranking if run.policy][:2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,9 +47,9 @@ def summarize_settings(result: SweepResult) -> list[SettingSummary]:
     """
     options = varied_options([line.options for line in result.table])
     settings = [_summarize_setting(result, number, options) for number in range(len(result.table))]
-    if not any(setting.numbers for setting in settings):
+    if not _metrics(result):
         raise Refusal("the table has no numbers")
-    first = _metrics(settings)[0]
+    first = _metrics(result)[0]
     sign = 1 if first.better == "lower" else -1
 
     def rank(setting: SettingSummary) -> float:
@@ -71,9 +72,9 @@ def _summarize_setting(result: SweepResult, number: int, options: Sequence[str])
     )
 
 
-def _metrics(settings: Sequence[SettingSummary]) -> list[Metric]:
-    names = dict.fromkeys(name for setting in settings for name in setting.numbers)
-    return [metric(name) for name in names]
+def _metrics(result: SweepResult) -> list[Metric]:
+    """Return the measures of a sweep, first that by which settings are ordered."""
+    return [metric(name) for name in dict.fromkeys(chain(*(line.numbers for line in result.table)))]
 
 
 def _text(value: object) -> str:
@@ -89,15 +90,15 @@ def write_table(result: SweepResult) -> list[list[str]]:
         OSError: a file that cannot be written.
         ValueError: the table has no numbers.
     """
-    table = _settings_table(summarize_settings(result), result.folder)
+    table = _settings_table(result, summarize_settings(result))
     lines = [f"# {result.source}", "", *page.markdown(table), "", page.words("table of the sweep")]
     write_bytes(result.folder / TABLE, ("\n".join(lines) + "\n").encode())
     return page.table_texts(table)
 
 
-def _settings_table(settings: Sequence[SettingSummary], folder: Path) -> DataTable:
+def _settings_table(result: SweepResult, settings: Sequence[SettingSummary]) -> DataTable:
     """Return the table of settings; runs with a page of their own are linked."""
-    metrics = _metrics(settings)
+    metrics = _metrics(result)
     labels = settings[0].labels
     columns = [
         parts.interval_cells(
@@ -108,7 +109,9 @@ def _settings_table(settings: Sequence[SettingSummary], folder: Path) -> DataTab
 
     def row(setting: SettingSummary, *cells: str | Cell) -> page.Row:
         values = setting.labels.values() or [setting.name]
-        links = [(seed, page.link_to(run / REPORT, folder)) for seed, run in setting.runs.items()]
+        links = [
+            (seed, page.link_to(run / REPORT, result.folder)) for seed, run in setting.runs.items()
+        ]
         return (*values, Cell(links=links), *cells)
 
     rows = [row(*entries) for entries in zip(settings, *columns, strict=True)]
@@ -126,7 +129,7 @@ def sweep_report(result: SweepResult) -> Report:
     sections: dict[str, Parts] = {
         "": [Text(_describe_order(result, settings))],
         "Settings": [
-            _settings_table(settings[:MAX_SHOWN], result.folder),
+            _settings_table(result, settings[:MAX_SHOWN]),
             _omission(
                 len(settings),
                 MAX_SHOWN,
@@ -142,10 +145,10 @@ def sweep_report(result: SweepResult) -> Report:
             ),
         ],
         "Reproduction": parts.reproduction(
-            result, "train.py", sweep=result.source, trust=result.trust
+            result, "train.py", "sweep", result.source, trust=result.trust
         ),
     }
-    return Report(f"Sweep {result.source}", _describe(settings), [], sections)
+    return Report(f"Sweep {result.source}", _describe(result, settings), [], sections)
 
 
 def _omission(count: int, max_count: int, sentence: str) -> Text | None:
@@ -164,14 +167,14 @@ def _describe_order(result: SweepResult, settings: Sequence[SettingSummary]) -> 
         "order of settings",
         settings=f"{len(settings):,}",
         runs=f"{sum(setting.seeds for setting in settings):,}",
-        measure=_metrics(settings)[0].label,
+        measure=_metrics(result)[0].label,
         common=", ".join(shared) or "no other options",
     )
 
 
-def _describe(settings: Sequence[SettingSummary]) -> str:
+def _describe(result: SweepResult, settings: Sequence[SettingSummary]) -> str:
     """Return the best setting, as far as intervals decide it."""
-    first = _metrics(settings)[0]
+    first = _metrics(result)[0]
     write = partial(formats.format_interval, write=first.format_with_unit)
     means = [setting.numbers[first.name] for setting in settings if first.name in setting.numbers]
     best, *other_means = means

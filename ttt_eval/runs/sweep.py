@@ -128,8 +128,9 @@ def _check_rows(rows: Sequence[Row], path: Path, forbidden: Sequence[str]) -> No
                 f"{path} has {word!r}, which would be an option: write a value that begins "
                 "otherwise"
             )
-    for name in {name for row in rows for name in row} & set(forbidden):
-        raise Refusal(f"{path} has {name!r}, which is not for a file to say: leave it out")
+    for name in forbidden:
+        if any(name in row for row in rows):
+            raise Refusal(f"{path} has {name!r}, which is not for a file to say: leave it out")
     if any(rows.count(row) > 1 for row in rows):
         raise Refusal(
             f"{path} describes the same run twice: leave one out, or give them other options"
@@ -192,7 +193,7 @@ class SweepResult(Result, tag="sweep", kw_only=True):
     @classmethod
     def from_dict(cls, data: Mapping[str, object], folder: Path = Path()) -> Self:
         """Return the sweep that :meth:`to_dict` stored; see
-        :meth:`ttt_eval.matches.results.Result.from_dict`.
+        :meth:`ttt_eval.store.results.Result.from_dict`.
         """
         content = dict(data)
         table = content.get("table")

@@ -156,10 +156,10 @@ def json_numbers(values: Float64Array) -> list[Any]:
 
 
 def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
-    """Write rows as CSV, atomically."""
+    """Write rows as CSV, atomically; undecodable bytes of file names are written as escapes."""
     text = StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
-    write_bytes(path, text.getvalue().encode())
+    write_bytes(path, text.getvalue().encode("utf-8", "backslashreplace"))
 
 
 def path_of_set(name: str | Path, folder: Path, names: Collection[str], what: str) -> Path:
