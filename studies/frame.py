@@ -20,7 +20,15 @@ from ttt_envs.core.files import read_table, write_bytes
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.reports.page import markdown_rows
 from ttt_eval.reports.plots import SERIES, error_bars, save_picture
-from ttt_eval.store.result_store import RESULT, TABLE, Data, Unit, collect_results, write_csv
+from ttt_eval.store.result_store import (
+    RESULT,
+    TABLE,
+    Data,
+    Unit,
+    collect_results,
+    no_progress,
+    write_csv,
+)
 from ttt_eval.store.statistics import Interval
 
 if TYPE_CHECKING:
@@ -217,8 +225,7 @@ def group(results: Results, *names: str) -> dict[Any, list[Any]]:
     groups: dict[Any, list[Any]] = {}
     for unit, result in results:
         if all(name in unit for name in names):
-            values = [unit[name] for name in names]
-            key = tuple(tuple(value) if isinstance(value, list) else value for value in values)
+            key = tuple(unit[name] for name in names)
             groups.setdefault(key if len(names) > 1 else key[0], []).append(result)
     return groups
 
@@ -248,7 +255,7 @@ def reproduce(
     *,
     quick: bool = False,
     jobs: Jobs = 1,
-    progress: Callable[[int, int], None] = lambda count, total: None,
+    progress: Callable[[int, int], None] = no_progress,
 ) -> tuple[StudyReport, list[Path]]:
     """Do the units of a study that are not done yet; write ``table.md``, its tables as CSV,
     ``result.json``, figures.

@@ -216,9 +216,9 @@ def _net_claims(nets: Mapping[int, NetResult]) -> list[Claim]:
 
 def _lead_claim(words: str, nets: Sequence[NetResult], *seats: int) -> Claim:
     """Return the claim that nets win more than they lose in the seats."""
-    leads = {}
-    for net in nets:
-        leads[f"{board_name(net.entry.game)}, {net.entry.iterations:,}"] = net.lead(*seats)
+    leads = {
+        f"{board_name(net.entry.game)}, {net.entry.iterations:,}": net.lead(*seats) for net in nets
+    }
     return Claim(words, is_above(leads.values()), leads)
 
 

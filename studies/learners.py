@@ -201,11 +201,11 @@ class LearningCurve:
         """
         values = self.exact @ np.asarray(weights)
         bounds = (min(0.0, *weights), 1.0)
-        shares = {}
-        for column, mark in enumerate(self.marks):
-            if games is None or mark in games:
-                shares[mark] = interval_from_seeds(values[:, column].tolist(), bounds=bounds)
-        return shares
+        return {
+            mark: interval_from_seeds(column.tolist(), bounds=bounds)
+            for mark, column in zip(self.marks, values.T, strict=True)
+            if games is None or mark in games
+        }
 
     def rows(self) -> list[ResultRow]:
         """Return a row for each mark."""

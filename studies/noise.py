@@ -50,10 +50,13 @@ class NoiseOfGames(Study):
     def units(self, quick: bool) -> list[Unit]:
         """Return a unit for each submission, with a hash of its file."""
         paths = sorted(SUBMISSIONS.glob("*.npz"))[:: 5 if quick else 1]
-        hashes = {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
         return [
-            {"agent": agent, "sha256": sha256, "checkpoints": int(quick)}
-            for agent, sha256 in hashes.items()
+            {
+                "agent": path.stem,
+                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+                "checkpoints": int(quick),
+            }
+            for path in paths
         ]
 
     def measure(self, unit: Unit) -> list[dict[str, object]]:

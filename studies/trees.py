@@ -25,7 +25,14 @@ from studies.frame import (
     make_claims,
     read_data,
 )
-from studies.verdicts import holds_for_all, holds_for_any, is_above, is_sample, is_within
+from studies.verdicts import (
+    RISING,
+    holds_for_all,
+    holds_for_any,
+    is_above,
+    is_sample,
+    is_within,
+)
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.boards import Boards
@@ -185,17 +192,9 @@ def mean_result(counts: Sequence[int] | Int64Array, weights: Sequence[float]) ->
     return Interval(*(2 * share - 1 for share in shares))
 
 
-def has_draw_gap(draws: Sequence[Interval]) -> bool | None:
-    """Return whether each board of close size and goal has more draws than any other; None if
-    intervals overlap.
-    """
-    rates = list(zip(BOARDS, draws, strict=True))
-    close_rates = [rate for board, rate in rates if board.is_close]
-    other_rates = [rate for board, rate in rates if not board.is_close]
-    if min(rate.high for rate in close_rates) < max(rate.low for rate in other_rates):
-        return False
-    has_gap = min(rate.low for rate in close_rates) > max(rate.high for rate in other_rates)
-    return True if has_gap else None
+def end_difference(a: Interval, b: Interval) -> Interval:
+    """Return the difference of two estimates, from the ends of both intervals."""
+    return Interval(a.mean - b.mean, a.low - b.high, a.high - b.low)
 
 
 def first_move_verdict(scores: Mapping[str, Score], what: str) -> Verdict:
@@ -205,8 +204,16 @@ def first_move_verdict(scores: Mapping[str, Score], what: str) -> Verdict:
 
 
 def draws_verdict(draws: Mapping[str, Interval]) -> Verdict:
-    """Return the verdict of :func:`has_draw_gap` on the rates of draws by board."""
-    return Verdict(has_draw_gap(list(draws.values())), draws)
+    """Return whether each board of close size and goal has more draws than any other, given the
+    rates by board.
+    """
+    gaps = [
+        end_difference(draws[close.name], draws[other.name])
+        for close in BOARDS
+        for other in BOARDS
+        if close.is_close and not other.is_close
+    ]
+    return Verdict(is_above(gaps), draws)
 
 
 def format_counts(counts: Sequence[int]) -> str:
@@ -334,11 +341,6 @@ SEARCHES: tuple[Pruning, ...] = ("star1", "none")
 """Our search, and the report's, which visits its whole tree."""
 
 
-def split_games(games: int, size: int) -> list[tuple[int, int]]:
-    """Split games into units of ``size`` and the rest: the number of each, and a unique seed."""
-    return [(min(size, games - start), start) for start in range(0, games, size)]
-
-
 def tree_size(board: ReportBoard) -> int:
     """Return the nodes of a three-ply tree from the empty board, by the report: two turns after
     every move.
@@ -435,8 +437,13 @@ class TreeSearch(Study):
                 if quick:
                     games = 10
                 units += [
-                    {"board": number, "tree": label, "games": count, "seed": seed}
-                    for count, seed in split_games(games, UNIT_GAMES)
+                    {
+                        "board": number,
+                        "tree": label,
+                        "games": min(UNIT_GAMES, games - start),
+                        "seed": start,
+                    }
+                    for start in range(0, games, UNIT_GAMES)
                 ]
         return [*units, {"exact": EXACT_BOARD}]
 
@@ -528,7 +535,7 @@ def _turns(result: BoardResult) -> Verdict:
 def _is_similar(result: BoardResult, other: BoardResult) -> Verdict:
     """Return whether two results are very close, by the differences of wins and of stones."""
     rates = difference(result.rates[0], other.rates[0])
-    lengths = _length_difference(result, other)
+    lengths = end_difference(result.length, other.length)
     has_similar_rates = is_within(rates, -MAX_RATE_DIFFERENCE, MAX_RATE_DIFFERENCE)
     has_similar_lengths = is_within(lengths, -MAX_LENGTH_DIFFERENCE, MAX_LENGTH_DIFFERENCE)
     numbers = {
@@ -549,7 +556,7 @@ def _very_good(boards: Sequence[BoardResult]) -> Verdict:
 def _more_turns(longest: BoardResult, boards: Sequence[BoardResult]) -> Verdict:
     """Return whether games are longer than on each board where size and goal are not close."""
     others = [result for result in boards if not result.board.is_close]
-    holds = is_above(_length_difference(longest, result) for result in others)
+    holds = is_above(end_difference(longest.length, result.length) for result in others)
     return Verdict(holds, {result.board.name: result.length for result in boards})
 
 
@@ -584,23 +591,12 @@ def _wonderful(boards: Sequence[BoardResult]) -> Verdict:
     """Return whether the win rate is wonderful on most boards."""
     wins = _win_rates(boards)
     verdicts = [is_above([rate], WONDERFUL) for rate in wins.values()]
-    holds: bool | None = None
-    if verdicts.count(True) > 2:
-        holds = True
-    elif verdicts.count(False) > 2:
-        holds = False
+    holds = sorted(verdicts, key=RISING.index)[len(verdicts) // 2]
     return Verdict(holds, {**wins, "read as: on most boards above": WONDERFUL})
 
 
 def _win_rates(boards: Sequence[BoardResult]) -> dict[str, Interval]:
     return {result.board.name: result.rates[0] for result in boards}
-
-
-def _length_difference(a: BoardResult, b: BoardResult) -> Interval:
-    """Return the difference of two median lengths, from the ends of both intervals."""
-    return Interval(
-        a.length.mean - b.length.mean, a.length.low - b.length.high, a.length.high - b.length.low
-    )
 
 
 def _chance_of_losses(score: Score, num_losses: int) -> Interval:
@@ -641,10 +637,11 @@ def _win_series(
     name: str, boards: Sequence[BoardResult], label: str, seat: int, index: int
 ) -> Series:
     """Return the win rates of a tree in a seat, on the boards on which it plays."""
-    rates = {}
-    for place, result in enumerate(boards):
-        if label in result.trees:
-            rates[place + 0.15 * (index - 1)] = rates_of_seat(result.trees[label], seat)[0]
+    rates = {
+        place + 0.15 * (index - 1): rates_of_seat(result.trees[label], seat)[0]
+        for place, result in enumerate(boards)
+        if label in result.trees
+    }
     return Series(name, rates, rates.values(), "o^sv"[index], index)
 
 

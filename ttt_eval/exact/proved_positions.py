@@ -20,6 +20,7 @@ import numpy as np
 from ttt_envs.agents.policy import act
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
+from ttt_envs.core.records import chunks
 from ttt_envs.game.boards import Boards, from_text
 from ttt_envs.game.game import Game
 from ttt_eval.exact.policy_cache import make_policy_once
@@ -152,13 +153,13 @@ def keep_probabilities(
     Raises:
         ValueError: an unknown policy.
     """
-    boards = positions.boards
-    keeps = positions.keeps
     make_policy_once(game, policy)  # reports errors before the workers start
-    starts = range(0, len(keeps), QUERY_SIZE)
-    parts = (np.arange(start, min(start + QUERY_SIZE, len(keeps))) for start in starts)
+    queries = zip(
+        positions.boards.chunks(QUERY_SIZE), chunks(positions.keeps, QUERY_SIZE), strict=True
+    )
     blocks = (
-        (game, policy, boards.take(rows), keeps[rows], [seed, int(rows[0])]) for rows in parts
+        (game, policy, boards, keeps, [seed, QUERY_SIZE * number])
+        for number, (boards, keeps) in enumerate(queries)
     )
     return np.concatenate(list(results_in_order(map_blocks(_block_probabilities, blocks, jobs))))
 

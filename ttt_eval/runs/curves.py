@@ -147,10 +147,8 @@ def record(
     rows = run.read_metrics()
     key = os.path.abspath(path)
     if games == 0 or key not in _cpu_starts:
-        seconds = [row["cpu_s"] for row in rows if row["games"] == games and "cpu_s" in row]
-        if games == 0:
-            seconds = [0.0]
-        _cpu_starts[key] = began - seconds[-1] if seconds else math.nan
+        seconds = {row["games"]: row.get("cpu_s", math.nan) for row in rows} | {0: 0.0}
+        _cpu_starts[key] = began - seconds.get(games, math.nan)
     cpu_s = began - _cpu_starts[key]
     agent = make_policy(policy, game) if isinstance(policy, str) else as_policy(policy, game)
     line = {"games": games, "steps": steps, "cpu_s": cpu_s, **measure(game, agent, opponent, seat)}
@@ -206,7 +204,7 @@ def _read_run(path: Path) -> Curve:
     run = RunDirectory(path)
     config = run.read_config()
     labels = {
-        name: value if value is None or isinstance(value, str | int | float) else json.dumps(value)
+        name: value if isinstance(value, Label) else json.dumps(value)
         for name, value in {**config["settings"], **config}.items()
         if name not in NO_LABELS
     }
@@ -299,10 +297,7 @@ def _mixture_notes(group: Group) -> list[str]:
         notes.append(
             f"{group.name}: its runs differ in {', '.join(names)} and not only in the seed"
         )
-    seeds = [
-        (*(curve.labels.get(name) for name in names), curve.labels.get(SEED))
-        for curve in group.curves
-    ]
+    seeds = [tuple(curve.labels.get(name) for name in (*names, SEED)) for curve in group.curves]
     if len(set(seeds)) < len(seeds):
         notes.append(
             f"{group.name}: runs have the same seed and settings, so they may not be independent"
@@ -392,13 +387,12 @@ def summarize_groups(
 
 def curve_points(curve: Curve, x: XAxis, y: YAxis) -> tuple[Float64Array, Float64Array] | None:
     """Return x, increasing, and y of a curve, float64[N] each; None if it has none."""
-    columns = ("exact_win", "exact_draw") if y == "score" else (y,)
+    weights = {"exact_win": 1.0, "exact_draw": 0.5} if y == "score" else {y: 1.0}
     points: dict[float, float] = {}
     for row in curve.rows:
         is_later = row.get(COLUMNS[x], -1) >= next(reversed(points), 0)
-        if is_later and all(name in row for name in columns):
-            value = row["exact_win"] + row["exact_draw"] / 2 if y == "score" else row[y]
-            points[row[COLUMNS[x]]] = value
+        if is_later and weights.keys() <= row.keys():
+            points[row[COLUMNS[x]]] = sum(weight * row[name] for name, weight in weights.items())
     if not points:
         return None
     return np.array(list(points), np.float64), np.array(list(points.values()))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.observations import Observation
@@ -146,11 +145,16 @@ class ExactEvalCallback(EventCallback):
         """Return the error of the model's critic by name."""
         game = refuse_hidden(self.game)
         policy = self._policy(not hasattr(self.model.policy, "get_distribution"))
-        options: dict[str, Any] = {"seat": self.seat, "observation": self.observation}
-        discount = float(getattr(self.model, "gamma", 1.0))
-        return critic_error(
-            game, policy, self.opponent, self.model, discount=discount, **options
-        ).to_dict()
+        error = critic_error(
+            game,
+            policy,
+            self._opponent,
+            self.model,
+            seat=self.seat,
+            discount=float(getattr(self.model, "gamma", 1.0)),
+            observation=self.observation,
+        )
+        return error.to_dict()
 
     def _on_step(self) -> bool:
         if self.eval_freq == 0 or self.n_calls % self.eval_freq:
