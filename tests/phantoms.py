@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import plain
 
-from ttt_envs import Boards, Policy
+from ttt_envs import Policy
 from ttt_envs.game import reference
 from ttt_envs.game.boards import keys
 
@@ -90,9 +90,7 @@ class ViewPolicy(Policy):
         return self.cache[view]
 
     def _of(self, state):
-        boards = Boards(
-            np.array([state.view(state.mover)], np.int8), np.array([state.mover], np.int8)
-        )
+        boards = plain.boards_of([(state.view(state.mover), state.mover)])
         return self.probabilities(boards)[0].tolist()
 
 

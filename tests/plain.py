@@ -99,6 +99,12 @@ def from_texts(*texts, game=None):
     return Boards.from_positions([from_text(text, game) for text in texts])
 
 
+def boards_of(states):
+    """A batch of states, each (cells, mover)."""
+    cells, movers = zip(*states, strict=True)
+    return Boards(np.array([list(board) for board in cells], np.int8), np.array(movers, np.int8))
+
+
 def shares_of(weights):
     """Rows of weights as rows that sum to 1."""
     return weights / weights.sum(axis=1, keepdims=True)

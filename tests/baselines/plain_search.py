@@ -6,7 +6,6 @@ import numpy as np
 import plain
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ttt_envs import Boards
 from ttt_envs.game import reference
 from ttt_envs.game.rules import STREAM_OPPONENT, STREAM_SKIP
 
@@ -84,7 +83,7 @@ class PlainTree:
             self.exact_values[node] = -1.0
         else:
             sensible = wins or blocks or self.legal(node)
-            boards = Boards(np.array([cells], np.int8), np.array([mover], np.int8))
+            boards = plain.boards_of([(cells, mover)])
             if hasattr(self.evaluator, "evaluate"):
                 logits, values = self.evaluator.evaluate(boards)
                 self.prior[node] = softmax({cell: float(logits[0, cell]) for cell in sensible})
@@ -273,9 +272,7 @@ class PlainTree:
 
     def branch(self, node):
         """The part of the search below a node, as a search of its own."""
-        position = Boards(
-            np.array([self.cells[node]], np.int8), np.array([self.mover[node]], np.int8)
-        ).position(0)
+        position = plain.boards_of([(self.cells[node], self.mover[node])]).position(0)
         branch = PlainTree(self.game, position, self.evaluator, **self.settings)
         for name in ("cells", "mover", "visits", "exact_values", "prior", "raw_value", "tried"):
             entries = {

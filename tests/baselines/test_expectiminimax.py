@@ -391,17 +391,6 @@ def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, monkeypat
         assert_array_equal(search.move_values, searched(game, boards, depth))
 
 
-@pytest.mark.parametrize("skip", [0.0, 0.25])
-def test_one_ply_above_perfect_values_is_perfect_play(skip):
-    game = Game(skip_chance=skip)
-    boards = plain.positions_of_random_play(game, 300)
-    policy = make_policy("expectiminimax:depth=1,leaf=optimal", game)
-    optimal = make_policy("optimal", game)
-    assert policy.pure
-    assert_allclose(policy.probabilities(boards), optimal.probabilities(boards), atol=1e-12)
-    assert_allclose(np.nanmax(policy.scores(boards), axis=1), optimal.values(boards), atol=1e-12)
-
-
 # --------------------------------------------------------------------------------------------------
 # The interface
 

@@ -8,7 +8,6 @@ import dataclasses
 import gc
 import os
 import re
-import shlex
 import sys
 import textwrap
 import time
@@ -26,7 +25,6 @@ from ttt_envs import Boards, Game, make_policy
 from ttt_envs.agents.policy import Forfeit
 from ttt_envs.agents.specs import TRUST, FromFile
 from ttt_envs.game.game import Position
-from ttt_eval.matches.games import read_games
 from ttt_eval.matches.match import play_pairs
 
 pytestmark = pytest.mark.more
@@ -482,18 +480,6 @@ def test_fault_forfeits_one_game_of_a_match(engine):
         else:
             assert played_game.players[1 - played_game.result] == spec
             assert played_game.forfeit.startswith(str(make_policy(spec, GAME)))
-
-
-def test_commands_report_and_store_forfeits(engine, tmp_path, evaluate_py):
-    spec = engine(FAULTY.format(free="2,0", fault="return 'no idea'"))
-    line = "random --size=7 --win-length=5 --games=8 --seed=1 --openings=random:2 --log"
-    log = tmp_path / "games.jsonl"
-    forfeits = evaluate_py.json("match", shlex.quote(spec), line, log)["forfeits"]
-    assert forfeits["a"] > 0
-    assert " ".join(evaluate_py.err.split()).endswith(" ".join(forfeits["first"].split()))
-    evaluate_py("games", log, "--out", tmp_path / "copy.jsonl")
-    assert list(read_games(tmp_path / "copy.jsonl")) == list(read_games(log))
-    assert sum(played_game.forfeit is not None for played_game in read_games(log)) == forfeits["a"]
 
 
 def test_engine_that_cannot_be_restarted_ends_the_match(engine, tmp_path):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import plain
 import pytest
-from evaluators import Noise, Nothing, Perfect
+from evaluators import Noise, Nothing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -78,22 +78,6 @@ def test_it_agrees_with_a_plain_implementation(shape, skip, seed, considered, si
         assert_array_equal(np.flatnonzero(np.isfinite(result.scores[row])), sorted(scores))
         assert np.argmax(result.scores[row]) == max(sorted(scores), key=scores.get)
         assert result.probabilities()[row, np.argmax(result.scores[row])] == 1
-
-
-@pytest.mark.parametrize("skip", SKIPS)
-def test_a_perfect_evaluator_gives_exact_values(skip):
-    game = Game(skip_chance=skip)
-    boards = plain.positions_of_random_play(game, 100, seed=1)
-    exact = solve(game).values(boards)
-    of_moves = solve(game).action_values(boards)
-    result = gumbel_search(game, boards, Perfect(game), simulations=32)
-    tried = result.search.visits > 0
-    assert_allclose(result.search.action_values[tried], of_moves[tried], rtol=0, atol=1e-9)
-    assert_allclose(result.values, exact, rtol=0, atol=1e-9)
-    assert_allclose(result.improved_values, exact, rtol=0, atol=1e-9)
-    assert (
-        (result.probabilities() > 0) <= (make_policy("optimal", game).probabilities(boards) > 0)
-    ).all()
 
 
 def test_priors_and_values_are_all_that_an_evaluator_needs():

@@ -135,15 +135,6 @@ def assert_float32_values(ours):
     assert_allclose(ours.values(boards), in_memory, rtol=0, atol=ours.error)
 
 
-def test_layers_in_a_folder_are_reused(tmp_path):
-    folder = tmp_path / "layers"
-    assert_float32_values(build(SMALL, folder))
-    before = inodes(folder)
-    assert_float32_values(build(SMALL, folder))
-    assert_float32_values(open_layers(SMALL, folder))
-    assert inodes(folder) == before
-
-
 @pytest.mark.parametrize(
     "damage",
     [

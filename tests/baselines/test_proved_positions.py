@@ -12,38 +12,33 @@ from ttt_envs.game.boards import from_text
 SOLVED = [Game(), Game(3, 4, 3), Game(4, 4, 4), Game(4, 4, 3), Game(2, 5, 3), Game(1, 9, 3)]
 
 
-@pytest.mark.parametrize("game", SOLVED, ids=str)
-def test_every_move_has_the_result_that_the_solver_has(game):
+@pytest.mark.parametrize(
+    ("game", "nodes", "shares"),
+    [
+        *((game, 100_000, False) for game in SOLVED),
+        *((Game(4, 4, 3), nodes, True) for nodes in (25, 2000)),
+    ],
+    ids=str,
+)
+def test_every_move_has_the_result_that_the_solver_has_or_is_undecided(game, nodes, shares):
+    """Undecided only after so few nodes that proofs do not end."""
     boards = plain.positions_of_random_play(game, 60, seed=1)
-    values = build(game).action_values(boards)
-    prover = Prover(game)
     kinds = set()
-    for row in range(len(boards.mover)):
-        results = prover.results(boards.position(row))
-        expected = np.where(np.isnan(values[row]), TAKEN, np.nan_to_num(values[row]))
-        assert results.tolist() == expected.tolist(), (game, boards.position(row))
+    for row, values in enumerate(build(game).action_values(boards)):
+        position = boards.position(row)
+        results = Prover(game, nodes=nodes).results(position, shares=shares)
+        expected = np.where(np.isnan(values), TAKEN, np.nan_to_num(values))
+        proved = results != UNDECIDED
+        assert results[proved].tolist() == expected[proved].tolist(), (game, position)
         kinds.update(results.tolist())
-    assert kinds - {TIED} == {TAKEN, WIN, LOSS}
+    assert kinds - {TIED, UNDECIDED} == {TAKEN, WIN, LOSS}
+    assert (UNDECIDED in kinds) == (nodes == 25)
 
 
 def test_a_position_is_given_up_after_so_many_nodes():
     start = from_text("...../...../...../...../..... o")
     assert set(Prover(Game(5, 5, 4), nodes=10).results(start).tolist()) == {UNDECIDED}
     assert set(Prover(Game(5, 5, 4), nodes=1 << 40).results(start).tolist()) == {TIED}
-
-
-@pytest.mark.parametrize("nodes", [25, 2000, 100_000])
-def test_results_are_those_of_the_solver_or_undecided(nodes):
-    game = Game(4, 4, 3)
-    boards = plain.positions_of_random_play(game, 40, seed=2)
-    undecided = 0
-    for row, values in enumerate(build(game).action_values(boards)):
-        result = Prover(game, nodes=nodes).results(boards.position(row), shares=True)
-        expected = np.where(np.isnan(values), TAKEN, np.nan_to_num(values))
-        proved = result != UNDECIDED
-        assert result[proved].tolist() == expected[proved].tolist()
-        undecided += np.count_nonzero(~proved)
-    assert (undecided > 0) == (nodes == 25)
 
 
 def test_threats_decide_on_a_large_board():

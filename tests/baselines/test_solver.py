@@ -71,15 +71,9 @@ def test_solutions_used_last_are_kept():
 # The same in plain Python
 
 
-def boards_of(states):
-    """States as a batch."""
-    cells, movers = zip(*states, strict=True)
-    return Boards(np.array([list(board) for board in cells], np.int8), np.array(movers, np.int8))
-
-
 @cache
 def positions_of(game):
-    return boards_of(plain.moves_of(game))
+    return plain.boards_of(plain.moves_of(game))
 
 
 @cache
@@ -126,7 +120,7 @@ def test_values_equal_plain_expectimax(game):
 def test_finished_boards_have_their_result_and_no_moves(game):
     ends = plain.ends_of(game)
     for mover in (0, 1):
-        boards = boards_of([(cells, mover) for cells in ends])
+        boards = plain.boards_of([(cells, mover) for cells in ends])
         expected = [plain.result_for(mover, winner) for winner in ends.values()]
         assert_array_equal(solved(game).values(boards), expected)
         assert np.isnan(solved(game).action_values(boards)).all()
@@ -241,7 +235,7 @@ def test_counts_equal_plain_enumeration(game):
     codes = {cells: DRAWN if winner == DRAW else WON << winner for cells, winner in ends.items()}
     for cells, mover in moves:
         codes[cells] = codes.get(cells, 0) | 1 << mover
-    boards = boards_of([(cells, 0) for cells in codes]).cells
+    boards = plain.boards_of([(cells, 0) for cells in codes]).cells
     statuses = np.zeros(3**game.cells, np.uint8)
     statuses[keys(boards)] = list(codes.values())
     assert_array_equal(reachable_boards(game), statuses)

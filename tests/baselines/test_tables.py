@@ -86,11 +86,7 @@ def test_table_of_moves_holds_the_action_values_of_a_policy(game):
     table = learned_values(game, "optimal")
     halves = table.reshape(-1, 3**game.cells, game.cells)
     assert len(halves) == (2 if game.skip_chance else 1)
-    states = list(plain.moves_of(game))
-    boards = Boards(
-        np.array([list(cells) for cells, _ in states], np.int8),
-        np.array([mover for _, mover in states], np.int8),
-    )
+    boards = plain.boards_of(plain.moves_of(game))
     sign = (1 - 2 * boards.mover)[:, None]
     expected = sign * np.nan_to_num(solve(game).action_values(boards))
     assert_array_equal(

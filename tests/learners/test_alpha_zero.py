@@ -45,34 +45,12 @@ def taught(game, games, *, batch=8, seed=0, **settings):
     return done
 
 
-def test_targets_lie_between_the_searchs_value_and_the_next_target():
-    """Player x leaves the first row open, and player o completes it. From the end, with lambda .5:
-    0.5 + 0.5 * (1 - 0.5), and -0.5 + 0.5 * (-0.75 - -0.5).
-
-    oo.   oo.
-    x..   xx.
-    ...   ...
-    """
-    plies = [
-        SearchedPly(
-            rows=np.zeros(1, np.int64),
-            boards=plain.from_texts(text),
-            policy=np.zeros((1, 9), np.float32),
-            value=np.array([value]),
-            random=np.array([False]),
-        )
-        for text, value in (("oo./x../... x", -0.5), ("oo./xx./... o", 0.5))
-    ]
-    targets = td_lambda_targets(plies, np.array([1.0]), 0.5)
-    assert [target.tolist() for target in targets] == [[-0.625], [0.75]]
-
-
 # --------------------------------------------------------------------------------------------------
 # Games against itself
 
 
 def ply(mover, value, random=False):
-    boards = Boards(np.zeros((1, 9), np.int8), np.array([mover], np.int8))
+    boards = plain.boards_of([(bytes(9), mover)])
     return SearchedPly(
         np.zeros(1, np.int64),
         boards,

@@ -177,13 +177,11 @@ def test_divergence_is_reported():
 # Self-play
 
 
-@pytest.mark.parametrize(("skip_chance", "openings"), [(0.0, ""), (0.4, ""), (0.0, "random:1-1")])
-def test_discounts_in_self_play_give_the_next_mover(skip_chance, openings):
+@pytest.mark.parametrize("skip_chance", [0.0, 0.4])
+def test_discounts_in_self_play_give_the_next_mover(skip_chance):
     training = CONFIGS["sb3-maskable-ppo"].training(
-        Game(skip_chance=skip_chance), 60, batch=16, seed=1, opponent="self", openings=openings
+        Game(skip_chance=skip_chance), 60, batch=16, seed=1, opponent="self"
     )
-    if openings:
-        assert (training.model.env.reset().sum(axis=1) == 1).all()
     count = training.count
     signs = set()
 
@@ -321,13 +319,10 @@ def test_zips_are_read_only_if_trusted(zipped, monkeypatch):
 def test_zips_play_as_their_models_predict(zipped, tmp_path):
     algorithm, model, path = zipped
     boards = boards_of(GAME)
-    spec = f"sb3:path={path},algorithm={algorithm},trust=true"
-    policy = make_policy(spec, GAME)
+    policy = make_policy(f"sb3:path={path},algorithm={algorithm},trust=true", GAME)
     p = policy.probabilities(boards)
-    assert (p[boards.cells != 0] == 0).all()
     legal = assert_plays_as_predicted(p, model, boards)
     assert (p[legal].max(axis=1) == 1).all()
-    assert str(policy) == spec
     for other in set(ALGORITHMS) - {algorithm}:
         with pytest.raises(
             ValueError, match=r"(and of this algorithm\?|which is not of \w+: name its algorithm)"

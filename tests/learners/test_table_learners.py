@@ -94,11 +94,11 @@ class Dictionary:
             discount = transition.discount[b]
             if self.config.rewards == "report" and discount == 0:
                 reward = {1: 1.0, 0: 0.5, -1: 0.0}[reward]
-            key = self.key(own_first(boards, b), action)
+            key = self.key(boards.own_first()[b], action)
             if self.config.name == "q-learning":
                 next_value = 0.0
                 if discount != 0:
-                    obs = own_first(next_boards, b)
+                    obs = next_boards.own_first()[b]
                     legal = reference.legal_cells(self.game, set(np.flatnonzero(obs).tolist()))
                     chosen = (
                         transition.next_action[b : b + 1]
@@ -122,10 +122,6 @@ class Dictionary:
         self.values[key] += step_size / self.counts[key] ** power * (target - self.values[key])
 
 
-def own_first(boards, b):
-    return np.array([[0, 1, 2], [0, 2, 1]], np.int8)[boards.mover[b], boards.cells[b]]
-
-
 class Both:
     """A learner beside its dictionary."""
 
@@ -140,7 +136,7 @@ class Both:
         self.on_policy = learner.on_policy
 
     def explore(self, boards, rng):
-        self.boards += [own_first(boards, b) for b in range(len(boards.mover))]
+        self.boards += [*boards.own_first()]
         return self.learner.explore(boards, rng)
 
     def update(self, transition):

@@ -127,17 +127,13 @@ def test_invalid_trainings_are_refused(arguments, message):
         Trainer(learner, **arguments).run()
 
 
-def test_moves_are_counted_also_after_a_resumption():
-    """On 1 x 2 with one to win a game is one move."""
-    trainings = [Trainer(build(Game(1, 2, 1)), "self", games, batch=2) for games in (4, 6)]
-    trainings[0].run()
-    trainings[1].state = trainings[0].state
-    trainings[1].run()
-    assert [training.steps for training in trainings] == [4, 6]
+def test_a_state_whose_games_contradict_each_other_is_refused():
+    training = Trainer(build(Game(1, 2, 1)), "self", 4, batch=2)
+    training.run()
     with pytest.raises(
         ValueError, match="arrays of the state of a training are damaged: its games contradict"
     ):
-        trainings[0].state = {**trainings[0].state, "live": np.ones(2, np.bool_)}
+        training.state = {**training.state, "live": np.ones(2, np.bool_)}
 
 
 def test_marks_come_a_quarter_later_but_a_fiftieth_of_all_games_at_most():

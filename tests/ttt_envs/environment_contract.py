@@ -9,7 +9,7 @@ import numpy as np
 import plain
 from gymnasium.utils import seeding
 
-from ttt_envs import Boards, Game, PhantomGame, make_policy, mnk_v0
+from ttt_envs import Game, PhantomGame, make_policy, mnk_v0
 from ttt_envs.agents.policy import Policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
@@ -186,7 +186,7 @@ class Referee:
                 stone * (cell in own) + (3 - stone) * (cell in other)
                 for cell in range(self.game.cells)
             ]
-            boards = Boards(np.array([cells], np.int8), np.array([1 - self.seat], np.int8))
+            boards = plain.boards_of([(cells, 1 - self.seat)])
             of = self.game if self.kind is None else PhantomGame(self.game, self.kind)
             policy = (
                 self.opponent

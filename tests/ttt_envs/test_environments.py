@@ -35,7 +35,8 @@ def any_settings(draw, kind):
     size = draw(
         st.sampled_from([(3, 3), (2, 3), (4, 3), (4, 5), (3, 7), (8, 9)])
     )  # the last has no bits
-    chosen = {"size": size, "win_length": draw(st.integers(2, min(4, max(size))))}
+    # by default that of the size
+    chosen = {"size": size, "win_length": draw(st.none() | st.integers(2, min(4, max(size))))}
     chosen["skip_chance"] = draw(
         st.sampled_from([0.0, 0.25, 0.6] if kind == "text" else [0.0, 0.25, 0.6, (0, 0.5)])
     )
@@ -308,14 +309,6 @@ def test_states_of_other_symmetries_or_schedules_are_refused(kind):
                 other.env.restore_state(env.env.clone_state(include_rng=True))
 
 
-def test_the_win_length_follows_the_size():
-    """As in test_rules.py, which has more sizes."""
-    for size, length in {(2, 5): 3, 15: 5}.items():
-        for make in (SingleEnv, TextEnv, mnk_v0.env):
-            assert make(size=size).unwrapped.game.win_length == length
-        assert MNKVectorEnv(2, size=size).game.win_length == length
-
-
 def test_states_count_illegal_actions_and_steps():
     env = SingleEnv(opponent="self", illegal_action="penalize")
     env.reset(seed=3)
@@ -353,9 +346,11 @@ def test_environments_made_by_id_and_not_reset_yet_are_pickled():
 # Positions at the start
 
 
+@pytest.mark.parametrize("games", ENGINES)
 @pytest.mark.parametrize("opponent", [Scripted(), "random"], ids=["scripted", "random"])
-def test_a_game_begins_in_a_position_and_seat_of_the_options(opponent):
+def test_a_game_begins_in_a_position_and_seat_of_the_options(opponent, games, monkeypatch):
     """Once, in place of an opening; the opponent replies if it is not the caller's turn."""
+    monkeypatch.setattr(engine, "KernelGames", games)
     env = SingleEnv(opponent=opponent, observation="planes", openings=OPENINGS)
     observation, info = env.reset(seed=0, options={"position": "x.o/.../..o x", "seat": 1})
     assert [observation[:, :, plane].ravel().nonzero()[0].tolist() for plane in (0, 1)] == [

@@ -5,7 +5,7 @@ environments over either.
 import numpy as np
 import pytest
 from environment_contract import SCHEDULE
-from plain_games import ENGINES, PlainGames
+from plain_games import PlainGames
 
 from ttt_envs.envs.config import BoardConfig, EnvConfig
 from ttt_envs.envs.engine import make_games
@@ -13,12 +13,9 @@ from ttt_envs.envs.game_batch import (
     RANDOM,
     STATE,
     clone_games,
-    pack_result,
     restore_games,
     seed_games,
-    unpack_result,
 )
-from ttt_envs.game.boards import from_text
 
 NUM_GAMES = 3
 ROWS = np.arange(NUM_GAMES)
@@ -86,30 +83,3 @@ def test_engines_agree_on_every_step(config, begin_over):
         num_refused += isinstance(results[0], str)
         assert results[0] == results[1]
     assert num_refused > 0 or not begin_over  # else all games are soon over
-
-
-@pytest.mark.parametrize("make", ENGINES)
-def test_a_reset_to_a_position_and_a_seat_lets_the_opponent_reply(make):
-    games = make(EnvConfig(), NUM_GAMES)
-    position = from_text("ox./.../..o x")
-    out = games.output()
-    games.reset(ROWS, out, position=position, seat=0)
-    assert (games.column("stones") == 4).all()
-    assert (out["seat"] == 0).all()
-    assert (out["planes"][:, 0] == (position.cells == 1)).all()
-
-
-@pytest.mark.parametrize("make", ENGINES)
-@pytest.mark.parametrize("size", [3, 8])
-def test_a_result_in_one_number_has_the_mover_and_the_outcome(make, size):
-    games = make(BoardConfig(size=size, win_length=3), 1)
-    out = games.output()
-    games.reset(np.zeros(1, np.int64), out)
-    results = [unpack_result(games.step_one(action, out)) for action in (0, size, 1, size + 1, 2)]
-    assert results == [(1, -1), (0, -1), (1, -1), (0, -1), (0, 0)]
-    assert unpack_result(games.step_one(2, games.output())) == (0, 0)  # the game is over
-    assert all(
-        unpack_result(pack_result(mover, outcome)) == (mover, outcome)
-        for mover in (0, 1)
-        for outcome in range(-1, 6)
-    )

@@ -92,39 +92,10 @@ def test_pictures_show_the_agents_view(mode):
             assert np.array_equal(env.render(), views[0].render())
 
 
-@pytest.mark.parametrize(
-    "more",
-    [{"illegal_action": "lose"}, {"illegal_action": "penalize"}, {"openings": OPENINGS}],
-    ids=str,
-)
-def test_vectors_draw_what_single_environments_draw(more):
-    settings = {
-        "skip_chance": 0.25,
-        "symmetry": "random",
-        "seat": "second",
-        "render_mode": "ansi",
-        **more,
-    }
-    envs = MNKVectorEnv(4, **settings)
-    singles = [SingleEnv(**settings) for _ in range(4)]
-    envs.reset(seed=0)
-    for index, env in enumerate(singles):
-        env.reset(seed=index)
-    opened = SingleEnv(opponent="self", openings=OPENINGS, render_mode="ansi")
-    opened.reset(seed=0)
-    assert "[" not in opened.render().partition("legal")[0]  # an opening is no last move
-    rng = np.random.default_rng(0)
-    is_over = np.zeros(4, bool)
-    for _ in range(60):
-        actions = (rng.random((4, 9)) * (envs.action_masks() + 1)).argmax(axis=1)
-        for env, action, ended in zip(singles, actions, is_over, strict=True):
-            if ended:
-                env.reset()
-            else:
-                env.step(action)
-        _, _, terminated, truncated, _ = envs.step(actions)
-        is_over = terminated | truncated
-        assert envs.render() == tuple(env.render() for env in singles)
+def test_an_opening_has_no_last_move():
+    env = SingleEnv(opponent="self", openings=OPENINGS, render_mode="ansi")
+    env.reset(seed=0)
+    assert "[" not in env.render().partition("legal")[0]
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 2), (3, 3), (10, 4), (19, 19)])
