@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,6 +30,17 @@ def run_program(*command, cwd=ROOT, code=0, env=os.environ, **variables):
 def run_python(*arguments, **settings):
     """Run Python with these arguments, as ``run_program``."""
     return run_program(sys.executable, *arguments, **settings)
+
+
+def start_until(file, *command, lines=1, **settings):
+    """Start a program that goes on, wait until it has written lines to a file or has ended, and
+    return the process, whose messages can be read.
+    """
+    words = list(map(str, command))
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, **settings)
+    while process.poll() is None and not (file.is_file() and file.read_text().count("\n") >= lines):
+        time.sleep(0.02)
+    return process
 
 
 def python_path(*folders):

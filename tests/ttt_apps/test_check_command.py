@@ -5,9 +5,19 @@ import json
 import numpy as np
 import pytest
 
-from examples.checks.puct import wrong_search
+from examples.checks import losses, puct, q_learning
 from ttt_apps import evaluate
-from ttt_eval.checks import check_agent, check_learner, check_search, check_values
+from ttt_apps.evaluate import COMMANDS
+from ttt_envs import Game, make_policy
+from ttt_eval.checks import (
+    check_advantages,
+    check_agent,
+    check_learner,
+    check_loss,
+    check_search,
+    check_values,
+    gae,
+)
 
 WRONG = "examples.checks.puct:wrong_search"
 
@@ -31,18 +41,33 @@ def train_nothing(make_env, steps, seed):
     return lambda observations: np.zeros((len(observations), 9))
 
 
-def ending_of(capsys, *words):
-    """The output of a command that finds an error, and the last line of its messages."""
-    with pytest.raises(SystemExit) as end:
+def run_check(capsys, *words):
+    """The exit code, the output and the messages of a command."""
+    code = 0
+    try:
         evaluate.main(["check", *words])
-    output = capsys.readouterr()
-    assert end.value.code == 2
-    return output.out, output.err.splitlines()[-1]
+    except SystemExit as end:
+        code = end.code
+    return code, *capsys.readouterr()
 
 
 CASES = {
+    ("search", "examples.checks.puct:search", "--simulations", "20", "40", "--seed=1"): (
+        lambda: check_search(puct.search, simulations=(20, 40), seed=1)
+    ),
+    ("agent", "optimal", "--game=skip"): lambda: check_agent("optimal", "skip"),
+    ("values", "optimal", "--seed=5"): (
+        lambda: check_values(make_policy("optimal", Game()), seed=5)
+    ),
+    ("advantages", "gae", "--game=2x3/2"): lambda: check_advantages(gae, "2x3/2"),
+    ("loss", "examples.checks.losses:policy_gradient", "--game=2x3/2"): (
+        lambda: check_loss(losses.policy_gradient, "2x3/2")
+    ),
+    ("learner", "examples.checks.q_learning:train", "--probes=bandit", "--seeds=1"): (
+        lambda: check_learner(q_learning.train, ["bandit"], seeds=1)
+    ),
     ("search", WRONG, "--game=skip", "--seed=3", "--simulations", "20", "60"): (
-        lambda: check_search(wrong_search, "skip", simulations=(20, 60), seed=3)
+        lambda: check_search(puct.wrong_search, "skip", simulations=(20, 60), seed=3)
     ),
     ("search", f"{__name__}:is_own_evaluation", "--evaluator=none"): (
         lambda: check_search(is_own_evaluation, evaluator=None)
@@ -57,21 +82,26 @@ CASES = {
 }
 
 
+def test_every_check_has_a_case():
+    assert {words[0] for words in CASES} == {*COMMANDS["check"]["commands"]}
+
+
 @pytest.mark.parametrize("words", CASES, ids=" ".join)
 def test_it_prints_the_check_as_text_and_json(words, capsys):
     check = CASES[words]()
-    assert not check.ok
-    text, message = ending_of(capsys, *words)
+    code, text, messages = run_check(capsys, *words)
     assert text == f"{check}\n"
-    assert message == f"error: {words[1]}: {check.verdict}"
-    data = json.loads(ending_of(capsys, *words, "--json")[0])
+    assert code == (0 if check.ok else 2)
+    assert check.ok or messages.endswith(f"error: {words[1]}: {check.verdict}\n")
+    _, text, _ = run_check(capsys, *words, "--json")
+    data = json.loads(text)
     assert data["name"] == words[1]
     assert data | json.loads(json.dumps(check.to_dict())) == data
 
 
 def test_the_page_has_the_rows_and_the_boards_of_failed_ones(tmp_path, capsys):
     page = tmp_path / "page.html"
-    ending_of(capsys, "agent", "win-or-block", f"--out={page}")
+    run_check(capsys, "agent", "win-or-block", f"--out={page}")
     check = check_agent("win-or-block")
     text = page.read_text().replace(' class="long"', "")
     assert f'<p class="verdict">{check.verdict}.' in text.replace("&#39;", "'")

@@ -104,7 +104,8 @@ def test_default_folders_differ_by_players_and_settings(tmp_path, evaluate_py, m
     assert {path.read_text() for path in Path("runs").rglob(RESULT)} == {
         json.dumps(data, indent=2) + "\n" for data in results
     }
-    assert len(list(Path("runs").rglob(REPORT))) == len(lines)
+    assert len([*Path("runs", "sprt").rglob(REPORT)]) == 2
+    assert len([*Path("runs", "tournament").rglob(REPORT)]) == len(lines) - 2
 
 
 def test_pages_and_results_of_others_are_refused(tmp_path, evaluate_py, train_py):

@@ -21,7 +21,6 @@ from json_files import read_json
 from baselines.exact import solve
 from baselines.exact.folder import Folder
 from baselines.opening_book import read_book
-from examples.checks import losses, puct, q_learning
 from ttt_apps import evaluate
 from ttt_apps.cli import options as cli
 from ttt_apps.cli.board import parse_position
@@ -30,7 +29,7 @@ from ttt_apps.evaluate import COMMANDS
 from ttt_apps.training import runs
 from ttt_apps.training.metrics import RunLog
 from ttt_apps.training.options import Options, default_folder, parse_options
-from ttt_envs import Boards, Game, Named, make_policy
+from ttt_envs import Boards, Game, Named
 from ttt_envs.agents.policy import Forfeit
 from ttt_envs.core.checks import Refusal
 from ttt_envs.game.boards import coordinate, to_text
@@ -40,15 +39,6 @@ from ttt_eval.benchmark.agents import AGENTS
 from ttt_eval.benchmark.comparison import compare_submissions
 from ttt_eval.benchmark.scores import read_scores, score_submission
 from ttt_eval.benchmark.tasks import TASKS
-from ttt_eval.checks import (
-    check_advantages,
-    check_agent,
-    check_learner,
-    check_loss,
-    check_search,
-    check_values,
-    gae,
-)
 from ttt_eval.exact.dynamic_programming import exploitation
 from ttt_eval.exact.strength import strength
 from ttt_eval.grading import grade, load_task
@@ -73,7 +63,7 @@ BENCHMARKS = ROOT / "benchmarks"
 EXAMPLES = ROOT / "examples" / "grading"
 PLAYERS = ("random", "win-or-block")
 DATABASE = "database"
-GROUPS = ("bench", "book", "check", "database")
+GROUPS = ("bench", "book", "database")
 SLOWER = ("ladder win-or-block", "reproduce svd-table1 --out=OUT")
 """Cases that take seconds."""
 
@@ -290,42 +280,6 @@ def leader_rows(files):
     yield f"{len(scores.task_means)} tasks."
 
 
-@case("check search examples.checks.puct:search --simulations 20 40 --seed=1", board=False)
-def checked_search_rows(files):
-    yield from rows_of_check(check_search(puct.search, simulations=(20, 40), seed=1))
-
-
-@case("check agent optimal --game=skip", board=False)
-def checked_agent_rows(files):
-    yield from rows_of_check(check_agent("optimal", "skip"))
-
-
-@case("check values optimal --seed=5", board=False)
-def checked_value_rows(files):
-    yield from rows_of_check(check_values(make_policy("optimal", Game()), seed=5))
-
-
-def rows_of_check(check):
-    for row in check.rows:
-        yield row.status, " ".join([row.name, row.measured])
-    yield f"verdict: {check.verdict}"
-
-
-@case("check advantages gae --game=2x3/2", board=False)
-def advantage_rows(files):
-    yield from rows_of_check(check_advantages(gae, "2x3/2"))
-
-
-@case("check loss examples.checks.losses:policy_gradient --game=2x3/2", board=False)
-def loss_rows(files):
-    yield from rows_of_check(check_loss(losses.policy_gradient, "2x3/2"))
-
-
-@case("check learner examples.checks.q_learning:train --probes=bandit --seeds=1", board=False)
-def checked_learner_rows(files):
-    yield from rows_of_check(check_learner(q_learning.train, ["bandit"], seeds=1))
-
-
 @case("grade SOLUTION --task=gae", board=False)
 def graded_rows(files):
     graded = grade(EXAMPLES / "gae.py", load_task("gae"))
@@ -402,7 +356,8 @@ def task_rows(files):
 
 
 def test_every_command_has_a_case():
-    leaves = {name for name in COMMANDS if name not in GROUPS}
+    # those of checks are in test_check_command.py
+    leaves = {name for name in COMMANDS if name not in (*GROUPS, "check")}
     leaves |= {f"{name} {part}" for name in GROUPS for part in COMMANDS[name]["commands"]}
     leaves.remove("bench verify")  # trains a run: tests/ttt_eval/test_benchmark_runs.py
     assert not [
@@ -466,9 +421,9 @@ def test_a_sequential_test_prints_its_verdict(evaluate_py, tmp_path):
 def test_forfeits_of_a_match_are_told(evaluate_py, monkeypatch, tmp_path):
     monkeypatch.setenv(cli.QUIET, "0")
     players = (f"{__name__}:Quitter", "random")
-    evaluate_py("match", *players, "--games=4")
+    data = evaluate_py.json("match", *players, "--games=4")
     forfeits = play_pairs(Game(), *players, 2).forfeits
-    assert forfeits.a == 4
+    assert data["forfeits"]["a"] == forfeits.a == 4
     assert f"note: {forfeits.describe(*players)}" in evaluate_py.err
     evaluate_py("match", *players, f"table --games=2 --out={tmp_path} --no-report")
     assert evaluate_py.err.count(f" 2 by {players[0]}. The first: ") == 2

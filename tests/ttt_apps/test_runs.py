@@ -6,9 +6,7 @@ import errno
 import os
 import shutil
 import signal
-import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ from commands import words_of
 from json_files import read_json, rows_of
 from kills import train_until
 from plain import assert_same_runs
-from processes import ROOT
+from processes import ROOT, start_until
 
 from learners import LEARNERS
 from learners.checkpoint import load_checkpoint, save_checkpoint
@@ -189,12 +187,8 @@ def test_run_killed_while_it_replaces_another(tmp_path, train_py):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_signal_stops_with_a_checkpoint(number, tmp_path):
     arguments = options("q-learning", tmp_path / "stopped", games=10**9)
-    process = subprocess.Popen(
-        [sys.executable, ROOT / "train.py", *arguments], stderr=subprocess.PIPE, text=True
-    )
-    metrics = tmp_path / "stopped" / "metrics.jsonl"
-    while process.poll() is None and not (metrics.exists() and metrics.stat().st_size):
-        time.sleep(0.05)
+    metrics = tmp_path / "stopped" / METRICS
+    process = start_until(metrics, sys.executable, ROOT / "train.py", *arguments)
     process.send_signal(number)
     message = process.communicate()[1]
     assert process.returncode == 130
@@ -324,11 +318,6 @@ def test_arrays_out_of_range_are_refused_by_file_and_name(
     assert f" needs {array} as numbers from " in message
     if part == "learner":
         assert f"{run / CHECKPOINT}: " in evaluate_py.error(f"exploitability run:{run}")
-
-
-def test_a_negative_seed_of_a_file_is_refused(run, train_py):
-    write_json(run / "config.json", {**read_json(run / "config.json"), "seed": -1})
-    assert "Expected `int` >= 0 - at `$.seed`" in train_py.error("resume", run, "--games=80")
 
 
 def test_a_table_that_fills_its_memory_is_played_reported_and_resumed(

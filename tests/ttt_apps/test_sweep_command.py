@@ -5,16 +5,14 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 from commands import words_of
 from json_files import read_json
 from pages import read_page
-from processes import ROOT
+from processes import ROOT, start_until
 
 from learners.checkpoint import load_checkpoint
 from ttt_apps.cli.signals import INTERRUPTED
@@ -105,6 +103,7 @@ def test_results_of_every_setting(once, train_py):
     data = read_json(once / "out" / "result.json")
     for run in data["runs"]:
         cost = RunDirectory(once / "out" / run["run"]).read_cost()
+        assert not (once / "out" / run["run"] / REPORT).exists()
         assert run["numbers"]["cpu_s"] == cpu_seconds(cost["training"])
         assert run["numbers"]["peak_rss_bytes"] == max(
             phase["peak_rss_bytes"] for phase in cost.values()
@@ -157,11 +156,8 @@ def test_trainings_end_with_a_sweep_that_a_signal_ends(number, tmp_path):
     """The signal reaches the sweep alone. A stopped sweep waits for a checkpoint of the run."""
     (tmp_path / "long.toml").write_text("fixed = {games = 1000000000, log_every = 100}\nseeds = 2")
     words = words_of("sweep long.toml --out out --quiet")
-    command = [sys.executable, ROOT / "train.py", *words]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     run = RunDirectory(tmp_path / "out" / "runs" / "0001-q-learning-3x3-3-seed0")
-    while process.poll() is None and not (run.metrics.is_file() and run.metrics.stat().st_size):
-        time.sleep(0.05)
+    process = start_until(run.metrics, sys.executable, ROOT / "train.py", *words, cwd=tmp_path)
     started = psutil.Process(process.pid).children(recursive=True)
     try:
         assert sum("resume" in child.cmdline() for child in started) == 1
@@ -275,15 +271,6 @@ def test_settings_that_are_on_by_default_are_turned_off(row, lines, tmp_path):
     path.write_text(f"[[runs]]\nlearner = 'alpha-zero'\n{row}")
     (unit,) = sweep.sweep_units(path, *sweep.sweeps.read_sweep(path))
     assert unit["config"]["settings"]["lines"] is lines
-
-
-@pytest.mark.usefixtures("at_once")
-def test_a_sweep_trains_in_the_game_of_its_file(tmp_path, train_py):
-    (tmp_path / "a.toml").write_text(SWEEP.replace("= 60", "= 20, overlines = false"))
-    train_py(sweep_line(tmp_path / "a.toml"))
-    for run in (tmp_path / "out" / "runs").iterdir():
-        assert RunDirectory(run).read_game() == Game(overlines=False)
-        assert not (run / REPORT).exists()
 
 
 @pytest.mark.usefixtures("at_once")

@@ -176,6 +176,7 @@ def test_pipes_and_devices_are_rejected_at_once(made, name, kind, tmp_path, trai
     ("change", "word"),
     [
         ({"games": "many"}, "`int`"),
+        ({"seed": -1}, "Expected `int` >= 0 - at `$.seed`"),
         ({"settings": {"epsilon": "x"}}, "epsilon='x'"),
         ({"game": {"rows": 99}}, "config.json"),
         ({"game": Game(4, 4, 3).to_dict()}, "another game's"),
