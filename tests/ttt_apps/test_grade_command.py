@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from submissions import SOLUTIONS
+from submissions import CALLS, SHEET, SOLUTIONS, change
 
 from ttt_apps.cli.signals import INTERRUPTED
 from ttt_apps.evaluate import grade as grade_command
@@ -135,3 +135,28 @@ def test_the_help_names_all_tasks(evaluate_py, capsys):
         evaluate_py("grade --help")
     text = capsys.readouterr().out
     assert [name for name in TASKS if name not in text] == []
+
+
+@pytest.mark.slow
+def test_thirty_submissions_get_their_marks(tmp_path, evaluate_py):
+    """Ten that are right, ten that are wrong, and ten that break rules."""
+    folder = tmp_path / "homework"
+    folder.mkdir()
+    for number in range(10):
+        seed = f"default_rng(seed + {100 * number})"
+        text = change("q-learning", {"default_rng(seed)": seed})
+        (folder / f"right-{number}.py").write_text(text)
+    errors = [
+        (name, texts) for name in ("q-learning", "monte-carlo") for texts in SHEET[name].values()
+    ]
+    for number, (name, texts) in enumerate(errors[:10]):
+        (folder / f"wrong-{number}.py").write_text(change(name, texts))
+    for number, action in enumerate([*CALLS][:10]):
+        source = f"import os, socket, subprocess, sys\n\ndef train(*_):\n    {action}\n"
+        (folder / f"x-{number}.py").write_text(source)
+    rows = evaluate_py.json("grade", folder, "--task=q-learning --jobs=2")
+    scores = {row["file"]: row["score"] for row in rows}
+    assert len(scores) == 30
+    assert {scores[f"right-{number}.py"] for number in range(10)} == {1.0}
+    assert max(scores[f"wrong-{number}.py"] for number in range(10)) <= 0.9
+    assert {scores[f"x-{number}.py"] for number in range(10)} == {0.0}
