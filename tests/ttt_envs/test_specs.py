@@ -52,9 +52,18 @@ class Idle:
 
 number = 3
 
+def first_legal(observation, mask):
+    return int(mask.argmax())
+
 def of_function(game):
     from ttt_envs import as_policy
-    return as_policy(lambda observation, mask: int(mask.argmax()), game)
+    return as_policy(first_legal, game)
+
+def without_names(a, b):
+    return int(b.argmax())
+
+def of_observation(observation):
+    return int(observation[0])
 '''
 
 
@@ -123,6 +132,10 @@ def test_malformed_specs_are_rejected(problem, texts):
         ("mine.policies:Cornr", "did you mean 'Corner'"),
         ("mine.policies:Idle", "Idle"),
         ("mine.policies:number", "number"),
+        ("mine.policies:without_names", r"def make\(game\): return as_policy\(agent, game\)"),
+        ("mine.policies:of_observation", r"def agent\(observation, mask\)"),
+        ("mine/policies.py:Corner", "write policies:Corner, without .py, in its folder"),
+        ("C:\\mine\\policies.py", "write policies:NAME, without .py, in its folder"),
         ("nobodys.policies:Corner", "nobodys"),
         (".policies:Corner", "package.module:name"),
         ("importlib.util:find_spec", "find_spec"),  # a factory that fails
@@ -162,12 +175,12 @@ def test_classes_of_users_play_the_rules_that_they_declare():
     for name, game in (("Corner", loses), ("Corner", hides), ("MisereCorner", Game(torus=True))):
         with pytest.raises(ValueError, match=r"Corner does not support .* its class declares"):
             make_policy(f"mine.policies:{name}", game)
-    for game in (
-        Game(3, 4, 3, gravity=True),
-        Game(overlines=False, misere=True, torus=True),
-        hides,
+    for game, opponent in (
+        (Game(3, 4, 3, gravity=True), "of_function"),
+        (Game(overlines=False, misere=True, torus=True), "first_legal:returns=actions"),
+        (hides, "of_function"),
     ):
-        env = SingleEnv(opponent="mine.policies:of_function", seat="second", **game_keywords(game))
+        env = SingleEnv(opponent=f"mine.policies:{opponent}", seat="second", **game_keywords(game))
         env.reset(seed=0)
         assert np.flatnonzero(env.clone_state()["cells"][0]).tolist() == [8 if game.gravity else 0]
     assert (

@@ -111,9 +111,8 @@ class CallableAgent(Policy):
         errors = output[(output < 0) | (output >= num) | ~is_legal]
         if len(errors):
             raise Refusal(
-                f"{self.name} chose the illegal action {errors[0]}: obey the mask, or "
-                "return values or logits "
-                f"of all actions and set returns="
+                f"{self.name} chose the illegal action {errors[0]}: obey the mask of {num} "
+                "actions, or return values or logits of all actions and set returns="
             )
         return output, legal
 

@@ -10,8 +10,9 @@ Any other name is a module and a user's class in it: ``module:Class`` or
 ``package.module:Class:key=value`` is called as ``Class(game, key=value)``. It plays by the standard
 rules only, unless the class declares others: its attribute ``variants`` lists those of
 ``game.VARIANTS`` that it supports, and ``plays_hidden = True`` says that it plays phantom games by
-views. In place of the class, a function may return a policy, which plays any game as an object of
-Python does.
+views. In place of the class, a function of the game may return a policy, or a function of two
+arguments, of which the second has "mask" in its name, may be the agent itself, called as
+``as_policy(function, game, key=value)``. Both play any game.
 
 A spec string read from a file is a :class:`FromFile`, which names built-in policies only, unless
 files are trusted.
@@ -26,8 +27,10 @@ import os
 import re
 import sys
 import types
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, Union, cast, get_args, get_origin
 
+from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.policy import Policy, Values, check_game, to_policy
 from ttt_envs.core.checks import Refusal, TypeRefusal, closest_names, name_place, quote, truncate
 from ttt_envs.core.packages import find_conflict
@@ -71,6 +74,11 @@ _NO_POLICIES = {
 }
 
 GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
+
+_AGENTS = (
+    "; an agent is def agent(observation, mask), or def make(game): return as_policy(agent, game)"
+)
+"""advice where a function is neither"""
 
 TRUST = "TTT_ENVS_TRUST"
 """the environment variable that, set to 1, trusts every file: files that can run code when loaded,
@@ -123,6 +131,7 @@ for _ in range(MAX_SPEC_DEPTH - 1):
 _ARGUMENT = re.compile(rf"(?:[^(),]|\({_NESTED}\))+")
 _KEY_AND_VALUE = re.compile(r"(?:([^(),=]+)=|(?!=))(.*)")
 _WRAPPED = re.compile(rf"\A\(({_NESTED})\)\Z")
+_FILE = re.compile(r"(.*[\\/])?(?P<module>[^\\/:]+)\.py(:(?P<name>.*))?")
 
 
 def parse_spec(spec: str) -> Spec:
@@ -170,11 +179,15 @@ def load_object(path: str) -> Any:
     """Import the object named by ``"package.module:name"``.
 
     Raises:
-        ValueError: there is no such module or no such name in it, or a folder or distribution hides
-            our package.
+        ValueError: there is no such module or no such name in it, or it is the name of a file, or a
+            folder or distribution hides our package.
     """
     module_name, _, name = path.partition(":")
     package = module_name.split(".")[0]
+    file = _FILE.fullmatch(path)
+    if file:
+        spec = f"{file['module']}:{file['name'] or 'NAME'}"
+        raise Refusal(f"{path!r} names a file: write {spec}, without .py, in its folder")
     if not package:
         raise Refusal(
             f"{path!r} names no module: write package.module:name, without a dot before it"
@@ -249,6 +262,8 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
         return to_policy(spec)
     spec_parts = parse_spec(spec)
     kind = _resolve(spec_parts)
+    if _is_agent(kind):
+        kind = partial(as_policy, kind)
     try:
         if inspect.isclass(kind):
             check_game(spec_parts.name, kind, game)
@@ -258,7 +273,19 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
         # it is no class of policies, or does not fit the game
         raise Refusal(
             f"{spec_parts.name} made no policy of {game}: {type(problem).__name__}: {problem}"
+            f"{_AGENTS if inspect.isfunction(kind) else ''}"
         ) from problem
+
+
+def _is_agent(kind: object) -> bool:
+    """Return whether an object is a function of (observation, mask), by the name of its second
+    parameter.
+    """
+    if not inspect.isfunction(kind):
+        return False
+    arguments = inspect.getfullargspec(kind)
+    names = arguments.args
+    return len(names) == 2 and "mask" in names[1] and not arguments.defaults
 
 
 def make_pure(spec: str | Policy, game: AnyGame) -> Policy:
@@ -318,6 +345,8 @@ def _resolve(spec: Spec) -> Any:
     path = spec.name
     if len(spec.name) == 1 and spec.unkeyed:  # a drive
         path = f"{spec.name}:{spec.unkeyed}"
+    if _FILE.fullmatch(path):
+        return load_object(path)  # which names the module
     if {"/", "\\"} & set(path) or os.path.isdir(path):
         raise Refusal(f"there is no policy {path!r}: the learner of a run is written 'run:{path}'")
     # find_spec raises ValueError for an imported module without a specification, such as the
@@ -361,6 +390,8 @@ def bind_arguments(spec: Spec, function: Any, first: Any) -> inspect.BoundArgume
         unknown = [key for key in spec.keyed if key.replace("_", "-") not in keys]
         required = [p.name.replace("_", "-") for p in parameters[1:] if p.default is p.empty]
         hint = f"write {spec.name}:{','.join(f'{key}=...' for key in required)}"
+        if inspect.isfunction(function):
+            hint += _AGENTS
         if not keys:
             hint = "write its name alone"
         elif unknown:
