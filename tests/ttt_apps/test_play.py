@@ -18,12 +18,14 @@ from baselines.exact import solve
 from baselines.mcts import MCTS
 from ttt_apps.cli.board import board_text
 from ttt_apps.cli.options import PlainConsole
-from ttt_apps.terminal.game import HINT_SIMULATIONS, TerminalGame
+from ttt_apps.terminal.game import HINT_SIMULATIONS, MAX_MISTAKES, TerminalGame
 from ttt_apps.terminal.replay import replay
 from ttt_envs import Game, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import Boards, cell_at, coordinate
+from ttt_eval.matches.account import make_account
 from ttt_eval.matches.games import HUMAN, PlayedGame, append_games, read_games, write_games
+from ttt_eval.matches.luck import EXACT, make_correction
 
 pytestmark = pytest.mark.more
 
@@ -89,11 +91,24 @@ def test_output_of_a_game():
         "*x*\n2  .  o *x*\n",
         "win-or-block wins. So far you have won 0, drawn 0 and lost 1.",
         "worth +0.31 to you, your moves lose 0.16, those of win-or-block lose 0.00, the skips "
-        "are worth -1.15",
+        "are worth -1.15: -1 in all.\na1 lost 0.16; c2 was best.\nAnother game?",
     )
     places = [output.find(part) for part in parts]
     assert -1 not in places
     assert places == sorted(places)
+
+
+def test_the_largest_mistakes_of_the_person_are_named(tmp_path):
+    log = tmp_path / "log.jsonl"
+    session = play_session(Person(varied(1)), games=4, seat="alternate", log=log)
+    expected = []
+    for played in read_games(log):
+        own = played.players.index(HUMAN)
+        moves = make_account(played, make_correction(EXACT, SKIPPING)).moves
+        losses = sorted(-move.loss for move in moves if move.position.mover == own)
+        expected += [f"{-loss:.2f}" for loss in losses[:MAX_MISTAKES] if loss < -1e-9]
+    assert len(expected) > 4
+    assert re.findall(r" lost (0\.\d\d);", session.output) == expected
 
 
 @pytest.mark.parametrize("seat", ["first", "second", "alternate", "random"])

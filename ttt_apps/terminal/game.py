@@ -35,12 +35,15 @@ from ttt_eval.matches.account import describe_account, make_account
 from ttt_eval.matches.games import HUMAN, Move, PlayedGame, Ply, append_games
 from ttt_eval.matches.luck import MAX_CELLS_BY_DEFAULT, LuckCorrection
 from ttt_eval.matches.match import StatelessPlayer, make_player
+from ttt_eval.puzzles import from_games
 from ttt_eval.store.statistics import two_sided_quantile
 
 HINT_SIMULATIONS = 10_000
 """Number of simulations of the search for a hint."""
 MAX_SEARCHED_CELLS = 32
 """Maximum number of empty cells at which Connect Four is solved in about a second."""
+MAX_MISTAKES = 3
+"""Maximum number of the person's mistakes that are named after a game."""
 
 
 class QuitRequest(Exception):  # noqa: N818  # not an error
@@ -184,13 +187,21 @@ class TerminalGame:
         self._save()
 
     def _explain_result(self) -> None:
-        """Say where the result came from: moves, and the luck of skips."""
+        """Say where the result came from: moves, the luck of skips, and the person's largest
+        mistakes.
+        """
         if self.game.cells > MAX_CELLS_BY_DEFAULT:
             return
-        account = make_account(self._record(), LuckCorrection(self.game, Optimal(self.game)))
+        record = self._record()
+        account = make_account(record, LuckCorrection(self.game, Optimal(self.game)))
         skips = self.game.skip_chance > 0
         names = ("you", "your moves", f"those of {self.name}")
         self.say(f"By exact values, {describe_account(account, self.own, names, skips=skips)}.")
+        mistakes = sorted(from_games([record], HUMAN), key=lambda mistake: -mistake.loss)
+        for mistake in mistakes[:MAX_MISTAKES]:
+            move = coordinate(mistake.tempting[0], self.game)
+            best = self._best(mistake.values)[0]
+            self.say(f"{move} lost {mistake.loss:.2f}; {best} was best.")
 
     def _ask_for_another(self) -> None:
         while True:
