@@ -59,6 +59,11 @@ def test_even_numbers(text):
 def test_quiet_prints_results_alone(tmp_path, train_py):
     [line] = train_py("--games 50 --quiet --out", tmp_path / "run").splitlines()
     assert line.startswith("exactly: exploitability")
+    compute, estimate = train_py("--games 50 --size 4 --quiet --out", tmp_path / "4").splitlines()
+    assert re.search(
+        r"takes about \d+ s: python evaluate.py exploitability run:.* --size 4", compute
+    )
+    assert "python evaluate.py match run:" in estimate
     assert train_py.err == ""
 
 

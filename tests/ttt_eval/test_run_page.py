@@ -179,7 +179,8 @@ def test_pages_of_other_games_name_what_is_left_out(tmp_path, options, game):
     page = page_of(train_run(tmp_path / "run (1), old", options, games=60))
     words = page.text()
     assert f"q-learning, {game}" in words
-    assert "Its strength has not been computed" in words
+    assert ("Its strength has not been computed, which takes" in words) == (game.cells < 30)
+    assert ("Its strength cannot be computed" in words) == (game.cells >= 30)
     assert "python evaluate.py match 'run:(" in words
     boards = page.attributes("class").count("board small")
     moves = re.search(r"after (\d+) moves", words)

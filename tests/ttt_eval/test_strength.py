@@ -26,7 +26,7 @@ from ttt_eval.exact.dynamic_programming import (
 from ttt_eval.exact.measurement import Measurement
 from ttt_eval.exact.policy_evaluation import evaluate_policy
 from ttt_eval.exact.strength import differences, strength, worst_positions
-from ttt_eval.matches.results import compare_moves
+from ttt_eval.matches.results import DifferentMoves, compare_moves
 
 SKIP = Game(3, 3, 3, 0.25)
 SMALL = Game(2, 3, 3, 0.25)
@@ -193,6 +193,11 @@ def test_differences_are_those_of_plain_python(game):
         )
         assert sum(data["b"].values()) == pytest.approx(1)
         assert data["best"] == np.flatnonzero(values >= np.nanmax(values) - 1e-9).tolist()
+    shown = [difference.to_dict(game) for difference in result]
+    costly = [data for data in shown if abs(data["loss_a"] - data["loss_b"]) > 1e-9]
+    compared = compare_moves(game, *both, count=1000)
+    assert compared == [DifferentMoves(**data) for data in costly]
+    assert 0 < len(costly) < len(shown)
     assert (np.diff([difference.weight for difference in result]) <= 1e-12).all()
     apart = plain.from_texts(*products, game=game)
     codes, _ = canonical_keys(apart.cells, symmetries(game))

@@ -23,11 +23,10 @@ from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.jit import compile_at_once
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
+from ttt_envs.game.phantom import AnyGame, game_from_dict
 from ttt_envs.graph.estimate import affordable, check_measurable
 from ttt_eval.exact.strength import Strength, strength, training_callback
-from ttt_eval.reports.formats import game_options
-from ttt_eval.reports.runs import write_run_page
+from ttt_eval.reports.runs import missing_strength, read_run, write_run_page
 from ttt_eval.runs.curves import SEATS
 from ttt_eval.runs.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState, first_move_names
 from ttt_eval.store.cost import Meter, cpu_seconds
@@ -402,20 +401,13 @@ class Run:
         )
 
     def _describe_unmeasured(self) -> str:
-        """Say what was measured during training, that there are no exact results of the policy, and
-        how to sample them: no match is of a phantom game.
-        """
-        if isinstance(self.game, PhantomGame):
-            return "its strength is unknown: phantom games of this size are not evaluated"
-        words = shlex.join(["match", self.directory.policy, "random", *game_options(self.game)])
-        head = ""
+        """Say what was measured during training, and how to compute or to estimate the rest."""
+        missing = missing_strength(read_run(self.directory.path))
+        lines = [" ".join([part.text, *part.code]) for part in missing]
         for row in self.directory.read_metrics():
             if "exploitability" in row:
-                head = f"exactly: {describe_losses(row)} after {row['games']:,} games; other "
-        return (
-            f"{head}exact results on {self.game} take long, or do not exist: evaluate.py {words} "
-            "samples them"
-        )
+                lines[0] = f"exactly: {describe_losses(row)} after {row['games']:,} games"
+        return "\n".join(lines)
 
     def write_cost(self, phase: str) -> None:
         """End a phase of the cost, and write all phases."""

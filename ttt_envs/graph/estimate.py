@@ -11,7 +11,8 @@ from functools import cached_property
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.work import DEFAULT_WORK, Work, usable_memory
 from ttt_envs.game.game import Game
-from ttt_envs.game.phantom import AnyGame, PhantomGame
+from ttt_envs.game.phantom import AnyGame
+from ttt_envs.game.symmetry import symmetries
 
 MAX_CELLS = 31
 """Maximum number of cells: both players' stones are parts of one key of 64 bits."""
@@ -157,18 +158,28 @@ def is_measured_at_once(game: AnyGame) -> bool:
     return sum(boards_by_stones(game)) <= MAX_BOARDS_AT_ONCE
 
 
-def affordable(game: AnyGame, policy: Policy) -> bool:
-    """Return whether exploitability, regret and exact results of a trained policy take some
-    seconds.
+def strength_seconds(game: AnyGame, policy: Policy) -> float:
+    """Return the estimated seconds of exploitability, regret and exact results of a trained policy;
+    infinite for one that is not pure, and where :func:`check_measurable` refuses the game.
 
-    The decision is a count with a fixed cost for each position, so that every machine decides
-    alike, busy or idle.
+    It is a count with a fixed cost for each position, so that all machines that have the memory
+    decide alike, busy or idle.
     """
-    if isinstance(game, PhantomGame):
-        return policy.pure and game.cells <= MAX_PHANTOM_CELLS
+    try:
+        check_measurable(game)
+    except MemoryError:
+        return math.inf
+    if not policy.pure:
+        return math.inf
     positions = sum(boards_by_stones(game)) * (2 if game.skip_chance else 1)
+    merged = len(symmetries(game)) if policy.symmetric else 1
     # two best responses, regret, and a result in each seat
-    return policy.pure and 5 * positions * POSITION_SECONDS <= AFFORDABLE_SECONDS
+    return 5 * positions / merged * POSITION_SECONDS
+
+
+def affordable(game: AnyGame, policy: Policy) -> bool:
+    """Return whether :func:`strength_seconds` are a few."""
+    return strength_seconds(game, policy) <= AFFORDABLE_SECONDS
 
 
 def gib(amount: float) -> str:

@@ -170,6 +170,13 @@ class Difference(NamedTuple):
         """Expected difference per game at this position."""
         return self.difference * self.likely
 
+    @property
+    def costs(self) -> bool:
+        """Whether one of the two loses more than the other, as far as it is known."""
+        if self.a.loss is None or self.b.loss is None:
+            return True
+        return abs(self.a.loss - self.b.loss) > VALUE_TOLERANCE
+
     def to_dict(self, game: AnyGame) -> dict[str, Any]:
         """Return the fields of :class:`ttt_eval.matches.results.DifferentMoves`."""
         a = self.a.to_dict(game)

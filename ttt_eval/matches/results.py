@@ -10,7 +10,7 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame
-from ttt_envs.graph.estimate import is_measured_at_once
+from ttt_envs.graph.estimate import MAX_BOARDS_AT_ONCE, is_measured_at_once
 from ttt_eval.exact.strength import differences
 from ttt_eval.matches.elo import elo_interval, elo_to_dict
 from ttt_eval.matches.score import Score, StoredCorrection, StoredForfeits
@@ -54,16 +54,20 @@ class DifferentMoves(Struct):
         )
 
 
-def compare_moves(game: AnyGame, a: str | Policy, b: str | Policy) -> list[DifferentMoves] | None:
-    """Return :func:`ttt_eval.exact.strength.differences`; None if a policy is not pure, or the
-    board is not :func:`~ttt_envs.graph.estimate.is_measured_at_once`.
+def compare_moves(
+    game: AnyGame, a: str | Policy, b: str | Policy, count: int = 5
+) -> list[DifferentMoves] | None:
+    """Return the first ``count`` :func:`ttt_eval.exact.strength.differences` that cost value; None
+    if a policy is not pure, or the board is not
+    :func:`~ttt_envs.graph.estimate.is_measured_at_once`.
     """
     players = make_policy(a, game), make_policy(b, game)
     are_pure = all(player.pure for player in players)
     if not isinstance(game, Game) or not are_pure or not is_measured_at_once(game):
         return None
-    spots = differences(game, *players)
-    return [DifferentMoves(**spot.to_dict(game)) for spot in spots]
+    spots = differences(game, *players, count=MAX_BOARDS_AT_ONCE)
+    costly = [spot for spot in spots if spot.costs]
+    return [DifferentMoves(**spot.to_dict(game)) for spot in costly[:count]]
 
 
 class PlayedResult(GameResult, kw_only=True):

@@ -26,7 +26,7 @@ from ttt_envs.game.boards import STONES, Boards, coordinate
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import Outcome
-from ttt_envs.graph.estimate import affordable
+from ttt_envs.graph.estimate import affordable, strength_seconds
 from ttt_eval.exact.dynamic_programming import (
     OutcomeProbabilities,
     has_regret,
@@ -301,8 +301,7 @@ def _describe_training(run: RunResult) -> str:
 def _strength(run: RunResult) -> Parts:
     """Return exact results by opponent, each followed by those of both seats."""
     if run.strength is None:
-        match = left_out(page.words("a match estimates"), run.command("match", "win-or-block"))
-        return [left_out(page.words("no strength"), run.command("exploitability")), match]
+        return missing_strength(run)
     names = [
         f"{name}, as it learned" if seat == run.seat else name
         for seat, name in enumerate(SEAT_NAMES)
@@ -316,6 +315,23 @@ def _strength(run: RunResult) -> Parts:
         if rows
         else []
     )
+
+
+def missing_strength(run: RunResult) -> list[Text]:
+    """Return whether the strength of a run can be computed, and the commands that compute it and
+    estimate it; nothing before the first checkpoint.
+    """
+    if run.policy is None:
+        return []
+    seconds = strength_seconds(run.game, run.policy)
+    words = page.words("no strength", seconds=f"{seconds:,.0f}")
+    parts = [left_out(words, run.command("exploitability"))]
+    if math.isinf(seconds):
+        parts = [left_out(page.words("impossible strength"))]
+    if isinstance(run.game, Game):
+        match = run.command("match", "win-or-block")
+        parts.append(left_out(page.words("a match estimates"), match))
+    return parts
 
 
 def _learning(run: RunResult) -> Parts:
