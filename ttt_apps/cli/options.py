@@ -483,9 +483,9 @@ def check_no_effect(options: DataclassInstance, circumstance: str, *names: str) 
             raise Refusal(f"{name} has no effect {circumstance}: leave it out")
 
 
-def check_page(out: Path) -> None:
-    """Raise ValueError if ``--out`` names no page."""
-    if out.suffix != ".html":
+def check_page(out: Path | None) -> None:
+    """Raise ValueError if ``--out`` names a file that is no page."""
+    if out is not None and out.suffix != ".html":
         raise Refusal(f"--out {out} is no page: end its name in .html")
 
 

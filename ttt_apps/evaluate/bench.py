@@ -118,7 +118,6 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
         names = [unit["task"] for unit in runs if unit["seed"] == 0]
         version_of(names)  # refuses tasks of different versions before the first run
         submission = self._describe(names)
-        workers = self.workers()
         folder = self.out or Path("runs", "bench", folder_name(submission.name.split(":")))
         if not (folder / UNITS).exists():
             self.check_new_file(folder / FILE)
@@ -129,7 +128,7 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
                 submission,
                 folder,
                 every=self.every,
-                jobs=workers,
+                jobs=self.workers(),
                 progress=progress,
             )
         cli.print_status(f"written: {folder}; evaluate.py bench score {folder} scores it")
@@ -217,7 +216,9 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
 
 
 def _check(path: Path) -> dict[str, object]:
-    """Return the numbers of runs of a valid submission, and the tasks that lack whole ones."""
+    """Return the numbers of runs of a valid submission, the tasks without runs, those without whole
+    runs of all seeds, and seeds that are not of the protocol.
+    """
     with open_submission(path) as submission:
         runs = submission.runs
         for run in runs:
@@ -227,14 +228,17 @@ def _check(path: Path) -> dict[str, object]:
     complete_runs = {
         (run.task.name, run.seed) for run in runs if run.checkpoints == run.task.checkpoints
     }
-    every_task = find_tasks(version=submission.version)
-    tasks = [task.name for task in every_task if task.uses_runs_of is None]
-    lacks = [name for name in tasks if any((name, seed) not in complete_runs for seed in SEEDS)]
+    tasks = {run.task.name for run in runs}
+    every_task = {task.training for task in find_tasks(version=submission.version)}
     return {
         "submission": str(path),
         "runs": len(runs),
         "complete": len(complete_runs),
-        "lacks": lacks,
+        "lacks": sorted(every_task - tasks),
+        "incomplete": sorted(
+            name for name in tasks if any((name, seed) not in complete_runs for seed in SEEDS)
+        ),
+        "other_seeds": sorted({run.seed for run in runs}.difference(SEEDS)),
     }
 
 
@@ -257,8 +261,7 @@ def _read_scores(path: Path) -> Sequence[SubmissionScores]:
     if path.suffix == ".json":
         return read_scores(path)
     with open_submission(path) as submission:
-        version = submission.version
-    return [_score(path, last=version == VERSIONS[0])]
+        return [_score(path, last=submission.version == VERSIONS[0])]
 
 
 @dataclass(frozen=True)
@@ -303,13 +306,13 @@ class BenchVerify(cli.JsonOptions):
             )
         task = find_task(run.task)
         with TemporaryDirectory() as folder:
-            unit = {"task": task.uses_runs_of or task.name, "seed": run.seed}
+            unit = {"task": task.training, "seed": run.seed}
             path = Path(folder)
             again = Submission(
                 "again", steps=submission.steps, hyperparameters=submission.hyperparameters
             )
-            is_tuned = CHOSEN in submission.hyperparameters
-            with name_place(f"settings of {agent}", (TypeError,) if is_tuned else ()):
+            problems = (TypeError,) if CHOSEN in submission.hyperparameters else ()
+            with name_place(f"settings of {agent}", problems):
                 run_benchmark(agent, [unit], again, path)
             marks = {new.task: new.checkpoints for new in score_submission(path).runs}[run.task]
         stored = {mark.steps: mark for mark in run.checkpoints}
@@ -321,8 +324,7 @@ class BenchVerify(cli.JsonOptions):
         score = combine_scores(task, [mark.score for mark in scored_marks.values()] or [math.nan])
         row = {"task": run.task, "seed": run.seed, "score": run.score, "again": score}
         if scored_marks != stored or score != run.score:
-            installed = versions(submission.library)
-            differences = sorted(installed.items() ^ submission.versions.items())
+            differences = sorted(versions(submission.library).items() ^ submission.versions.items())
             raise Refusal(f"the scores differ: {row}; other versions: {differences or 'none'}")
         self.show(row, cli.rows_table([row]), "The scores are the same.")
 
@@ -338,8 +340,8 @@ class BenchReport(cli.JsonOptions, cli.OutputOptions):
 
     submissions: Annotated[cli.Paths, tyro.conf.arg(metavar="FILE|FOLDER ...")] = tyro.MISSING
     """submissions, or .json files of their scores"""
-    out: Annotated[Path, tyro.conf.arg(metavar="FILE.html")] = Path("runs", "bench.html")
-    """the page"""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE.html")] = None
+    """the page; default: runs/bench.html, with --json none"""
     markdown: Annotated[Path | None, tyro.conf.arg(metavar="FILE.md")] = None
     """write the leaderboard as Markdown into this file"""
     task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
@@ -352,19 +354,21 @@ class BenchReport(cli.JsonOptions, cli.OutputOptions):
             OSError: a file cannot be read or written.
             ValueError: no submission, a damaged one, or submissions that cannot be compared.
         """
-        cli.check_page(self.out)
-        self.check_new_file(self.out, self.markdown)
+        out = self.out or (None if self.json else Path("runs", "bench.html"))
+        cli.check_page(out)
+        self.check_new_file(out, self.markdown)
         submissions = list(chain.from_iterable(map(_read_scores, self.submissions)))
         comparison = compare_submissions(submissions, self.task)
         command = pages.report_command(self.submissions, self.task)
-        page = pages.write_benchmark(self.out, comparison, command)
+        if out is not None:
+            pages.write_benchmark(out, comparison, command)
         if self.markdown is not None:
             write_bytes(self.markdown, pages.leaderboard_markdown(comparison, command).encode())
-        files = ", ".join(str(path) for path in (self.out, self.markdown) if path is not None)
+        files = ", ".join(map(str, filter(None, (out, self.markdown))))
         self.show(
             comparison_to_json(comparison),
             *cli.report_tables(pages.benchmark_report(comparison), ""),
             f"{len(comparison.tasks)} tasks. {pages.describe_leader(comparison)}.",
             *comparison.notes,
-            f"written: {files}\na page to look at: {page}",
+            f"written: {files}\na page to look at: {out}",
         )

@@ -77,8 +77,7 @@ class CheckOptions(cli.TrustOptions, NamedCheck, cli.OutputOptions):
 
     def run(self) -> None:
         """Check, print, and write the page; see :meth:`NamedCheck.run`."""
-        if self.out is not None:
-            cli.check_page(self.out)
+        cli.check_page(self.out)
         self.check_new_file(self.out)
         super().run()
 

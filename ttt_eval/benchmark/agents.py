@@ -93,9 +93,9 @@ def load_agent(name: str) -> MakeAgent:
     if name in AGENTS:
         return AGENTS[name]
     if ":" not in name:
-        hint = closest_names(name[:80], AGENTS)
         raise Refusal(
-            f"there is no agent {name[:80]!r}, and module:make names one of your own: {hint}"
+            f"there is no agent {name[:80]!r}, and module:make names one of your own: "
+            f"{closest_names(name[:80], AGENTS)}"
         )
     make: MakeAgent = load_object(name)
     try:
@@ -119,9 +119,10 @@ def agent_policy(agent: Agent, task: Task, game: AnyGame) -> Policy:
     model = (
         agent.policy_for(game) if hasattr(agent, "policy_for") else getattr(agent, "model", agent)
     )
-    options = dict(getattr(agent, "env_options", {}))
     arguments: dict[str, Any] = {"observe_skip_chance": task.observe_skip_chance}
-    arguments |= {name: options[name] for name in ("observation", "dtype") if name in options}
+    for name, value in getattr(agent, "env_options", {}).items():
+        if name in ("observation", "dtype"):
+            arguments[name] = value
     returns: Returns = getattr(agent, "returns", "actions")
     policy = as_policy(
         model, game, returns=returns, batch=getattr(agent, "batch", False), **arguments
@@ -518,8 +519,8 @@ def make_sb3_agent(config: Any, task: Task, seed: int, **settings: Any) -> SB3Ag
         TypeError: there is no such setting.
         ValueError: its package is not installed.
     """
-    algorithm = load_algorithm(config.name, config.algorithm)
-    return SB3Agent(algorithm, task, seed, **{"gamma": 1.0, **settings})
+    settings = {"gamma": 1.0, **settings}
+    return SB3Agent(load_algorithm(config.name, config.algorithm), task, seed, **settings)
 
 
 AGENTS: Mapping[str, MakeAgent] = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -17,8 +18,8 @@ from msgspec import Struct, to_builtins
 
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array
-from ttt_eval.benchmark.scores import KNOWS, SubmissionScores
-from ttt_eval.benchmark.tasks import TASKS, Axis, find_task, find_tasks
+from ttt_eval.benchmark.scores import NOT_LEARNED, SubmissionScores
+from ttt_eval.benchmark.tasks import SEEDS, TASKS, Axis, find_task, find_tasks
 from ttt_eval.store.statistics import Interval
 
 MIN_SEEDS = 5
@@ -38,17 +39,19 @@ class Entry(Struct, frozen=True):
     cpu_s: float | None
     """CPU seconds of an average run; None if they are unknown"""
     seeds: int
-    """number of seeds that all tasks have"""
+    """number of :data:`SEEDS` that all tasks have; with fewer than ``MIN_SEEDS`` intervals are
+    points
+    """
     interquartile_mean: Interval
     mean: Interval
     axes: dict[Axis, Interval]
     """mean score of each axis"""
     tasks: dict[str, float]
-    """mean score of all its runs of each task that it has"""
+    """mean score of all its runs of each task that it has, also of other seeds"""
 
 
 class Comparison(Struct, frozen=True):
-    """Submissions on the same tasks, the best first; those that know the game come last."""
+    """Submissions on the same tasks, the best first; those that were not learned come last."""
 
     tasks: list[str]
     """tasks of all aggregates"""
@@ -58,8 +61,8 @@ class Comparison(Struct, frozen=True):
     :func:`improvement_interval`
     """
     undecided: list[str]
-    """names of its :func:`peers` that are not shown to be worse than the first: the interval of the
-    probability of improvement reaches 1/2
+    """names of those that are not shown to be worse than the first: the interval of the probability
+    of improvement reaches 1/2; without those that were not learned if the first was
     """
     means_in_budget: dict[str, Interval]
     """mean of ``RunScore.score_in_budget`` of each submission for which it is known"""
@@ -71,11 +74,12 @@ def compare_submissions(
 ) -> Comparison:
     """Compare submissions on common tasks, with intervals by a bootstrap over runs.
 
-    The intervals of all interquartile means, means and probabilities of improvement hold at once:
-    in 95% of comparisons each contains its true value.
+    Submissions decide if they were learned, or none was, and have ``MIN_SEEDS`` seeds. The
+    intervals of their interquartile means, means and probabilities of improvement hold at once: in
+    95% of comparisons each contains its true value. Others do not make them wider.
 
     Args:
-        submissions: with different names.
+        submissions: with different names; only runs with :data:`SEEDS` count.
         tasks: names of the tasks of all aggregates; () for the tasks that all submissions have.
 
     Raises:
@@ -91,19 +95,22 @@ def compare_submissions(
         )
     task_names = _choose_tasks(submissions, tasks)
     scores = {row.name: _scores_of_runs(row, task_names) for row in submissions}
-    statements = 2 * len(names) + math.comb(len(names), 2)
-    entries = [_make_entry(row, task_names, scores[row.name], statements) for row in submissions]
-    entries.sort(key=lambda row: (row.setting == KNOWS, -row.interquartile_mean.mean, row.name))
+    learned = [row.name for row in submissions if row.kind != NOT_LEARNED] or names
+    deciding = sum(len(scores[name]) == MIN_SEEDS for name in learned)
+    statements = max(1, 2 * deciding + math.comb(deciding, 2))
+    entries = sorted(
+        (_make_entry(row, task_names, scores[row.name], statements) for row in submissions),
+        key=lambda row: (row.name not in learned, -row.interquartile_mean.mean, row.name),
+    )
     improvement: dict[str, dict[str, Interval]] = {entry.name: {} for entry in entries}
-    trainings = _trained_tasks(task_names)
     for name, other in itertools.combinations(improvement, 2):
         probability = improvement_interval(
-            scores[name], scores[other], trainings, statements=statements
+            scores[name], scores[other], task_names, statements=statements
         )
         improvement[name][other] = probability
         improvement[other][name] = probability.complement()
     leader = improvement[entries[0].name]
-    undecided = [row.name for row in peers(entries)[1:] if leader[row.name].low <= 0.5]
+    undecided = [name for name in leader if name in learned and leader[name].low <= 0.5]
     return Comparison(
         task_names,
         entries,
@@ -112,14 +119,6 @@ def compare_submissions(
         _means_in_budget(submissions, task_names),
         _make_notes(submissions, task_names, entries),
     )
-
-
-def peers(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the first submission, and those that have learned if it has, else those that have
-    not.
-    """
-    knows = entries[0].setting == KNOWS
-    return [entry for entry in entries if (entry.setting == KNOWS) == knows]
 
 
 def _choose_tasks(submissions: Sequence[SubmissionScores], names: Sequence[str]) -> list[str]:
@@ -136,9 +135,7 @@ def _choose_tasks(submissions: Sequence[SubmissionScores], names: Sequence[str])
                     f"and {steps[run.task]:,} in others: compare runs of the same length only, "
                     "such as quick ones"
                 )
-    common_tasks = set.intersection(
-        *({run.task for run in submission.runs} for submission in submissions)
-    )
+    common_tasks = set.intersection(*(set(submission.task_means) for submission in submissions))
     if not common_tasks and not names:
         raise Refusal(
             "the submissions have no task in common: run each of them on the same tasks, or choose "
@@ -147,26 +144,21 @@ def _choose_tasks(submissions: Sequence[SubmissionScores], names: Sequence[str])
     return [task.name for task in find_tasks(names or sorted(common_tasks))]
 
 
-def _trained_tasks(tasks: Sequence[str]) -> list[str]:
-    """Return for each task the name of the task that its runs were trained on."""
-    return [find_task(task).uses_runs_of or task for task in tasks]
-
-
 def _scores_of_runs(
     submission: SubmissionScores, tasks: Sequence[str], name: str = "score"
 ) -> Float64Array:
-    """Return a score of ``RunScore`` by its name, float64[runs, tasks], NaN for None; runs have the
-    seeds that all tasks have.
+    """Return a score of ``RunScore`` by its name, float64[runs, tasks], NaN for None; runs have
+    those of :data:`SEEDS` that all tasks have.
     """
     columns = [
         {run.seed: getattr(run, name) for run in submission.runs if run.task == task}
         for task in tasks
     ]
-    seeds = sorted(set.intersection(*map(set, columns)))
+    seeds = sorted(set(SEEDS).intersection(*columns))
     if not seeds:
         raise Refusal(
-            f"{submission.name} has no seed in all of the tasks {', '.join(tasks)}: choose fewer, "
-            "or leave it out"
+            f"{submission.name} has no seed of 0 to 4 in all of the tasks {', '.join(tasks)}: "
+            "choose fewer, or leave it out"
         )
     return np.array([[column[seed] for column in columns] for seed in seeds], np.float64)
 
@@ -178,7 +170,7 @@ def _means_in_budget(
     scores = {row.name: _scores_of_runs(row, tasks, "score_in_budget") for row in submissions}
     return {
         name: bootstrap_interval(
-            mean, of_runs, trainings=_trained_tasks(tasks), statements=len(scores)
+            mean, of_runs, tasks=tasks, statements=len(scores), min_runs=MIN_SEEDS
         )
         for name, of_runs in scores.items()
         if not np.isnan(of_runs).any()
@@ -191,29 +183,28 @@ def _make_entry(
     scores: Float64Array,
     statements: int,
 ) -> Entry:
-    columns: dict[Axis, list[int]] = {}
-    for column, task in enumerate(tasks):
-        for axis in find_task(task).axes:
-            columns.setdefault(axis, []).append(column)
+    names_of_axes: dict[Axis, list[str]] = {}
+    for name in tasks:
+        for axis in find_task(name).axes:
+            names_of_axes.setdefault(axis, []).append(name)
 
-    def interval(measure: Callable[..., Float64Array], numbers: Sequence[int]) -> Interval:
-        trainings = _trained_tasks([tasks[number] for number in numbers])
+    def interval(measure: Callable[..., Float64Array], names: Sequence[str]) -> Interval:
         return bootstrap_interval(
             measure,
-            scores[:, numbers],
-            trainings=trainings,
+            scores[:, [tasks.index(name) for name in names]],
+            tasks=names,
             statements=statements,
+            min_runs=MIN_SEEDS,
         )
 
-    all_tasks = range(len(tasks))
     return Entry(
         submission.name,
         submission.kind,
         submission.cpu_s,
         len(scores),
-        interval(interquartile_mean, all_tasks),
-        interval(mean, all_tasks),
-        {axis: interval(mean, numbers) for axis, numbers in columns.items()},
+        interval(interquartile_mean, tasks),
+        interval(mean, tasks),
+        {axis: interval(mean, names) for axis, names in names_of_axes.items()},
         submission.task_means,
     )
 
@@ -222,16 +213,18 @@ def _make_notes(
     submissions: Sequence[SubmissionScores], tasks: Sequence[str], entries: Sequence[Entry]
 ) -> list[str]:
     """Return what readers of a comparison should know."""
-    task_names = [task.name for task in TASKS if any(task.name in row.tasks for row in entries)]
+    own_tasks = {name for row in entries for name in row.tasks}.difference(tasks)
     short_runs = [
         row.name
         for row in submissions
         if not all(run.complete for run in row.runs if run.task in tasks)
     ]
     few_seeds = [row.name for row in entries if row.seeds < MIN_SEEDS]
+    other_seeds = [row.name for row in submissions if {run.seed for run in row.runs} - {*SEEDS}]
     groups = {
-        "Tasks left out of the aggregates": [name for name in task_names if name not in tasks],
-        f"Fewer than {MIN_SEEDS} seeds, which decide nothing": few_seeds,
+        "Tasks left out of the aggregates": [task.name for task in TASKS if task.name in own_tasks],
+        "Other seeds than 0 to 4, which decide nothing": other_seeds,
+        f"Fewer than {MIN_SEEDS} seeds, which decide nothing and have no intervals": few_seeds,
         "Runs without all checkpoints of the benchmark": short_runs,
     }
     return [f"{text}: {', '.join(names)}." for text, names in groups.items() if names]
@@ -257,9 +250,9 @@ def interquartile_mean(scores: Float64Array) -> Float64Array:
 
     Of each end a quarter of the values is left out, rounded down.
     """
-    values = np.sort(scores.reshape(*scores.shape[:-2], -1), axis=-1)
-    cut = values.shape[-1] // 4
-    return np.asarray(values[..., cut : values.shape[-1] - cut].mean(axis=-1))
+    from scipy.stats import trim_mean
+
+    return np.asarray(trim_mean(scores.reshape(*scores.shape[:-2], -1), 1 / 4, axis=-1))
 
 
 def probability_of_improvement(scores: Float64Array, other_scores: Float64Array) -> Float64Array:
@@ -276,10 +269,11 @@ def probability_of_improvement(scores: Float64Array, other_scores: Float64Array)
 def bootstrap_interval(
     measure: Callable[..., Float64Array],
     *scores: Float64Array,
-    trainings: Sequence[str] = (),
+    tasks: Sequence[str] = (),
     statements: int = 1,
     min_error: float = 0.0,
     minimum: float = -math.inf,
+    min_runs: int = 2,
 ) -> Interval:
     """Return a measure with its 95% interval: Student's t, with the standard error of a stratified
     bootstrap over runs.
@@ -288,36 +282,36 @@ def bootstrap_interval(
     Resampling inference with complex survey data, Journal of the American Statistical Association,
     1988). Degrees of freedom are those of the mean, whose variance may be that of few tasks (Welch,
     The generalization of 'Student's' problem when several different population variances are
-    involved, Biometrika, 1947). The interval of a single run is a point: its error is unknown.
+    involved, Biometrika, 1947). The interval of few runs is a point: its error is unknown.
     docs/benchmark/index.md has the coverage.
 
     Args:
         measure: takes as many float64[..., runs, tasks] as there are scores, and returns
             float64[...].
         scores: float64[runs, tasks] for each argument of the measure.
-        trainings: for each task the task that its runs were trained on: tasks with the same runs
-            are resampled together; () if all differ.
+        tasks: their names: those with the same runs are resampled together; () if all differ.
         statements: number of intervals that all contain their true values in 95% of cases
             (Bonferroni).
         min_error: minimum standard error.
         minimum: of the measure, whose maximum is 1: the interval is clipped.
+        min_runs: number of runs below which they are few.
     """
     from scipy.special import stdtrit
 
     value = float(measure(*scores))
     samples: list[Float64Array] = []
-    if min(map(len, scores)) < 2:
+    if min(map(len, scores)) < min_runs:
         return Interval(value, value, value)
-    tasks = np.arange(scores[0].shape[1])
-    _, training = np.unique(trainings or tasks, return_inverse=True)
-    num_trainings = int(training.max()) + 1
-    is_of_training = training[:, None] == np.arange(num_trainings)
+    columns = np.arange(scores[0].shape[1])
+    names = [find_task(task).training for task in tasks]
+    trainings, training = np.unique(names or columns, return_inverse=True)
+    is_of_training = np.eye(len(trainings))[training]
     rng = np.random.default_rng(0)
     variance = 0.0
     squares = 0.0
     for run_scores in scores:  # runs are drawn for each training anew
-        rows = rng.integers(len(run_scores), size=(RESAMPLES, len(run_scores) - 1, num_trainings))
-        samples.append(run_scores[rows[..., training], tasks])
+        rows = rng.integers(len(run_scores), size=(RESAMPLES, len(run_scores) - 1, len(trainings)))
+        samples.append(run_scores[rows[..., training], columns])
         of_trainings = np.var(run_scores @ is_of_training, axis=0, ddof=1) / len(run_scores)
         variance += float(of_trainings.sum())
         squares += float(of_trainings @ of_trainings) / (len(run_scores) - 1)
@@ -330,9 +324,9 @@ def bootstrap_interval(
 def improvement_interval(
     scores: Float64Array,
     other_scores: Float64Array,
-    trainings: Sequence[str] = (),
+    tasks: Sequence[str],
     *,
-    statements: int = 1,
+    statements: int,
 ) -> Interval:
     """Return the probability of improvement and its interval, which is 0 to 1 with fewer than
     ``MIN_SEEDS`` runs.
@@ -344,7 +338,7 @@ def improvement_interval(
 
     Args:
         scores, other_scores: float64[runs, tasks]; the numbers of runs may differ.
-        trainings, statements: as in :func:`bootstrap_interval`.
+        tasks, statements: as in :func:`bootstrap_interval`.
     """
     runs = len(scores)
     other_runs = len(other_scores)
@@ -352,16 +346,15 @@ def improvement_interval(
         return Interval(float(probability_of_improvement(scores, other_scores)), 0.0, 1.0)
     from scipy.stats import rankdata
 
-    num_tasks = scores.shape[1]
-    _, tasks_of_training = np.unique(trainings or np.arange(num_tasks), return_counts=True)
+    sizes = Counter(find_task(task).training for task in tasks)
     of_one_task = math.sqrt((runs + other_runs + 1) / (12 * runs * other_runs))
-    min_error = of_one_task * float(np.linalg.norm(tasks_of_training)) / num_tasks
+    min_error = of_one_task * math.hypot(*sizes.values()) / len(tasks)
     # of ranks the probability is the same, and the variances of tasks are alike
     ranks = rankdata(np.concatenate([scores, other_scores]), axis=0)
     return bootstrap_interval(
         probability_of_improvement,
         *(ranks[:runs], ranks[runs:]),
-        trainings=trainings,
+        tasks=tasks,
         statements=statements,
         min_error=min_error,
         minimum=0.0,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -21,6 +23,7 @@ from ttt_eval.benchmark.agents import Agent, agent_policy, load_agent
 from ttt_eval.benchmark.submission import (
     FILE,
     Cost,
+    Head,
     RunRecord,
     StoredRun,
     Submission,
@@ -66,7 +69,7 @@ def list_runs(
         ValueError: there is no such task, or no such number of seeds.
     """
     check_range("seeds", seeds, 1, MAX_SEEDS)
-    names = [task.uses_runs_of or task.name for task in find_tasks(tasks, version)]
+    names = [task.training for task in find_tasks(tasks, version)]
     return [
         {"task": task.name, "seed": seed} for task in find_tasks(names) for seed in range(seeds)
     ]
@@ -113,18 +116,25 @@ def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> RunArray
     env.store_due(at_end=True)
     meter.end("learning")
     usage = meter.phases["learning"]
-    cost = Cost(cpu_seconds(usage), usage["peak_rss_bytes"], env.steps)
-    return {run.record: encode_record(RunRecord(cost, cpu_s)), **arrays}
+    record = RunRecord(Cost(cpu_seconds(usage), usage["peak_rss_bytes"], env.steps), cpu_s)
+    return {run.record: encode_record(record), **arrays}
 
 
 def hash_code(agent: str) -> str:
-    """Return the SHA-256 of the code of an agent: that of its module, or of all modules of its
-    package. An agent of this package has those of ``learners``.
+    """Return the SHA-256 of the code of an agent: that of its module and of those of the same
+    folder that this imports, directly or not; or of all modules of its package. An agent of this
+    package has those of ``learners``.
     """
-    module = import_module(agent.partition(":")[0] if ":" in agent else "learners")
-    path = Path(str(module.__file__))
-    files = sorted(path.parent.glob("**/*.py" if path.name == "__init__.py" else path.name))
-    code = b"".join(file.name.encode() + file.read_bytes() for file in files)
+    name = agent.partition(":")[0] if ":" in agent else "learners"
+    path = Path(str(import_module(name).__file__))
+    files = [*path.parent.glob("**/*.py" if path.name == "__init__.py" else path.name)]
+    for file in files:  # to which those that it imports are added
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = re.findall(r"\w+", ast.unparse(node))
+                siblings = {path.with_name(f"{name}.py") for name in names}.difference(files)
+                files += filter(Path.exists, siblings)
+    code = b"".join(file.name.encode() + file.read_bytes() for file in sorted(files))
     return hashlib.sha256(code).hexdigest()
 
 
@@ -169,7 +179,7 @@ def run_benchmark(
     check_range(
         "steps", submission.steps or None, MIN_STEPS, problem="is no number of steps of a run"
     )
-    encode_record(submission)  # refuses what cannot be read again before the first run
+    encode_record(Head(submission))  # refuses what cannot be read again before the first run
 
     def file_of(unit: Unit) -> Path:
         return folder / f"{unit['task']}/seed-{unit['seed']}.npz"
@@ -201,7 +211,7 @@ def run_benchmark(
         other_files=(FILE, "*/seed-*.npz"),
         postprocess=write,
     )
-    missing = [path for path in map(file_of, runs) if not path.exists()]
-    if missing:
-        raise Refusal(f"{missing[0]} is missing: remove {folder} and run again")
+    for path in map(file_of, runs):
+        if not path.exists():
+            raise Refusal(f"{path} is missing: remove {folder} and run again")
     join_runs(folder / FILE, submission, sorted(folder.glob("*/seed-*.npz")))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -36,8 +37,8 @@ from ttt_eval.benchmark.tasks import (
 from ttt_eval.exact.dynamic_programming import expected_losses
 from ttt_eval.store.result_store import no_progress
 
-KNOWS = "knows the game"
-"""Kind of submissions whose agent has not learned the game."""
+NOT_LEARNED = "not learned"
+"""kind of submissions with a run that was not learned"""
 MAX_BYTES = 1 << 26
 """Maximum size of a file of scores in bytes."""
 TOLERANCE = 1e-9
@@ -81,9 +82,10 @@ class RunScore(Struct, frozen=True):
     """those that were scored, ascending, the last at the end"""
     cost: Cost | None = None
     """None for a task without runs of its own"""
-    known: bool = False
-    """whether the agent took no step to learn, or in self-play the policy of the first of several
-    checkpoints loses nothing in any position
+    known: bool | None = None
+    """whether it was not learned: the agent took no step, or has the tables of another seed, or in
+    self-play the policy of the first of several checkpoints loses nothing in any position; None if
+    an older file does not say
     """
 
     def __post_init__(self) -> None:
@@ -118,8 +120,13 @@ class SubmissionScores(Submission, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """The setting, or ``KNOWS`` if a run was not learned, see ``RunScore.known``."""
-        return KNOWS if any(run.known for run in self.runs) else self.setting
+        """The setting, or ``NOT_LEARNED`` if a run was not, or "unknown" if it is not known, see
+        ``RunScore.known``.
+        """
+        known = {run.known for run in self.runs}
+        if True in known:
+            return NOT_LEARNED
+        return "unknown" if None in known else self.setting
 
     @property
     def cpu_s(self) -> float | None:
@@ -170,21 +177,33 @@ def score_submission(
         pairs = [
             (task, run)
             for task, run in product(TASKS, stored.runs)
-            if run.task.name in (task.name, task.uses_runs_of)
+            if run.task.name == task.training
         ]
+        copies = Counter(map(stored.fingerprint, stored.runs))
         progress(0, len(pairs))
         for number, (task, run) in enumerate(pairs, start=1):
             record = stored.read_run(run)
             marks = run.checkpoints if len(task.stages) > 1 or not last else run.checkpoints[-1:]
             cpu_s = {} if last or stored.version == "v1" else record.cpu_s
-            results = (_score_checkpoint(stored, task, run, steps, cpu_s) for steps in marks)
-            rows = tuple(filter(None, results))
+            rows: list[CheckpointScore] = []
+            for steps in marks:
+                tables = stored.read_tables(run, steps)
+                if task.measure == "critic-error" and tables[0].values is None:
+                    continue
+                # an agent that is not shown the game has the same policy in all of them
+                result = score_policies(task, tables * (len(task.games) // len(tables)), steps)
+                rows.append(CheckpointScore(steps, result.score, *result, cpu_s.get(steps, UNSET)))
             if rows:
                 score = combine_scores(task, [row.score for row in rows])
                 is_complete = run.checkpoints == task.checkpoints and len(rows) == len(marks)
                 cost = record.cost if task == run.task else None
-                known = _is_solution(stored, task, run) or (cost is not None and cost.steps == 0)
-                scores.append(RunScore(task.name, run.seed, score, is_complete, rows, cost, known))
+                # a learner may never have seen one of few positions
+                is_copy = copies[stored.fingerprint(run)] > 1 and not task.positions
+                took_no_step = cost is not None and cost.steps == 0
+                known = is_copy or took_no_step or _is_solution(stored, task, run)
+                scores.append(
+                    RunScore(task.name, run.seed, score, is_complete, tuple(rows), cost, known)
+                )
             progress(number, len(pairs))
     return SubmissionScores(**asdict(stored.submission), runs=tuple(scores))
 
@@ -200,20 +219,6 @@ def _is_solution(stored: SubmissionFile, task: Task, run: StoredRun) -> bool:
     return True
 
 
-def _score_checkpoint(
-    stored: SubmissionFile, task: Task, run: StoredRun, steps: int, cpu_s: Mapping[int, float]
-) -> CheckpointScore | None:
-    """Score a run on a task at a checkpoint; None in the task ``critic`` where there are no
-    values.
-    """
-    tables = stored.read_tables(run, steps)
-    if task.measure == "critic-error" and tables[0].values is None:
-        return None
-    # an agent that is not shown the game has the same policy in all of them
-    result = score_policies(task, tables * (len(task.games) // len(tables)), steps)
-    return CheckpointScore(steps, result.score, *result, cpu_s.get(steps, UNSET))
-
-
 def to_json(submissions: Sequence[SubmissionScores]) -> dict[str, object]:
     """Return the JSON-ready scores of submissions, which :func:`read_scores` reads from a file.
 
@@ -221,8 +226,11 @@ def to_json(submissions: Sequence[SubmissionScores]) -> dict[str, object]:
         ValueError: they are submissions to different versions.
     """
     version = version_of({run.task for row in submissions for run in row.runs})
-    scores = Scores(kind="benchmark-scores", version=version, submissions=tuple(submissions))
-    return dict(to_builtins(scores))
+    return dict(
+        to_builtins(
+            Scores(kind="benchmark-scores", version=version, submissions=tuple(submissions))
+        )
+    )
 
 
 def read_scores(path: Path) -> tuple[SubmissionScores, ...]:

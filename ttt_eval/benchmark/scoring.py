@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import cache, partial
+from functools import cache
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from baselines.exact import solve
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import make_policy, make_pure
+from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import load_or_compute
 from ttt_envs.core.checks import Refusal, TypeRefusal
 from ttt_envs.core.jit import Float64Array
@@ -91,18 +92,18 @@ def references(task: Task, stage: int = 0) -> tuple[float, float]:
     of ``critic-error``, which depend on the policy.
     """
     content = {"results": RESULT_VERSION, "task": asdict(task), "stage": stage}
-    name = f"benchmark-{task.name}-{stage}"
 
     def measure() -> Float64Array:
-        make = (
-            uniform_over_cells
-            if task.measure == "illegal-moves"
-            else partial(make_policy, "random")
-        )
-        random = [make(game) for game in task.games]
+        is_unmasked = task.measure == "illegal-moves"
+        random = [
+            uniform_over_cells(game) if is_unmasked else make_policy("random", game)
+            for game in task.games
+        ]
         return np.array([measure_task(task, random, stage), _best(task, stage)])
 
-    random, best = load_or_compute(name, content, measure, min_bytes=0).tolist()
+    random, best = load_or_compute(
+        f"benchmark-{task.name}-{stage}", content, measure, min_bytes=0
+    ).tolist()
     return random, best
 
 
@@ -115,13 +116,14 @@ def measure_task(task: Task, policies: Sequence[Policy], stage: int) -> float:
     opponent = task.stages[stage][0]
     results: list[float] = []
     for game, policy in zip(task.games, policies, strict=True):
-        exact = Measurement(game, policy, large_queries(game))
+        # large queries read a large table in the order of its positions
+        is_large = game.cells > MAX_CELLS_OF_CHECKPOINTS
+        exact = Measurement(game, policy, Work(chunk=1 << 17) if is_large else DEFAULT_WORK)
         if task.measure == "value":
             results += [exact.outcome(opponent, seat).value for seat in task.seats]
         elif task.measure == "illegal-moves":
-            results += [
-                probability_of_illegal_move(game, policy, opponent, seat) for seat in task.seats
-            ]
+            unmasked = Measurement(game, Unmasked(policy))
+            results += [unmasked.illegal_share(opponent, seat) for seat in task.seats]
         elif task.measure == "exploitability":
             results.append(exact.exploitability())
         elif task.measure == "regret":
@@ -129,45 +131,18 @@ def measure_task(task: Task, policies: Sequence[Policy], stage: int) -> float:
         else:
             boards, values, weights = measured_moves(task, game)
             results.append(float(expected_losses(values, policy.probabilities(boards)) @ weights))
-    return sum(results) / len(results)
+    return fmean(results)
 
 
 def _best(task: Task, stage: int) -> float:
     """Return the best possible measure."""
     if task.measure != "value":
         return 0.0
-    results = [
+    return fmean(
         best_response(game, task.stages[stage][0], seat).value
         for game in task.games
         for seat in task.seats
-    ]
-    return sum(results) / len(results)
-
-
-def large_queries(game: Game) -> Work:
-    """Return the limits of exact results: large queries read a large table in the order of its
-    positions.
-    """
-    return DEFAULT_WORK if game.cells <= MAX_CELLS_OF_CHECKPOINTS else Work(chunk=1 << 17)
-
-
-def probability_of_illegal_move(
-    game: Game, policy: Policy, opponent: str | Policy, seat: int
-) -> float:
-    """Return the exact probability that a game ends by an illegal action of ``policy``.
-
-    Args:
-        game: the game.
-        policy: a pure policy that reports ``illegal_mass``, or whose ``probabilities`` over all
-            cells are those before masking.
-        opponent: a spec string or a pure policy, which plays by the rules.
-        seat: of the policy: 0 moves first, 1 second.
-
-    Raises:
-        ValueError: a policy that is not pure, or probabilities that are negative or do not sum to
-            1.
-    """
-    return Measurement(game, Unmasked(make_pure(policy, game))).illegal_share(opponent, seat)
+    )
 
 
 @cache
@@ -199,8 +174,7 @@ def _score_critic(task: Task, policy: Policy) -> TaskScore:
             f"{policy} has no values to measure: the task {task.name} needs a policy with "
             "values(boards)"
         )
-    [game] = task.games
-    error = critic_error(game, policy, task.stages[0][0], policy)
+    error = critic_error(task.games[0], policy, task.stages[0][0], policy)
     of_zeros = replace(error, predicted=np.zeros(len(error.predicted)))
     return TaskScore(error.root_mean_square, of_zeros.root_mean_square, 0.0)
 

@@ -38,6 +38,7 @@ from ttt_envs.core.files import open_to_read, write_atomically
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
 from ttt_envs.core.work import QUERY_SIZE
+from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import Boards, keys, position_keys, to_text
 from ttt_envs.game.openings import random_openings
 from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
@@ -49,7 +50,6 @@ from ttt_eval.benchmark.tasks import (
     TASKS,
     Task,
     Version,
-    find_task,
     version_of,
 )
 from ttt_eval.exact.proved_positions import SETS, read_proved
@@ -73,7 +73,7 @@ MAX_TEXT_BYTES = 1 << 16
 MAX_ARRAYS = 20_000
 BYTES_PER_NUMBER = 8
 _ARRAY = re.compile(
-    r"([\w-]+)/seed-(0|[1-9]\d?)/(?:run|steps-(\d{6})(?:/skip-[\d.]+)?/(?:probabilities|values))"
+    r"([\w-]+)/seed-(0|[1-9]\d?)/steps-(\d{6})(?:/skip-[\d.]+)?/(?:probabilities|values)"
 )
 _LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*\Z"
 Record = TypeVar("Record")
@@ -172,18 +172,14 @@ class PolicyTable(Policy):
         self.codes = position_codes(game, boards)
         count = len(boards.mover)
         if probabilities.shape != (count, game.cells) or probabilities.dtype.kind not in "fu":
-            raise Refusal(
-                f"a table of {count:,} positions needs probabilities float[{count}, {game.cells}]"
-            )
+            raise Refusal(f"a table of the task needs probabilities float[{count}, {game.cells}]")
         for start in range(0, count, ROWS_PER_CHECK):
             rows = slice(start, start + ROWS_PER_CHECK)
             _check_rows(probabilities[rows], legal(game, boards.cells[rows]) if masked else True)
         if values is not None:
             is_valid = values.shape == (count,) and values.dtype.kind == "f"
             if not (is_valid and (np.abs(values) <= 1).all()):
-                raise Refusal(
-                    f"a table of {count:,} positions needs values float[{count}] from -1 to 1"
-                )
+                raise Refusal(f"a table of the task needs values float[{count}] from -1 to 1")
             stored = values.astype(np.float64)
             # an attribute of tables with values alone
             self.values = lambda boards: stored[self._rows(boards)]
@@ -200,8 +196,10 @@ class PolicyTable(Policy):
         rows = find_sorted(self.codes, position_codes(self.game, boards))
         missing = np.flatnonzero(rows < 0)
         if len(missing):
-            text = to_text(boards.position(int(missing[0])), self.game)
-            raise Refusal(f"the table lacks the position {text!r}, which its policy can meet")
+            raise Refusal(
+                "the table lacks the position "
+                f"{to_text(boards.position(missing[0]), self.game)!r}, which its policy can meet"
+            )
         return rows
 
 
@@ -345,17 +343,16 @@ class SubmissionFile:
         self.version = head.version
         steps: dict[tuple[str, int], set[int]] = {}
         for match in filter(None, map(_ARRAY.fullmatch, self._entries)):
-            steps.setdefault((match[1], int(match[2])), set()).update(
-                [int(match[3])] if match[3] else []
-            )
-        runs = [
-            StoredRun(find_task(task), seed, tuple(sorted(marks)))
-            for (task, seed), marks in steps.items()
+            steps.setdefault((match[1], int(match[2])), set()).add(int(match[3]))
+        self.runs = [
+            StoredRun(task, seed, tuple(sorted(marks)))
+            for task in TASKS
+            for (name, seed), marks in sorted(steps.items())
+            if name == task.name
         ]
-        self.runs = sorted(runs, key=lambda run: (TASKS.index(run.task), run.seed))
-        if not runs:
+        if not self.runs:
             raise Refusal("it has no run: evaluate.py bench run makes some")
-        names = set().union(*map(self._check_run, runs), {HEAD})
+        names = set().union(*map(self._check_run, self.runs), {HEAD})
         other_names = self._entries.keys() - names
         if other_names:
             raise Refusal(
@@ -366,8 +363,8 @@ class SubmissionFile:
         """Return the names of arrays that a run may have.
 
         Raises:
-            ValueError: it has no checkpoint, too many, later ones than its task, or lacks a table
-                of one.
+            ValueError: it has too many checkpoints, later ones than its task, or lacks a table of
+                one.
         """
         task = run.task
         marks = run.checkpoints
@@ -376,7 +373,7 @@ class SubmissionFile:
                 f"it has runs of {task.name}, which is scored from those of "
                 f"{task.uses_runs_of or 'another version'}: remove them"
             )
-        if not 1 <= len(marks) <= len(task.checkpoints) or marks[0] < 1 or marks[-1] > task.steps:
+        if len(marks) > len(task.checkpoints) or marks[0] < 1 or marks[-1] > task.steps:
             raise Refusal(
                 f"it has {len(marks)} checkpoints of {run.record}, and the task has "
                 f"{len(task.checkpoints)} within "
@@ -404,9 +401,11 @@ class SubmissionFile:
         tables = []
         for name, game in run.tables(steps).items():
             boards = list_positions(game, task.seats, task.positions)
-            limit = boards.cells.size * BYTES_PER_NUMBER
-            names = {part: f"{name}/{part}" for part in PARTS if f"{name}/{part}" in self._entries}
-            arrays = {part: self._read_array(array, limit) for part, array in names.items()}
+            arrays = {
+                part: self._read_array(f"{name}/{part}", boards.cells.size * BYTES_PER_NUMBER)
+                for part in PARTS
+                if f"{name}/{part}" in self._entries
+            }
             tables.append(
                 PolicyTable(
                     game,
@@ -417,6 +416,14 @@ class SubmissionFile:
                 )
             )
         return tables
+
+    def fingerprint(self, run: StoredRun) -> tuple[object, ...]:
+        """Return the task, and the CRC-32 of what its agent has learned: of the last probabilities,
+        in self-play, where learners may end in the same solution, of all.
+        """
+        marks = run.checkpoints if run.task.opponent == SELF else run.checkpoints[-1:]
+        names = [f"{name}/probabilities" for steps in marks for name in run.tables(steps)]
+        return run.task, *(self._entries[name].CRC for name in names)
 
     def _read_record(self, name: str, kind: type[Record]) -> Record:
         if name not in self._entries:
@@ -480,18 +487,17 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 # Writing
 
 
-def encode_record(record: Submission | RunRecord, version: Version = "v1") -> NDArray[np.uint8]:
-    """Return the array of what a submission to a version says of itself, or of a run. What is no
-    JSON is written as text.
+def encode_record(record: Head | RunRecord) -> NDArray[np.uint8]:
+    """Return the array of what a submission says of itself, or of a run. What is no JSON is written
+    as text.
 
     Raises:
         ValueError: it cannot be read again: a value is out of range, is no line of text, or is too
             long.
     """
-    content = Head(record, version=version) if isinstance(record, Submission) else record
     with name_place("the submission cannot be written"):  # such as for a key that is no text
-        text = json.encode(content, enc_hook=str)
-        json.decode(text, type=type(content))
+        text = json.encode(record, enc_hook=str)
+        json.decode(text, type=type(record))
     if len(text) > MAX_TEXT_BYTES:
         raise Refusal(
             f"a submission says at most {MAX_TEXT_BYTES:,} bytes: give it fewer hyperparameters"
@@ -505,7 +511,8 @@ def join_runs(path: Path, submission: Submission, runs: Sequence[Path]) -> None:
     Raises:
         ValueError: no version of the benchmark has all of them.
     """
-    head = encode_record(submission, version_of({run.parent.name for run in runs}))
+    version = version_of({run.parent.name for run in runs})
+    head = encode_record(Head(submission, version=version))
 
     def write(file: IO[bytes]) -> None:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

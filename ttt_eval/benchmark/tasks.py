@@ -115,6 +115,11 @@ class Task:
     """name of the task whose runs are measured; None for runs of its own"""
 
     @property
+    def training(self) -> str:
+        """The name of the task that its runs are trained on."""
+        return self.uses_runs_of or self.name
+
+    @property
     def games(self) -> tuple[Any, ...]:
         """The games in which policies are measured, each a ``Game`` or a ``PhantomGame``."""
         return tuple(map(self.game_at, self.scored_skip_chances or self.skip_chances))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from ttt_eval.benchmark.comparison import MIN_SEEDS, Comparison, peers
-from ttt_eval.benchmark.scores import CPU_BUDGET_S
+from ttt_eval.benchmark.comparison import MIN_SEEDS, Comparison
+from ttt_eval.benchmark.scores import CPU_BUDGET_S, NOT_LEARNED
 from ttt_eval.benchmark.tasks import TASKS, find_tasks, version_of
 from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.page import Cell, DataTable, Parts, Report, Text, left_out
@@ -65,14 +65,11 @@ def leaderboard_markdown(comparison: Comparison, command: str) -> str:
     """Return a command, the leaderboard and mean scores of tasks in Markdown; see
     :func:`write_benchmark`.
     """
-    intro = (
-        f"{_count_tasks(comparison)}; intervals are 95%, by a bootstrap over seeds, and hold at "
-        "once."
-    )
     lines = [
         f"`{command} --markdown FILE`",
         "",
-        intro,
+        f"{_count_tasks(comparison)}; intervals are 95%, by a bootstrap over seeds, and hold at "
+        "once.",
         *comparison.notes,
         "",
         *page.markdown(_leaderboard(comparison)),
@@ -88,10 +85,11 @@ def describe_leader(comparison: Comparison) -> str:
     """Name the best submission, as far as intervals decide it; if too few seeds are the reason,
     they come first.
     """
-    entries = peers(comparison.entries)
-    leader, *other_entries = entries
+    all_entries = comparison.entries
+    entries = [entry for entry in all_entries if entry.setting != NOT_LEARNED] or all_entries
+    leader = entries[0]
     values = [f"interquartile mean {_score(entry.interquartile_mean)}" for entry in entries]
-    undecided = [entry for entry in other_entries if entry.name in comparison.undecided]
+    undecided = [entry for entry in entries if entry.name in comparison.undecided]
     if undecided and all(min(leader.seeds, entry.seeds) < MIN_SEEDS for entry in undecided):
         return page.words("few seeds", seeds=MIN_SEEDS, name=leader.name, value=values[0])
     return formats.describe_best([entry.name for entry in entries], values, len(undecided))
