@@ -30,8 +30,10 @@ UPDATES = (0.0, 0.3)
 
 def short(effect: Effect | None) -> str:
     """Return an effect as the cell of a table."""
-    if effect is None or effect.direction == "no effect":
-        return "no effect"
+    if effect is None:
+        return "not measured"
+    if effect.direction == "no effect":
+        return effect.direction
     limit = "" if effect.exact else f" ({effect.degrees.low:.1f} to {effect.degrees.high:.1f})"
     return f"x{effect.length.mean:.2f}, {effect.degrees.mean:.1f}{limit}"
 

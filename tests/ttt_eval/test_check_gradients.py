@@ -389,12 +389,13 @@ def test_without_next_values_no_value_at_a_truncation_is_asked_for():
 
 
 @pytest.mark.needs("torch")
-@pytest.mark.parametrize("entropy", [None, 0.01])
-def test_right_bonuses_are_right(entropy):
+@pytest.mark.parametrize(("entropy", "clip"), [(None, None), (0.01, 0.2), (0.01, (0.2, 0.2))])
+def test_right_bonuses_and_ranges_of_the_clip_are_right(entropy, clip):
     loss = losses.ppo_clip_with_bonus
-    check = check_loss(loss, "2x3/2", entropy=entropy, meant="PPO clip")
+    check = check_loss(loss, "2x3/2", entropy=entropy, clip=clip, meant="PPO clip")
     assert check.ok
     assert ("without entropy=" in check.verdict) == (entropy is None)
+    assert ("range of the clip, without clip=" in check.verdict) == (clip is None)
 
 
 @pytest.mark.more
@@ -425,7 +426,7 @@ def test_losses_without_a_mask_and_with_a_wrong_clip(least, end):
         terms = (ratio * advantages).minimum(ratio.clamp(least, least + 0.4) * advantages)
         return -(terms + 0.01 * entropy).mean()
 
-    assert check_loss(loss, meant="PPO clip", entropy=0.01).verdict.endswith(end)
+    assert check_loss(loss, meant="PPO clip", entropy=0.01, clip=0.2).verdict.endswith(end)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -488,9 +489,14 @@ def an_error(rewards, dones):
     raise RuntimeError("unfinished")
 
 
-@pytest.mark.parametrize("function", [wrong_shape, no_numbers, an_error])
+def a_tuple(rewards, values):
+    return rewards, values
+
+
+@pytest.mark.parametrize("function", [wrong_shape, no_numbers, an_error, a_tuple])
 def test_broken_functions_fail(function):
     check = check_advantages(function)
+    assert ("a tuple: return the advantages alone" in check.cause) == (function is a_tuple)
     assert check.failed == ("answers",)
     assert check.cause.endswith(f": {check.row('answers').measured}")
     assert check.effect is None
@@ -537,6 +543,8 @@ def test_invalid_options_are_refused(function, options, words):
         (losses.k1, {"meant": "fun"}, "meant"),
         (losses.k1, {"backend": "x"}, "backend"),
         (lambda entropy: entropy.sum(), {}, "logp"),
+        (lambda logp, values: logp.sum(), {}, "a value loss is not judged: use check_learner"),
+        (losses.ppo_clip, {"clip": 0.5}, "clip"),
     ],
 )
 def test_invalid_options_of_losses_are_refused(loss, options, words):

@@ -31,7 +31,7 @@ from ttt_eval.checks.learner import (
     ProbeLimits,
     measure_agent,
 )
-from ttt_eval.checks.probes import NEXT_GAME, PREDICTED_ERRORS, WrongTarget
+from ttt_eval.checks.probes import NEXT_GAME, PREDICTED_ERRORS, REWARD_TOO, WrongTarget
 
 SHORT = ("bandit", "credit", "defence")
 TORCH = (pytest.mark.needs("torch"), pytest.mark.smoke)
@@ -285,9 +285,13 @@ def test_an_update_with_the_wrong_sign_is_no_missing_mask():
 
 
 def test_a_declared_discount_is_judged():
-    train = train_exactly("discount 0.9")
-    causes = [check_learner(train, SHORT, gamma=gamma).cause for gamma in (None, 0.9, 0.95)]
-    assert causes == ["", "", "discount 0.9"]
+    for error, causes in {
+        "discount 0.9": ["", "", "discount 0.9"],
+        REWARD_TOO: ["", REWARD_TOO, REWARD_TOO],
+    }.items():
+        train = train_exactly(error)
+        gammas = (None, 0.9, 0.95)
+        assert [check_learner(train, SHORT, gamma=gamma).cause for gamma in gammas] == causes
 
 
 @pytest.mark.parametrize(
@@ -351,6 +355,23 @@ def test_slow_is_not_wrong():
     assert wrong.row("defence").status == "fails"
     forgetful = check_learner(learn_until(1.5, "nothing is learned"), "credit")
     assert forgetful.row("credit").status == "fails"
+
+
+@pytest.mark.parametrize("kind", ["values", "critic"])
+def test_flat_values_end_the_search_and_are_named(kind):
+    steps = []
+
+    def train(make_env, number, seed):
+        steps.append(number)
+        table = np.zeros_like(probe_of(make_env).exact.action_values)
+        table[0, 0] = 0.01
+        return make_agent(
+            probe_of(make_env), table, **{kind: table if kind == "values" else table[:, 0]}
+        )
+
+    check = check_learner(train, "credit")
+    assert "broadcasting [B, 1] with [B]" in check.cause
+    assert sorted(steps) == [2_500, 10_000, 10_000]
 
 
 @pytest.mark.parametrize("first", [0, 0.7])

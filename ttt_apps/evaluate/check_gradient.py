@@ -68,6 +68,8 @@ class CheckLoss(_CheckGradient):
     """what it is to descend"""
     entropy: float | None = None
     """coefficient of the entropy bonus; default: that of the loss"""
+    clip: float | None = None
+    """range of the clip, with --meant "PPO clip"; default: that of the loss"""
     backend: Literal["torch", "jax", "numpy"] = "torch"
     """what differentiates it"""
     batch: cli.Positive = 8

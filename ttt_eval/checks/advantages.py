@@ -77,8 +77,13 @@ class GradientCheck(Check):
         }
 
 
-def asked_names(function: Callable[..., Any], known: set[str]) -> list[str]:
+def asked_names(function: Callable[..., Any], known: set[str], note: str = "") -> list[str]:
     """Return the known arguments that a function takes.
+
+    Args:
+        function: the function.
+        known: the arguments.
+        note: ends the message about another one.
 
     Raises:
         TypeError: it is no function.
@@ -92,9 +97,24 @@ def asked_names(function: Callable[..., Any], known: set[str]) -> list[str]:
         signature.bind(**dict.fromkeys(names))
     except TypeError as error:
         raise Refusal(
-            f"{error}, which is unknown: choose from {', '.join(sorted(known))}"
+            f"{error}, which is unknown: choose from {', '.join(sorted(known))}{note}"
         ) from None
     return names
+
+
+def refuse_tuple(answer: Any, name: str) -> Any:
+    """Return an answer.
+
+    Args:
+        answer: of a function of others.
+        name: of what it is to return.
+
+    Raises:
+        ValueError: it is a tuple.
+    """
+    if isinstance(answer, tuple):
+        raise Refusal(f"you returned a tuple: return the {name} alone")
+    return answer
 
 
 def name_steps(arrays: Arrays) -> Arrays:
@@ -136,7 +156,12 @@ def guard(
         rows, width = arrays[like].shape
         where = np.tile(arrays.get("mask", True) | (columns == 2 and "mask" in names), columns)
         answer: Float64Array = caller.call(
-            lambda: read_numbers(function(**copies), (rows, columns * width), "estimates", where),
+            lambda: read_numbers(
+                refuse_tuple(function(**copies), "advantages"),
+                (rows, columns * width),
+                "estimates",
+                where,
+            ),
             seed=0,
         )
         return answer

@@ -187,6 +187,16 @@ def probe_rollouts(
             "one scale and shift of all; no trace or end of others",
         )
         return
+    column = align(answer({}, {"rewards": (0, 0)}), reference)[1:, :1]
+    own_column = reference[1:, :1]
+    is_part = differ(column, own_column) and own_column.std() > ROUNDING
+    if is_part and not differ(align(column, own_column), own_column):
+        yield rule_row(
+            "normalisation", False, "one scale and shift of the whole rollout",
+            "the first reward of an environment changes the scale or the shift of its other "
+            "estimates: nothing else was probed",
+        )  # fmt: skip
+        return
     for probe in PROBES:
         if probe.asked <= names:
             before = ask(probe.ones, {})[probe.read]

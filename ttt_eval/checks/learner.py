@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,6 +28,7 @@ from ttt_eval.checks.probes import (
     NEXT_GAME,
     PREDICTED_ERRORS,
     PROBES,
+    REWARD_TOO,
     LearnerProbe,
     MakeEnv,
     WrongTarget,
@@ -57,6 +60,16 @@ MAX_ONE_STEP_ERROR = 0.1
 """Largest error of values there that holds without a family: twice that of right runs."""
 DISCOUNTS = (-1.0, 0.0, 0.5, 0.9, 0.95, 0.99, 1.0, 2.0)
 """Discounts of values that are compared with the declared one."""
+REWARD_DISCOUNTS = (0.9, 0.95, 0.99)
+"""Those of :data:`REWARD_TOO`; smaller ones fit all values that are too small."""
+MAX_SCALED = 0.25
+"""Maximum error beside values of :data:`REWARD_TOO`, as a share of that beside right ones, by which
+it counts as found; the two are near each other.
+"""
+MIN_SPREAD = 0.03
+"""Smallest deviation of values, as a share of that of exact ones, of a learner that learns."""
+QUIET_S = 5.0
+"""Wall time of a training after which the next is announced."""
 CRITIC_PROBES = ("credit", "truncation")
 """Probes in which critics are judged without a family: values there are far from 0."""
 MAX_MISFITS = {"values": 0.005, "critic": 0.5}
@@ -79,11 +92,11 @@ NEAR_SCORE = 0.04
 CREDIT = "credit"
 """The probe in which values are sure too, and other next values have others."""
 TRUNCATION = "truncation"
-CRITIC_ERRORS: Mapping[float, str] = {
-    -1: "sign of the next value",
-    0: "no next value, or truncation taken for an end",
+CRITIC_ERRORS: Mapping[str, str] = {
+    "discount -1.0": "sign of the next value",
+    "discount 0.0": "no next value, or truncation taken for an end",
 }
-"""Errors by the discount whose values are the nearest to those of a wrong critic."""
+"""Errors by the wrong target whose values are the nearest to those of a wrong critic."""
 NEAR_ERROR = 0.002
 """Errors of values within this distance are those of an error."""
 MAX_CAUSES = 3
@@ -102,15 +115,22 @@ POLICY_SIGN = "sign of the advantage, or an inverted ratio"
 OTHER_SIGN = "reward of the other player; of a policy, also sign of the advantage, inverted ratio"
 """Either, without values that tell them apart."""
 SELF_PLAY_ROWS = {"self-play", "self-play, values", "self-play, critic"}
+FLAT = (
+    "values that are nearly the same in all positions: broadcasting [B, 1] with [B] in their loss? "
+    "Or they are not trained"
+)
 OTHER_VALUES = (
     "values do not converge to those of best play: another discount; the next value is a mean, or "
-    "that of the action played (SARSA); or positions share values"
+    "that of the action played (SARSA); it plays the actions of the smallest values while it "
+    "trains; or positions share values"
 )
 FAMILY_NOTE = (
     "limits of right runs with the settings of examples/checks: with others leave the family out"
 )
 OTHER_SETTINGS = "no known error, or other settings than examples/checks: leave the family out"
 NOT_CONVERGED = "values have not converged: they are better with twice the budget"
+
+_log = logging.getLogger("ttt_envs")
 
 Train = Callable[[MakeEnv, int, int], Any]
 """``train(make_env, steps, seed)``, which returns an agent, see :func:`check_learner`."""
@@ -169,13 +189,17 @@ class LearnerRun(NamedTuple):
     misfit: float = nan
     """of values, by how much their error is smaller beside those of another discount; of a critic,
     its error as a share of that of zeros"""
-    discount: float = nan
-    """of values that are near those of one of :data:`DISCOUNTS`"""
+    nearest: str = ""
+    """the target whose values are the nearest: ``"discount 0.9"`` and such, or
+    :data:`REWARD_TOO`; of values only if they are near it"""
     kind: str = ""
     """what the agent has beside scores: ``"values"``, a ``"critic"``, or ``""``"""
     lead: float = nan
     """of values or a critic, the error beside those of the nearest of :data:`DISCOUNTS`, minus that
     beside those of :data:`NEXT_GAME`; above 0 only if these are the nearest"""
+    spread: float = nan
+    """of values or a critic, their standard deviation over positions, as a share of that of optimal
+    ones"""
 
     def falls(self, before: LearnerRun, number: str = "error") -> bool:
         """Return whether an error, or a misfit, is that of values which still converge, after twice
@@ -222,26 +246,34 @@ def measure_agent(probe: LearnerProbe, agent: Any, gamma: float = 1.0) -> Learne
             excess=exact.excess(own_policy, values),
             misfit=run.error / error_of_zeros if error_of_zeros else nan,
             kind="critic",
+            spread=values.std() / exact.values.std(),
         )
     if hasattr(agent, "values"):
         values = exact.model.best(ask(agent.values, "values", allowed))
         run = compare(run, partial(exact.value_error, policy, values), gamma)
+        is_near = run.nearest == REWARD_TOO or run.error - run.misfit < NEAR_ERROR
         return run._replace(
             excess=exact.excess(policy, values),
-            discount=run.discount if run.error - run.misfit < NEAR_ERROR else nan,
+            nearest=run.nearest if is_near else "",
             kind="values",
+            spread=values.std() / exact.values.std(),
         )
     return run
 
 
 def compare(run: LearnerRun, measure: Callable[[WrongTarget], float], gamma: float) -> LearnerRun:
-    """Return a run with the errors of its values beside those of discounts, and of
-    :data:`NEXT_GAME`.
+    """Return a run with the errors of its values beside those of discounts, of
+    :data:`REWARD_TOO`, and of :data:`NEXT_GAME`.
     """
     error = measure(WrongTarget(gamma))
     least, discount = min((measure(WrongTarget(other)), other) for other in (*DISCOUNTS, gamma))
     lead = least - measure(PREDICTED_ERRORS[NEXT_GAME]._replace(discount=gamma))
-    return run._replace(error=error, misfit=error - least, discount=discount, lead=lead)
+    nearest = f"discount {discount}"
+    reward_error = min(measure(WrongTarget(other, other)) for other in (*REWARD_DISCOUNTS, gamma))
+    if reward_error < min(least, MAX_SCALED * error):
+        least = reward_error
+        nearest = REWARD_TOO
+    return run._replace(error=error, misfit=error - least, nearest=nearest, lead=lead)
 
 
 def _list(runs: Sequence[LearnerRun], number: str) -> str:
@@ -411,6 +443,8 @@ class LearnerCheck:
     """of the probes with runs, the one with the largest score"""
     unseen: Sequence[str] = tuple(PREDICTED_ERRORS)
     """predicted errors that no score of the probes shows"""
+    training_s: float = 0.0
+    """wall time of the last training"""
 
     def add(self, row: CheckRow) -> None:
         """Add a row."""
@@ -421,11 +455,24 @@ class LearnerCheck:
         """Train and measure; None if the learner is not for the probe."""
         job = probe.name, steps, seed
         if job not in self.runs:
+            if self.training_s > QUIET_S:
+                _log.warning("training in %s: %s steps, seed %s", probe.name, f"{steps:,}", seed)
+            begin = time.monotonic()
             with kept_generators():
                 seed_generators(seed)
                 agent = self.train(probe.make_env, steps, seed)
                 self.runs[job] = None if agent is None else measure_agent(probe, agent, self.gamma)
+            self.training_s = time.monotonic() - begin
         return self.runs[job]
+
+    def is_flat(self, probe: LearnerProbe, run: LearnerRun) -> bool:
+        """Return whether the values of a run are the same everywhere, and have not begun to differ
+        since a quarter of the budget.
+        """
+        if not run.spread < MIN_SPREAD:
+            return False
+        quarter = self.run(probe, probe.steps // 4, self.seeds[0])
+        return quarter is not None and run.spread <= 2 * quarter.spread
 
     def check_probe(self, probe: LearnerProbe) -> None:
         """Add the rows of a probe."""
@@ -438,7 +485,8 @@ class LearnerCheck:
                 self.add(CheckRow(probe.name, text, "no evidence"))
                 return
             limits = self.limits(probe, run.kind)
-            if self.curves and not limits.hold(run):  # slow is not wrong
+            is_slow = self.curves and not limits.hold(run)
+            if is_slow and not self.is_flat(probe, run):
                 steps = 2 * probe.steps
                 run = self.run(probe, steps, seed) or run
             runs.append(run)
@@ -482,7 +530,7 @@ class LearnerCheck:
         best = max(numbers) if minimum else min(numbers)
         rule = f"{number} at {'least' if minimum else 'most'} {limit:.3g}"
         row = judge(name, text, best, limit, evidence, minimum=minimum, rule=rule)
-        if row.status == "fails" and number in self.curves:
+        if row.status == "fails" and number in self.curves and not self.is_flat(probe, runs[-1]):
             row = self.judge_curve(probe, row, number, limit)
         if number == "excess" and row.status == "holds":
             row = CheckRow(name, text, "remark")  # possible values may be wrong
@@ -516,21 +564,22 @@ class LearnerCheck:
         has_wrong_values = of_values and f"{CREDIT}, values" in failed and not improves
         grows = any(run.excess > MAX_EXCESS for run in self.best_runs.values())
         one_step = getattr(self.best_runs.get(ONE_STEP), "score", nan)
-        discount = getattr(self.best_runs.get(CREDIT), "discount", nan)
+        nearest = getattr(self.best_runs.get(CREDIT), "nearest", "")
         signatures = {
             NO_MASK: grows and not one_step < 0,
             WRONG_UPDATE: grows and not one_step >= 0,
+            FLAT: any(0 < run.spread < MIN_SPREAD for run in self.best_runs.values()),
             NO_SELF_PLAY: SELF_PLAY_ROWS.issuperset(failed) and len(self.best_runs) > 1,
             NOT_CONVERGED: improves,
             **{error: self.explains(error) for error in PREDICTED_ERRORS},
-            f"discount {discount}": has_wrong_values and not isnan(discount),
+            nearest: has_wrong_values and bool(nearest),
         }
         causes = [cause for cause, fits in signatures.items() if fits]
         if has_wrong_values and not causes:
             return [OTHER_VALUES]
         critics = [name.partition(",")[0] for name in failed if name.endswith("critic")]
-        nearest = [self.best_runs[name].discount for name in critics]
-        return causes or [CRITIC_ERRORS[near] for near in nearest[:1] if near in CRITIC_ERRORS]
+        targets = [self.best_runs[name].nearest for name in critics]
+        return causes or [CRITIC_ERRORS[name] for name in targets[:1] if name in CRITIC_ERRORS]
 
     def improves(self, failed: str) -> bool:
         """Return whether the values of a failed row are better with twice the budget."""

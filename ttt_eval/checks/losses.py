@@ -11,6 +11,7 @@ from math import nan
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ttt_envs.agents.policy import normalise
 from ttt_envs.core.checks import Refusal, check_choice, check_range, find_named
@@ -21,13 +22,14 @@ from ttt_eval.checks.advantages import (
     GradientCheck,
     asked_names,
     guard,
+    refuse_tuple,
     run_check,
 )
 from ttt_eval.checks.calls import GuardedCaller
 from ttt_eval.checks.check import CheckRow, Status
 from ttt_eval.checks.decisions import DecisionModel
 from ttt_eval.checks.directions import Effect, measure_effect
-from ttt_eval.checks.input_probes import RECOGNISED, number_row, probe_batch, rule_row
+from ttt_eval.checks.input_probes import RECOGNISED, differ, number_row, probe_batch, rule_row
 from ttt_eval.checks.samples import (
     EQUAL,
     Arrays,
@@ -52,14 +54,22 @@ SIGNS = np.repeat([1.0, -1.0], 3)
 """Ratios and advantages of weights."""
 DIGITS = 6
 """Of coefficients of the entropy."""
+CLIP = "PPO clip"
+MAX_CLIP = 0.499
+"""Largest range of a clip; :data:`RATIOS` must lie outside."""
+CLIP_RANGES = (np.arange(1000) + 0.5) / 1000
+"""Distances of ratios from 1, by which the range of a clip is measured."""
 POLICY_LOSSES = {
     POLICY: (nan, 1, nan, nan, 1, nan),
     "A log pi": (1, 1, 1, 1, 1, 1),
     "ratio x A": (0.5, 1, 1.5, 0.5, 1, 1.5),
-    "PPO clip": (0.5, 1, 0, 0, 1, 1.5),
+    CLIP: (0.5, 1, 0, 0, 1, 1.5),
 }
 """Weights of the policy term, times the advantages, by what it is meant as; NaN for any."""
 
+VALUE_NOTE = "; a value loss is not judged: use check_learner, or give the loss of the policy alone"
+
+Clip = float | tuple[float, float] | None
 LossOf = Callable[[Any, Mapping[str, Any]], Any]
 """A loss of float64[2, N, T], ``logp`` and ``entropy``, and the arrays by name."""
 
@@ -78,7 +88,7 @@ def differentiate(
 
     def loss_of(variables: Any, arrays: Mapping[str, Any]) -> Any:
         values = {**arrays, "logp": variables[0], "entropy": variables[1]}
-        return loss(**{name: values[name] for name in names})
+        return refuse_tuple(loss(**{name: values[name] for name in names}), "loss")
 
     backends = {"torch": _by_torch, "jax": _by_jax, "numpy": _by_differences}
     gradient = find_named("backend", backend, backends)(loss_of)
@@ -123,18 +133,59 @@ def _by_differences(loss: LossOf) -> LossOf:
     return gradient
 
 
-def weight_rows(estimator: Estimator, meant: str, entropy: float | None) -> Iterator[CheckRow]:
-    """Yield rows about the weights of the policy term and of the entropy.
+def list_decisions(ratios: ArrayLike, advantages: ArrayLike) -> dict[str, np.ndarray]:
+    """Return the arrays of rows of one decision each, [N, 1].
+
+    Args:
+        ratios, advantages: float64[N].
+    """
+    ratio, advantage = np.atleast_3d(np.array([ratios, advantages]))
+    old = np.full(ratio.shape, -2.0)
+    logp = old + np.log(ratio)
+    arrays = {"logp": logp, "old_logp": old, "ref_logp": logp, "entropy": old}
+    return arrays | {"advantages": advantage, "mask": np.ones(old.shape, bool)}
+
+
+def clip_row(estimator: Estimator, clip: Clip) -> CheckRow:
+    """Return a row about the distances from ratio 1 up to which there is a gradient: below it with
+    A = -1, and above it with A = 1.
+
+    Args:
+        estimator: the derivatives of the loss.
+        clip: the required distances; None for any.
+    """
+    distances = np.outer([-1, 1], CLIP_RANGES).ravel()
+    weights = estimator(list_decisions(1 + distances, np.sign(distances)))[:, 0].reshape(2, -1)
+    sizes = np.abs(weights)
+    low, high = (sizes >= EQUAL * sizes[:, :1]).mean(axis=1).round(3)
+    is_meant = clip is None or np.allclose((low, high), clip, 0, 1 / len(CLIP_RANGES))
+    text = f"{low:g}" if low == high else f"({low:g}, {high:g})"
+    return rule_row("range of clip", is_meant, f"{clip or 'any'}", text)
+
+
+def weight_rows(
+    estimator: Estimator, meant: str, entropy: float | None, clip: Clip
+) -> Iterator[CheckRow]:
+    """Yield rows about the weights of the policy term and of the entropy, the first about whose
+    advantages they follow.
 
     Args:
         estimator: the derivatives of the loss.
         meant: a name in :data:`POLICY_LOSSES`, whose weights are required.
         entropy: the required coefficient; None for any from 0 to 1.
+        clip: the required range; None for any.
     """
-    old = np.full((len(SIGNS), 1), -2.0)
-    logp = old + np.log([RATIOS]).T
-    arrays = {"logp": logp, "old_logp": old, "ref_logp": logp, "entropy": old}
-    arrays |= {"advantages": SIGNS[:, None], "mask": np.ones(old.shape, bool)}
+    numbers = np.arange(len(SIGNS)) - 1.0
+    one_order, other_order = (
+        estimator(list_decisions(RATIOS, advantages))[:, 0]
+        for advantages in (numbers, numbers[::-1])
+    )
+    yield rule_row(
+        "own advantage", differ(one_order, other_order),
+        "weights of rows change if their advantages are exchanged",
+        "" if differ(one_order, 0.0) else "no row has a gradient",
+    )  # fmt: skip
+    arrays = list_decisions(RATIOS, SIGNS)
     weights, of_entropy = estimator(arrays).T
     size = max(weights[1], EQUAL)
     factors = weights * SIGNS / size
@@ -151,6 +202,8 @@ def weight_rows(estimator: Estimator, meant: str, entropy: float | None) -> Iter
     for name, others in POLICY_LOSSES.items():
         if np.allclose(factors, others, atol=EQUAL):
             yield CheckRow(RECOGNISED, name, "remark")
+    if meant == CLIP or clip is not None:
+        yield clip_row(estimator, clip)
     if weights[1] < EQUAL:
         return
     # advantages divided by a deviation of n - 1 are 1 - 1 / n times as large in squares: squares of
@@ -216,6 +269,7 @@ def check_loss(
     *,
     meant: str = POLICY,
     entropy: float | None = None,
+    clip: Clip = None,
     updates: Sequence[float] = (0.0, 0.3),
     backend: Backend = "torch",
     batch: int = DEFAULT_BATCH,
@@ -230,7 +284,8 @@ def check_loss(
     The loss is given the arrays that its arguments name, float64[N, T] of N rows of up to T
     decisions, see :mod:`ttt_eval.checks.samples`, and returns a number: ``logp`` of what was played
     under the present policy, ``old_logp`` under that which played, ``ref_logp``, ``advantages``
-    (exact), ``mask`` (1 where there is a decision), and ``entropy`` of the present policy.
+    (exact), ``mask`` (1 where there is a decision), and ``entropy`` of the present policy. A value
+    loss is not judged.
 
     Args:
         loss: the function.
@@ -240,6 +295,8 @@ def check_loss(
             another name of :data:`TARGETS`.
         entropy: coefficient of the entropy bonus beside the policy term, whose gradient alone is
             compared; None for that which the loss has, from 0 to 1.
+        clip: range of the clip, one number or those below and above ratio 1, up to 0.499; None for
+            any.
         updates: sizes of updates between the old and the present policy; the first decides, and
             later ones fail if they turn the gradient around.
         backend: that differentiates: torch, jax, or numpy by differences.
@@ -257,8 +314,9 @@ def check_loss(
     """
     check_choice("meant", meant, (*POLICY_LOSSES, *TARGETS))
     check_range("batch", batch, 1)
+    check_range("clip", max(np.ravel(clip or 0.0)), 0, MAX_CLIP)
     of_policy = meant in POLICY_LOSSES
-    names = asked_names(loss, LOSS_NAMES)
+    names = asked_names(loss, LOSS_NAMES, VALUE_NOTE)
     if "logp" not in names:
         raise Refusal("the loss does not ask for logp: nothing can be differentiated")
     model = DecisionModel(game, seats, policy)
@@ -268,7 +326,10 @@ def check_loss(
     def examine(caller: GuardedCaller) -> Iterator[CheckRow | Effect]:
         estimator = guard(differentiate(loss, names, backend), names, "logp", caller, columns=2)
         if of_policy:
-            yield from weight_rows(estimator, meant, entropy)
+            rows = list(weight_rows(estimator, meant, entropy, clip))
+            yield from rows
+            if rows[0].status == "fails":
+                return  # samples would tell no more
 
         def policy_term(arrays: Arrays) -> Float64Array:
             of_logp, of_entropy = np.split(estimator(arrays), 2, axis=1)
@@ -302,6 +363,8 @@ def check_loss(
     unjudged = []
     if meant == POLICY:
         unjudged.append("the clip, without meant=")
+    if meant == CLIP and clip is None:
+        unjudged.append("the range of the clip, without clip=")
     if entropy is None:
         unjudged.append("the coefficient of the entropy, without entropy=")
     return run_check(

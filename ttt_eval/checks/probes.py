@@ -63,6 +63,8 @@ class WrongTarget(NamedTuple):
 
 NEXT_GAME = "next game's first position at a truncation"
 """The error of who reads the observation after an automatic reset."""
+REWARD_TOO = "reward discounted too"
+"""The error of a target that is the discount times reward and next value."""
 RIGHT_TARGET = WrongTarget()
 PREDICTED_ERRORS: Mapping[str, WrongTarget] = {
     "sign of the next value": WrongTarget(discount=-1.0),
@@ -73,6 +75,7 @@ PREDICTED_ERRORS: Mapping[str, WrongTarget] = {
     NEXT_GAME: WrongTarget(at_cuts=True, takes_next_game=True),
     "nothing is learned": WrongTarget(discount=0.0, reward_scale=0.0),
     **{f"discount {discount}": WrongTarget(discount) for discount in (0.99, 0.95, 0.9, 0.5)},
+    REWARD_TOO: WrongTarget(0.9, reward_scale=0.9),
 }
 """Errors whose results are known without training, see :meth:`LearnerProbe.power`."""
 
