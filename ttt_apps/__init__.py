@@ -32,7 +32,10 @@ def _find_problem() -> str | None:
         from ttt_envs.core.packages import find_conflict
     except ModuleNotFoundError as problem:
         if problem.name != "ttt_envs.core":
-            raise
+            return (
+                f"this Python has no package {problem.name}: activate the environment of this "
+                "project, as by `source .venv/bin/activate`"
+            )
         place = next(iter(sys.modules["ttt_envs"].__path__))
         return (
             f"the folder {place} hides the package ttt_envs: run from another folder, or rename it"
