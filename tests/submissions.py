@@ -65,8 +65,13 @@ CALLS = {
     "return float('nan'), float('nan')": "likely: answers are illegal moves, errors",
     "return 'x' * (1 << 26)": "it sends more than 64 MiB",
     "return 9, 0": "likely: answers are illegal moves, errors, or of another form",
-    "return None": "return a pair (cell, value); yours returned None",
-    "return 4": "return a pair (cell, value); yours returned 4",
+    "return None": (
+        "return a pair (cell, value), the cell a number from 0 to 8; yours returned None"
+    ),
+    "return 4": "return a pair (cell, value), the cell a number from 0 to 8; yours returned 4",
+    "return (1, 1), 0": (
+        "return a pair (cell, value), the cell a number from 0 to 8; yours returned [[1, 1], 0]"
+    ),
     "raise KeyError('\\x1b[31m')": "KeyError: '\\x1b[31m'",
 }
 """What the function does, and the beginning of the remark."""

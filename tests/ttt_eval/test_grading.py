@@ -122,9 +122,10 @@ def test_a_right_learner_with_other_settings_has_all_points(write, name, texts):
 
 
 @pytest.mark.parametrize("case", NAMED, ids=str)
-def test_an_error_of_a_search_is_named(write, case):
+def test_an_error_is_named(write, case):
     source = change(case["source"], {case["right"]: case["wrong"]})
-    task = load_task("mcts" if case["source"] == "mcts" else "minimax")
+    tasks = {"uct": "mcts", "mcts": "mcts", "q-learning": "q-learning"}
+    task = load_task(tasks.get(case["source"], "minimax"))
     assert grade(write(source), task).remark.startswith(f"likely: {case['cause']}")
 
 
@@ -202,7 +203,7 @@ def test_whatever_its_function_does_is_one_line(write, action, remark):
 @pytest.mark.parametrize(
     ("name", "source", "remark"),
     [
-        ("mcts", "search", "return a pair (visits of all cells, value); yours returned 4"),
+        ("mcts", "search", "return a pair (list of nine visits, value); yours returned 4"),
         ("value-iteration", "value_iteration", "return 242 values; yours returned 4"),
         ("gae", "gae", "likely: the function fails, or returns another form"),
     ],

@@ -33,6 +33,8 @@ MAX_WRONG = {
     "hold a draw": 0.15,
 }
 """Maximum share of wrong moves, by the lesson of a position."""
+MIN_UNSEEN = 0.5
+"""Minimum share of missed blocks of an agent that does not see replies."""
 MAX_GAP = 0.25
 """Maximum difference of mean losses between the players."""
 MAX_LOSS_SHARE = 0.5
@@ -164,6 +166,7 @@ class _AgentCheck(Checker):
             "win later": ~wins & ~blocks & (best > 0.5),
             "hold a draw": ~wins & ~blocks & (np.abs(best) <= 0.5),
         }
+        self.block_share = mean_of(self.wrong[blocks])
         for name, mask in lessons.items():
             share = mean_of(self.wrong[mask])
             self.judge_chosen(
@@ -249,8 +252,5 @@ class _AgentCheck(Checker):
                 "win, not draw" in failed and failed <= {"win, not draw", "win later"}
             ),
             "wins are not preferred to other moves": "win at once" in failed,
-            "the other player's replies are not seen, or draws count as losses": (
-                bool(failed & {"block", "hold a draw"})
-            ),
-            "too little search or training": True,
+            "the other player's replies are not seen": self.block_share > MIN_UNSEEN,
         }

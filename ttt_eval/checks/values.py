@@ -199,5 +199,4 @@ class _ValueCheck(Checker):
             "draws count as losses": self.draw_bias < -MAX_DRAW_BIAS,
             "values have another scale: a discount, or another range": "scale" in failed,
             "values change with the symmetric image": "symmetry" in failed,
-            "too little training": True,
         }

@@ -44,9 +44,9 @@ LAMBDA = 0.95
 MAX_VALUE_ERROR = 1e-3
 """Largest error of values of value iteration."""
 MAX_EVIDENCE = 3
-MAX_CREDIT_ERROR = 0.004
-"""Largest error of values in the probe "credit" of Q-learning: right ones have 0.000 once they have
-converged, with a discount of 0.99 they have 0.005.
+MAX_ERRORS = {CREDIT: 0.004, "defence": 0.1}
+"""Largest errors of values of Q-learning, by the probe. Right ones have 0.000 once they have
+converged; with a discount of 0.99 they have 0.005 in "credit", those of a policy 0.3 in "defence".
 """
 NUM_SIMULATIONS = 200
 """Number of simulations of a search whose moves are checked in all positions: right ones block."""
@@ -58,6 +58,12 @@ MAX_MEAN_ERROR = 0.02
 """Largest difference of a root's value from the mean result of its simulations: a search that
 begins with a rollout from the root has at most 0.01.
 """
+MIN_GAIN = 0.3
+"""Minimum gain of replies. UCT with constants of exploration from 0 to 5 has 0.57 to 0.97, a search
+without a tree -0.02, one that selects replies in the first player's view -0.91.
+"""
+MAX_RANDOM_GAIN = 0.05
+"""Maximum standard deviation of what replies gain, of a search without a tree, which has 0.02."""
 NUM_ENVS = 16
 """Number of simultaneous games in the environments of submissions."""
 MAX_STEPS = 1.25
@@ -74,7 +80,9 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
 
     def ask(board: Sequence[int]) -> Any:
         if board not in answers:
-            answers[board] = _ask(submission, "a pair (cell, value)", 2, board)
+            answers[board] = _ask(
+                submission, "a pair (cell, value), the cell a number from 0 to 8", 2, (), board
+            )
         return answers[board]
 
     agent = check_agent(lambda board: ask(board)[0], limit_s=None)
@@ -103,15 +111,24 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
     return Check(agent.subject, [*rows.values()], causes)
 
 
-def _ask(submission: SubmissionProcess, form: str, length: int, *arguments: Any) -> Any:
+def _ask(
+    submission: SubmissionProcess, form: str, length: int, shape: Sequence[int], *arguments: Any
+) -> Any:
     """Return an answer that is a list or an array.
+
+    Args:
+        submission: that is asked.
+        form, length: of the answer.
+        shape: of its first part.
+        arguments: of the function.
 
     Raises:
         CallError: it has another form, or the function raised something.
         SubmissionError: the submission has ended.
     """
     answer = submission.call(0, *arguments)
-    if isinstance(answer, list | np.ndarray) and len(answer) == length:
+    is_list = isinstance(answer, list | np.ndarray)
+    if is_list and len(answer) == length and np.shape(answer[0]) == shape:
         return answer
     problem = f"return {form}; yours returned {truncate(answer)}"
     submission.error = submission.error or problem
@@ -132,7 +149,7 @@ def _is_exact(board: Sequence[int], answer: Any) -> bool:
 def judge_search(submission: SubmissionProcess) -> Check:
     """Check ``search(board, simulations, seed)``, which returns visits and the root's value."""
     table = make_table("plain")
-    ask = partial(_ask, submission, "a pair (visits of all cells, value)", 2)
+    ask = partial(_ask, submission, "a pair (list of nine visits, value)", 2, (9,))
     late_answers: dict[Sequence[int], Any] = {}
     flags: list[tuple[bool, bool, bool]] = []
 
@@ -155,16 +172,7 @@ def judge_search(submission: SubmissionProcess) -> Check:
     is_whole, is_rest, is_equal = np.reshape(flags, (-1, 3)).T
     values = {board: value for board, (_, value) in late_answers.items()}
     errors = name_errors(values, any_play=True) if "results" in check.failed else []
-    signs = {
-        "all moves have the same visits: they are tried in turn": is_equal.all(),
-        "the list has the simulations without a visit of the cell: the move with the fewest visits "
-        "is played": is_rest.all(),
-        "the list has other numbers than those of visits, such as wins, shares or mean values: the "
-        "largest one is played": not is_whole.all(),
-        **dict.fromkeys([*errors, *check.causes], True),
-        "the other player's replies are found too late: the search explores too little, or it "
-        "selects moves in the view of one player only": "block" in agent.failed,
-    }
+    late_causes: list[str] = []
     rows = [*check.rows, *(row for row in agent.rows if row.name == "block")]
     num_wrong = (is_whole == 0).sum()
     rows.append(judge("form", f"{num_wrong} of {len(flags)} lists", num_wrong, 0))
@@ -175,15 +183,63 @@ def judge_search(submission: SubmissionProcess) -> Check:
         )
         num_wrong = (first != repeat) + (first == other)
         rows.append(judge("seed", "two calls with one seed, and two seeds", num_wrong, 0))
-        results = np.nan_to_num(table.action_values)
-        # with two free cells each move has one result, so that the visits tell the mean
-        error = max(
-            abs(value - np.dot(visits, results[table.index(board)]) / max(sum(visits), 1))
-            for board, (visits, value) in late_answers.items()
-            if board.count(0) == 2
-        )
-        rows.append(judge("mean", f"largest error: {error:.3f}", error, MAX_MEAN_ERROR))
-    return Check(check.subject, rows, [cause for cause, fits in signs.items() if fits])
+        late_rows, late_causes = _judge_late(late_answers)
+        rows += late_rows
+    signs = {
+        "all moves have the same visits: they are tried in turn": is_equal.all(),
+        "the list has the simulations without a visit of the cell: the move with the fewest visits "
+        "is played": is_rest.all(),
+        "the list has other numbers than those of visits, such as wins, shares or mean values: the "
+        "largest one is played": not is_whole.all(),
+    }
+    causes = [cause for cause, fits in signs.items() if fits] + errors + [*check.causes]
+    if "block" in agent.failed:
+        causes += late_causes
+    return Check(check.subject, rows, causes)
+
+
+def _judge_late(answers: Mapping[Sequence[int], Any]) -> tuple[list[CheckRow], list[str]]:
+    """Return rows, and causes that explain the answers in positions with two and three free cells.
+
+    With two each move has one result, and the visits tell the mean; only a move that wins leaves a
+    cell free. With three the other player has one choice: the mean is that of random replies, less
+    what the best ones gain.
+    """
+    table = make_table("plain")
+    rows = [*map(table.index, answers)]
+    visits, values = (np.array(part, np.float64) for part in zip(*answers.values(), strict=True))
+    next_rows = table.next[rows, :, 0]
+    best_gains = table.random_losses[next_rows]
+    results = table.reward[rows] - table.values[next_rows] + best_gains
+    means, best = (normalise(np.maximum(visits, TIE)) * [results, best_gains]).sum(axis=2)
+    gains = means - values
+    num_free = table.num_free[rows]
+    errors = np.abs(gains) * (num_free == 2)
+    error = errors.max()
+    best *= num_free == 3
+    share = (gains @ best) / (best @ best)
+    judged = [
+        judge("mean", f"largest error: {error:.3f}", error, MAX_MEAN_ERROR),
+        judge(
+            "tree",
+            f"replies gain {share:.2f} times what the best ones do",
+            share,
+            MIN_GAIN,
+            minimum=True,
+        ),
+    ]
+    causes = {
+        "simulations go on after a win, until the board is full": (
+            np.max(errors * ~table.wins[rows]) < MAX_MEAN_ERROR < error
+        ),
+        "no tree below the root: the other player's replies are random": (
+            np.std(gains[num_free == 3]) < MAX_RANDOM_GAIN
+        ),
+        "the other player's replies are selected in the view of the player to move": (
+            share < -MIN_GAIN
+        ),
+    }
+    return judged, [cause for cause, fits in causes.items() if fits]
 
 
 def judge_advantages(submission: SubmissionProcess) -> Check:
@@ -215,7 +271,7 @@ def judge_value_iteration(submission: SubmissionProcess) -> Check:
         exact, _ = model.fixed_point(model.best, discount=discount)
         try:
             size = len(arrays.rewards)
-            answer = _ask(submission, f"{size} values", size, *_game(arrays), discount)
+            answer = _ask(submission, f"{size} values", size, (), *_game(arrays), discount)
             errors = np.asarray(answer, np.float64)[: len(exact)] - exact
         except (CallError, SubmissionError, *DATA_PROBLEMS) as error:
             rows.append(CheckRow("answers", str(error), "fails", "values of all states"))
@@ -270,8 +326,8 @@ def judge_learner(
         return agent
 
     def limits_of(probe: LearnerProbe, kind: str) -> ProbeLimits:
-        if probe.name == CREDIT:
-            return ProbeLimits(limits[CREDIT], "error", MAX_CREDIT_ERROR)
+        if probe.name in MAX_ERRORS:
+            return ProbeLimits(limits[probe.name], "error", MAX_ERRORS[probe.name])
         return ProbeLimits(limits[probe.name], "excess", MAX_EXCESS)
 
     agents: list[Any] = []
@@ -292,7 +348,13 @@ def judge_learner(
             [CheckRow("answers", str(error), "fails", "a function of observations")],
             [str(error)],
         )
-    rows = [row for row in checker.rows if row.name in limits]
+    rows = [
+        row._replace(status="fails", limit="values at most 1 or -1")
+        if checker.best_runs[row.name].excess > MAX_EXCESS
+        else row
+        for row in checker.rows
+        if row.name in limits
+    ]
     if values:
         others = [f"{row.name}: {row.measured}" for row in checker.rows if row.name not in limits]
         failed = {row.name for row in checker.rows if row.status == "fails"}
@@ -326,24 +388,30 @@ def _explain_values(probe: LearnerProbe, agent: Any) -> tuple[Evidence, list[str
     action = int(policy[row].argmax())
     note = f"cell {action}: {VALUE_NOTE}"
     evidence = Evidence(exact.text(row), note.format(values[row], exact.action_values[row, action]))
+    signs = {}
     if not learned_values.any():  # maybe in next positions
         cells = np.eye(len(learned_values[0]), len(exact.observations[0]))
-        next_positions = (exact.observations[:, None] + cells)[model.allowed]
-        causes = []
-        if np.any(agent(next_positions)):
-            causes.append(
-                "the values of the positions after the moves are learned, not of those in which "
-                "the moves were made"
-            )
-        return evidence, causes
-    mean = (normalise(model.allowed) * learned_values).sum(axis=1)
-    names, limits, weights = zip(*TABLES["targets"], strict=True)
-    next_values = model.next @ (np.array(weights) @ [values, mean, -model.best(-learned_values)]).T
-    misfits = shares.ravel() @ np.abs((model.rewards - learned_values).reshape(-1, 1) + next_values)
-    target = (misfits / limits).argmin()
-    if probe.name == CREDIT and misfits[target] < limits[target]:
-        return evidence, [names[target]]
-    return evidence, []
+        signs = {
+            "the values of the positions after the moves are learned, not of those in which the "
+            "moves were made": agent((exact.observations[:, None] + cells)[model.allowed])
+        }
+    elif probe.name == CREDIT:
+        own_stones, _ = np.split(exact.observations, 2, axis=1)
+        alike = (own_stones[:, None] == own_stones).all(axis=2).argmax(axis=1)
+        mean = (normalise(model.allowed) * learned_values).sum(axis=1)
+        names, limits, weights = zip(*TABLES["targets"], strict=True)
+        next_values = np.array(weights) @ [values, mean, -model.best(-learned_values)]
+        errors = (model.rewards - learned_values).reshape(-1, 1) + model.next @ next_values.T
+        misfits = shares.ravel() @ np.abs(errors)
+        target = (misfits / limits).argmin()
+        signs = {
+            "all positions have the same values": (learned_values == learned_values[0]).all(),
+            "positions that differ only in the other player's stones have the same values": (
+                (learned_values == learned_values[alike]).all()
+            ),
+            names[target]: misfits[target] < limits[target],
+        }
+    return evidence, [cause for cause, fits in signs.items() if np.any(fits)]
 
 
 def _task(make_env: MakeEnv, steps: int, seed: int) -> tuple[Any, ...]:

@@ -42,6 +42,13 @@ class WrongSearch(NamedTuple):
     """by role (see :meth:`solve`), numbers with which the largest or smallest value begins"""
     kept: Sequence[int]
     """roles whose tried moves are not taken back"""
+    least_free: int
+    """number of free cells below which lines are not seen"""
+    limit: float
+    """of alpha-beta in the order of cells, whose bounds are handed on as they are, without an
+    exchange: minus the first lower bound, and the upper bound; 0 without alpha-beta"""
+    is_whole: int
+    """1 if all first moves have the first bounds, else 0"""
 
     def solve(self, aims: Sequence[int]) -> Callable[[Board], tuple[float, Board]]:
         """Return a function of boards, which returns the value of the player to move, and the board
@@ -53,35 +60,42 @@ class WrongSearch(NamedTuple):
         lines = [line.cells for line in Game().lines if [*line.cells] not in self.unseen]
 
         @cache
-        def search(board: Board, mover: int = 1, ply: int = 0) -> tuple[float, Board]:
+        def search(
+            board: Board, mover: int = 1, ply: int = 0, low: float = -self.limit
+        ) -> tuple[float, Board]:
             for total in np.array(board)[lines].sum(axis=1):
-                if total in self.ends:
+                if total in self.ends and board.count(0) >= self.least_free:
                     return self.results[int(total) // 3], board
-            if ply == self.depth:
+            if ply == self.depth or 0 not in board:
                 return self.draws[mover], board
             role = mover if ply else 0
+            choose: Any = max if aims[role] > 0 else min
             values = [*self.starts[role]]
+            if self.limit:
+                values.append(mover * low)
             for cell in range(len(board)):
-                if board[cell] == 0:
+                if self.limit and ply >= self.is_whole:
+                    low = mover * choose(values)
+                if board[cell] == 0 and not low >= self.limit > 0:
                     value, board = search(
                         (*board[:cell], mover, *board[cell + 1 :]),
                         mover * self.turns[ply == 0],
                         ply + 1,
+                        low,
                     )
                     values.append(value)
                     if role not in self.kept:
                         board = (*board[:cell], 0, *board[cell + 1 :])
-            choose: Any = max if aims[role] > 0 else min
-            return choose(values, default=self.draws[mover]), board
+            return choose(values), board
 
         return search
 
     def explains(self, values: Mapping[Board, Any], any_play: bool) -> bool:
         """Return whether all values are those of the search, or between those of any play."""
-        lower_bound = self.solve((-1, -1, -1) if any_play else self.aims)
-        upper_bound = self.solve((1, 1, 1) if any_play else self.aims)
+        aims = [(-1, -1, -1), (1, 1, 1)] if any_play else [self.aims]
+        bounds = [*map(self.solve, aims)]
         return all(
-            lower_bound(board)[0] - MAX_ERROR < values[board] < upper_bound(board)[0] + MAX_ERROR
+            bounds[0](board)[0] - MAX_ERROR < values[board] < bounds[-1](board)[0] + MAX_ERROR
             for board in sorted(values, key=np.count_nonzero, reverse=True)  # the cheapest first
         )
 
