@@ -115,7 +115,7 @@ CHECKS: Mapping[str, Callable[[str], Mapping[str, Check]]] = {
 def main(
     command: tyro.conf.Positional[Literal["errors", "alarms"]],
     families: tuple[Literal["puct", "uct", "loop"], ...] = ("puct", "uct", "loop"),
-    kinds: tuple[Literal["search", "ours", "heads"], ...] = ("search", "ours", "heads"),
+    kinds: tuple[str, ...] = tuple(KINDS),
     seed: int = 0,
     count: int = 1,
     log: Path = Path("alarms.jsonl"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from right_search import PlainSearch
+from right_search import RETURNED, PlainSearch
 
 from baselines.mcts import gumbel_search
 from baselines.mcts.search import MCTSSearch
@@ -65,13 +65,16 @@ def our_gumbel(
     return result.probabilities(), result.values
 
 
-def search_calls(seed: int) -> Calls:
-    """Yield checks of PUCT, UCT and Gumbel search in plain Python."""
+def search_calls(rules: Mapping[str, str | None], seed: int) -> Calls:
+    """Yield checks of searches in plain Python, by their rule and evaluator; the values that they
+    return take turns by the seed.
+    """
     sizes = SIMULATIONS[seed % len(SIMULATIONS)]
-    for rule, evaluator in (("puct", "owned"), ("uct", None), ("gumbel", "owned")):
+    returned = RETURNED[seed // len(SIMULATIONS) % len(RETURNED)]
+    for rule, evaluator in rules.items():
         for solver, note in ((False, ""), (True, ", solver")):
             for c in CONSTANTS:
-                search = PlainSearch(rule, c, solver)
+                search = PlainSearch(rule, c, solver, returned)
                 for turns in GAMES:
                     call = partial(check_search, search, turns, evaluator, sizes, seed)
                     yield f"{rule}, c {c}{note}, {turns}, {sizes}", call
@@ -117,7 +120,8 @@ def head_calls(seed: int) -> Calls:
 
 
 KINDS: dict[str, Callable[[int], Calls]] = {
-    "search": search_calls,
+    "search": partial(search_calls, {"puct": "owned", "gumbel": "owned"}),
+    "rollouts": partial(search_calls, {"uct": None}),
     "ours": our_calls,
     "heads": head_calls,
 }

@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+RETURNED = ("root", "move", "none")
+"""Values that a search can return: of the root, of the chosen move, or none."""
+
 
 @dataclass
 class PlainNode:
@@ -43,15 +46,17 @@ class PlainSearch:
         c: exploration constant.
         solver: whether proved moves count with their value and the search ends when the root is
             solved; in games without chance.
+        returned: whose value PUCT and UCT return, see :data:`RETURNED`.
     """
 
     rule: str = "puct"
     c: float = 1.5
     solver: bool = False
+    returned: str = "root"
 
     def __call__(
         self, game: Any, board: tuple[int, ...], evaluator: Any, simulations: int, seed: int
-    ) -> tuple[np.ndarray, float]:
+    ) -> tuple[np.ndarray, float | None]:
         """Search as ``check_search`` asks for it."""
         if self.rule == "gumbel":
             run = _Run(self, game, evaluator, random.Random(seed))
@@ -61,8 +66,12 @@ class PlainSearch:
         for action, count in root.visits.items():
             visits[action] = count
         value = sum(root.sums.values()) / max(1, sum(root.visits.values()))
+        if self.returned == "move":
+            value = root.mean(int(visits.argmax()))
         if self.solver and root.proved:
             value = self._solved_value(root, visits, value)
+        if self.returned == "none":
+            return visits, None
         return visits, value
 
     def root(self, run: _Run, board: tuple[int, ...]) -> PlainNode:

@@ -39,8 +39,10 @@ NO_PRIORS = (
     "priors are not used, or those of another position; a search without priors: use "
     "evaluator=None (--evaluator none)"
 )
-MAX_ALTERNATING_SHARE = 0.25
-"""Maximum loss in a game whose turns alternate that explains moves, as a share of the true one."""
+MAX_MISTAKEN_SHARE = 0.1
+"""Maximum loss of moves in the eyes of a wrong search that explains them, as a share of the true
+one.
+"""
 # Results are 1, 0 and -1. The errors of right searches are at most 0.05, with chance 0.10
 # (MAX_RESULT_ERROR in search.py); a draw that counts as a win has an error of 1, less what right
 # results of other simulations take back.
@@ -117,6 +119,8 @@ class Facts:
     """largest difference of values between seeds"""
     alternating_share: float = nan
     """loss of moves in a game whose turns alternate, as a share of the true one"""
+    root_view_share: float = nan
+    """loss of moves for who helps both players to win for the root's, as a share of the true one"""
     told_share: float = 0.0
     """mean loss with true values, as a share of that of random moves"""
     win_size: float = nan
@@ -146,6 +150,7 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
     )
     moves_are_worst = min(facts.late_share_by_parity) > MIN_WRONG_SHARE
     win_error, loss_error = (abs(facts.errors.get(name, nan)) for name in ("wins", "losses"))
+    are_draws_alone = not max(win_error, loss_error) > MIN_DRAW_ERROR
     all_are_wrong = min(win_error, loss_error) > MAX_WIN_ERROR
     return {
         "the search does not end: it does not see finished games, or waits": "time" in failed,
@@ -156,9 +161,8 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
             and (signs_are_wrong or not moves_are_worst)
         ),
         "second turns are ignored, or taken where there are none": facts.impossible_turns,
-        "illegal moves are made: occupied cells are not masked, or finished games go on": (
-            "steps" in failed
-        ),
+        "illegal moves are made: occupied cells are not masked, or finished games go on: a node is "
+        "expanded past the end, or a rollout changes its board": "steps" in failed,
         "occupied cells are searched: moves are not masked": facts.num_illegal_visits > 0,
         "the search raises an error, such as after a win that it does not see": (
             facts.num_errors > 0
@@ -173,13 +177,13 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
             and bool(failed & {"rules", "results", "near the end", "visits"})
         ),
         "turns are assumed to alternate: the search is right only where they do": (
-            facts.alternating_share < MAX_ALTERNATING_SHARE
+            facts.alternating_share < MAX_MISTAKEN_SHARE
             and not facts.largest_error > MIN_OTHER_RESULT_ERROR
             and not max(win_error, loss_error) < MAX_RIGHT_ERROR
         ),
-        "draws count as wins": draw_value > MIN_DRAW_ERROR,
-        "draws count as losses": draw_value < -MIN_DRAW_ERROR,
-        "draws count as wins or losses": facts.draw_error > MIN_DRAW_ERROR,
+        "draws count as wins": are_draws_alone and draw_value > MIN_DRAW_ERROR,
+        "draws count as losses": are_draws_alone and draw_value < -MIN_DRAW_ERROR,
+        "draws count as wins or losses": are_draws_alone and facts.draw_error > MIN_DRAW_ERROR,
         "second turns are never searched": "second turns" in failed,
         FIXED_VIEW: (
             facts.sign_pattern == FIXED_VIEW
@@ -211,7 +215,10 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "selection: it prefers what is good for the other player, or plays what it visits least": (
             max(facts.told_share, *facts.late_share_by_parity) > 1
         ),
-        "selection: moves are wrong, but no returned value is": (
+        "values are never negated: results are counted from the root's view at all nodes": (
+            "traps" in failed and facts.root_view_share < MAX_MISTAKEN_SHARE and not signs_are_wrong
+        ),
+        "selection: moves are wrong, but no returned value is, such as without exploration": (
             not failed & {"results", "signs", "visits"}
         ),
     }

@@ -123,6 +123,8 @@ class Checker:
         self.zeros = np.zeros(len(self.table.boards))
         self.uniform = np.full(self.table.legal.shape, 1 / self.table.num_actions)
         self.rows: list[CheckRow] = []
+        self.made_moves: list[tuple[int, int]] = []
+        """positions and moves of rows about moves"""
         self.chosen: list[int] = []
         self.notes: tuple[Any, ...] = ("",)
         """of the chosen positions, see :meth:`judge`"""
@@ -253,8 +255,8 @@ class Checker:
         """Add a row without a limit."""
         self.rows.append(CheckRow(name, text, "remark"))
 
-    def choose(self, mask: BoolArray, count: int) -> list[int]:
-        """Return rows of some positions."""
+    def choose(self, mask: BoolArray, count: int | None) -> list[int]:
+        """Return rows of some positions; None for all of them."""
         rows: list[int] = self.rng.permutation(np.flatnonzero(mask))[:count].tolist()
         return rows
 
@@ -287,10 +289,11 @@ class Checker:
         simulations: int,
         limit: float,
         salt: int,
-    ) -> tuple[SearchAnswers, Int64Array, Float64Array]:
-        """Add a row about moves, and return the answers, the moves, and their losses, [B] each."""
+    ) -> tuple[SearchAnswers, Float64Array]:
+        """Add a row about moves, and return the answers, and the losses of the moves, [B] each."""
         answers = self.ask(rows, values, simulations, salt)
         moves, losses = self.moves(rows, answers)
+        self.made_moves += zip(rows, moves, strict=True)
         loss = mean_of(losses)
         random_loss = mean_of(self.table.random_losses[rows])
         self.judge(
@@ -298,7 +301,7 @@ class Checker:
             loss, limit,
             rows, losses, MOVE_NOTE, moves, losses, self.table.best_moves(rows),
         )  # fmt: skip
-        return answers, moves, losses
+        return answers, losses
 
     def contract_rows(self) -> list[CheckRow]:
         """Return the rows about errors, steps and time, after all calls; output is a remark."""

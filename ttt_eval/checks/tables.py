@@ -40,6 +40,8 @@ FREE_CELLS = 8
 """Number of free cells of the first positions on larger boards."""
 FIRST_KEYS = np.arange(8, dtype=np.uint64)
 """Keys of the random first positions on larger boards."""
+MIN_TRAP_LOSS = 0.25
+"""Minimum loss of the wrong move of a trap."""
 TIE = 1e-9
 """Values within this distance are equal."""
 
@@ -99,11 +101,13 @@ class GameTable:
         odd: bool[N + 1], whether the number of stones is odd.
         values: float64[N + 1], optimal values for the player to move; 0 for finished boards.
         action_values: float64[N + 1, A], optimal values of moves, NaN where illegal.
-        alternating_losses: float64[2, N + 1, A], ``losses`` in the eyes of two searches that take
-            turns to alternate: in the choice of moves, and in the sign of values.
+        mistaken_losses: float64[3, N + 1, A], ``losses`` in the eyes of searches that take turns to
+            alternate, in the choice of moves or in the sign of values, or that never negate values.
         losses: float64[N + 1, A], loss of value by a move, NaN where illegal.
         wins: bool[N + 1], positions with a move that wins at once.
         random_losses: float64[N + 1], mean loss of a random move.
+        traps: float64[N + 1], by how much the values of rollouts and of a search that never negates
+            prefer a wrong move to the right ones; -inf where rollouts alone do.
         random_values: float64[N + 1], values if both play at random.
         moves_differ: bool[N + 1], positions with moves of different values.
         forced: bool[N + 1], positions whose value does not depend on play.
@@ -135,21 +139,37 @@ class GameTable:
         self._index = {tuple(board): row for row, board in enumerate(self.boards[:-1].tolist())}
         tables, self.action_values = self.solve(best, best)
         self.values: Float64Array = tables[0]
-        alternating = np.stack(
-            [self.solve(best, worst, swap=1)[1], self.solve(best, best, again_sign=-1)[1]]
+        bounds, root_view = self.solve(best, worst)  # the largest and smallest values of any play
+        mistaken = np.stack(
+            [
+                self.solve(best, worst, swap=1)[1],
+                self.solve(best, best, again_sign=-1)[1],
+                root_view,
+            ]
         )
-        self.alternating_losses = np.fmax.reduce(alternating, axis=2, keepdims=True) - alternating
-        self.random_values = self.solve(mean, mean)[0][0]
-        bounds, _ = self.solve(best, worst)  # the largest and the smallest values of any play
+        self.mistaken_losses = np.fmax.reduce(mistaken, axis=2, keepdims=True) - mistaken
+        random_tables, random_play = self.solve(mean, mean)
+        self.random_values = random_tables[0]
         self.forced = ~self.ended & (np.ptp(bounds, axis=0) < TIE)
         self.wins = self.reward.max(axis=1) > 0
         self.losses = self.values[:, None] - self.action_values
         losses = np.nan_to_num(self.losses)
         self.moves_differ = losses.max(axis=1) > TIE
         self.random_losses = losses.sum(axis=1) / np.maximum(1, self.legal.sum(axis=1))
+        # rollouts that prefer a wrong move mislead right searches too
+        is_fair = self.moves_differ & (self._lead(random_play) < TIE)
+        self.traps = np.where(is_fair, self._lead(random_play + root_view).round(6), -np.inf)
         for array in vars(self).values():
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)
+
+    def _lead(self, values: Float64Array) -> Float64Array:
+        """Return by how much values of moves, float64[N + 1, A], prefer a wrong move to the right
+        ones, float64[N + 1]; arbitrary where no move is wrong.
+        """
+        wrong_moves: Float64Array = np.where(self.losses > MIN_TRAP_LOSS, values, -9)
+        right_moves = np.where(self.losses < TIE, values, -9)
+        return np.asarray(wrong_moves.max(axis=1) - right_moves.max(axis=1))
 
     def landing_cells(self, boards: Int8Array) -> Int64Array:
         """Return the cell of each action's stone, int64[B, A], negative where there is no room."""
