@@ -146,7 +146,7 @@ def test_an_error_is_named(write, case):
 def test_an_answer_unlike_the_task_costs_a_row_of_a_search(write, right, wrong, row):
     result = grade(write(change("mcts", {right: wrong})), load_task("mcts"))
     assert result.earned[row] == 0
-    assert 6 <= result.points < 10
+    assert 4 <= result.points < 10
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from ttt_eval.checks import (
 )
 from ttt_eval.checks.calls import CallError
 from ttt_eval.checks.check import Status, judge
-from ttt_eval.checks.learner import CREDIT, MAX_EXCESS, LearnerCheck, ProbeLimits
+from ttt_eval.checks.learner import CREDIT, FLAT, MAX_EXCESS, LearnerCheck, ProbeLimits
 from ttt_eval.checks.probes import LearnerProbe, MakeEnv
 from ttt_eval.checks.tables import TIE, make_table
 from ttt_eval.exact.decision_values import SelfPlayValues
@@ -192,10 +192,10 @@ def judge_search(submission: SubmissionProcess) -> Check:
         "the list has other numbers than those of visits, such as wins, shares or mean values: the "
         "largest one is played": not is_whole.all(),
     }
-    causes = [cause for cause, fits in signs.items() if fits] + errors + [*check.causes]
+    causes = [cause for cause, fits in signs.items() if fits] + errors
     if "block" in agent.failed:
         causes += late_causes
-    return Check(check.subject, rows, causes)
+    return Check(check.subject, rows, [*causes, *check.causes])
 
 
 def _judge_late(answers: Mapping[Sequence[int], Any]) -> tuple[list[CheckRow], list[str]]:
@@ -370,7 +370,9 @@ def judge_learner(
                 tuple(evidence),
             )
         )
-    return Check("a learner", rows, [*causes, *checker.causes()])
+    # a table has hints for it
+    causes += [cause for cause in checker.causes() if cause != FLAT]
+    return Check("a learner", rows, causes)
 
 
 def _explain_values(probe: LearnerProbe, agent: Any) -> tuple[Evidence, list[str]]:
