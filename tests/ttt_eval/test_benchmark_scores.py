@@ -262,8 +262,8 @@ def test_croissant_finds_the_scores():
     keys = {field["extract"]["jsonPath"].rpartition(".")[2] for field in fields}
     for file in folder.glob(files["includes"]):
         [row] = read_json(file)["submissions"]
-        found = re.fullmatch(name["transform"]["regex"], file.name)[1]
-        assert found == row["name"].replace(":", "-")
+        submission = re.fullmatch(name["transform"]["regex"], file.name)[1]
+        assert submission == row["name"].replace(":", "-")
         assert all(keys <= {*run, *run["checkpoints"][-1]} for run in row["runs"])
 
 
