@@ -126,7 +126,7 @@ def test_a_training_says_what_its_games_tell(tmp_path, train_py):
     at_once = "all 20 games are played at the same time, because the batch of q-learning is 2,048"
     assert at_once in train_py.err
     assert "while learning it won" in out
-    assert "phantom games of this size are not evaluated" in out
+    assert "Its strength cannot be computed: the board is too large" in out
     train_py("--learner=ppo --games=20 --rollout=64 --no-report --out", tmp_path / "ppo")
     assert "20 games are less than 16 rollouts of 64 positions" in train_py.err
 
