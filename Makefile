@@ -114,14 +114,17 @@ clients: $(VENV)/.dev
 outside: $(VENV)/.dev
 	$(BIN)/python tools/outside.py $(if $(ONLY),--only $(ONLY))
 
-# Submissions to the benchmark of all agents of this repository, and their scores, below runs/bench:
-# docs/benchmark/index.md. `make bench BENCH_JOBS=4` runs four at a time, and BENCH_OPTIONS are those of `bench run`.
+# Submissions to the benchmark of all agents of this repository, and their scores, below runs/bench/v1:
+# docs/benchmark/index.md. `make bench BENCH_VERSION=v2` is the other version, `make bench BENCH_JOBS=4` runs four at a
+# time, and BENCH_OPTIONS are those of `bench run`. Agents in BENCH_TUNED have the settings of BENCH_SETTINGS.
 # `make bench-quick` is the form with 4 tasks, 2 seeds and 20,000 steps, of the agents that take seconds. `make
 # bench-submissions` is this form of all agents on more tasks, and puts their files into benchmarks/submissions.
 # BENCH_AGENTS and BENCH_PYTHON name other agents, and an environment that has their library.
 # `make bench-scores` puts the scores of `make bench` into benchmarks/scores. Both write their part of the leaderboard.
-BENCH_AGENTS ?= random win-or-block q-learning naive-mc q-net alpha-zero sb3-ppo sb3-dqn sb3-maskable-ppo \
-	examples.bench_ppo:PPO examples.bench_dqn:DQN
+BENCH_TUNED ?= q-learning naive-mc ppo q-net alpha-zero sb3-ppo sb3-dqn sb3-maskable-ppo
+BENCH_SETTINGS ?= benchmarks/tuning/chosen.json
+BENCH_AGENTS ?= random win-or-block exact-pg $(BENCH_TUNED) examples.bench_ppo:PPO examples.bench_dqn:DQN
+BENCH_VERSION ?= v1
 BENCH_QUICK_AGENTS ?= random win-or-block q-learning naive-mc
 BENCH_PYTHON ?= $(BIN)/python
 BENCH_TASKS ?= random half-random chance-25 chance-50 self-play self-play-skip masks
@@ -130,8 +133,8 @@ BENCH_OPTIONS ?=
 
 # $(call bench_run,AGENTS,FOLDER,OPTIONS)
 define bench_run
-	for agent in $(1); do $(BENCH_PYTHON) evaluate.py bench run --agent $$agent $(3) --jobs $(BENCH_JOBS) \
-		--out $(2)/$$(echo $$agent | tr : -) || exit 1; done
+	$(foreach agent,$(1),$(BENCH_PYTHON) evaluate.py bench run --agent $(agent) --jobs $(BENCH_JOBS) $(3) \
+		$(if $(filter $(agent),$(BENCH_TUNED)),--settings $(BENCH_SETTINGS)) --out $(2)/$(subst :,-,$(agent)) &&) true
 endef
 
 # $(call bench,AGENTS,FOLDER,OPTIONS)
@@ -151,7 +154,7 @@ define leaderboard
 endef
 
 bench: $(VENV)/.dev
-	$(call bench,$(BENCH_AGENTS),runs/bench,$(strip $(BENCH_OPTIONS)))
+	$(call bench,$(BENCH_AGENTS),runs/bench/$(BENCH_VERSION),--benchmark $(BENCH_VERSION) $(strip $(BENCH_OPTIONS)))
 
 bench-quick: $(VENV)/.dev
 	$(call bench,$(BENCH_QUICK_AGENTS),runs/bench-quick,--quick)
@@ -164,10 +167,10 @@ bench-submissions: $(VENV)/.dev
 		--out runs/bench-submissions.html --overwrite
 
 bench-scores: $(VENV)/.dev
-	mkdir -p benchmarks/scores
-	for agent in $(subst :,-,$(BENCH_AGENTS)); do $(BIN)/python evaluate.py bench score runs/bench/$$agent --last \
-		--out benchmarks/scores/$$agent.json --overwrite || exit 1; done
-	$(call leaderboard,full,benchmarks/scores/*.json)
+	mkdir -p benchmarks/scores/$(BENCH_VERSION)
+	for agent in $(subst :,-,$(BENCH_AGENTS)); do $(BIN)/python evaluate.py bench score \
+		runs/bench/$(BENCH_VERSION)/$$agent --last --out benchmarks/scores/$(BENCH_VERSION)/$$agent.json --overwrite || exit 1; done
+	$(call leaderboard,$(BENCH_VERSION),benchmarks/scores/$(BENCH_VERSION)/*.json)
 
 # The pages of docs/, of the root and of the API as a site, without a warning. To look at it:
 # .venv/bin/python -m http.server --directory site
