@@ -343,7 +343,7 @@ def test_normalised_advantages_are_probed_and_those_of_one_step_are_not_judged(a
 @pytest.mark.parametrize(("scale", "failed"), [(1, ()), (-1, ("critic",))])
 def test_values_of_a_critic_are_judged(scale, failed):
     values = DecisionModel("2x3/2", discount=0.9).values
-    check = check_advantages(gae, "2x3/2", critic=lambda observations: scale * values)
+    check = check_advantages(gae, "2x3/2", (0,), critic=lambda observations: scale * values)
     assert check.failed == failed
     assert ("unbiased" in check.row("critic").measured) == (scale == 1)
 

@@ -40,8 +40,9 @@ class CheckAdvantages(_CheckGradient):
     code 2.
     """
 
-    seats: tuple[int, ...] = (0,)
-    """of the learner: 0 moves first, 1 second, 0 1 both"""
+    seats: tuple[int, ...] | None = None
+    """of the learner: 0 moves first, 1 second, 0 1 both; default: both for a function that asks for
+    movers, or else the first"""
     gamma: float | None = None
     """discount of rollouts for each decision; default: 0.9"""
     lam: float | None = None

@@ -225,7 +225,7 @@ def run_check(
 def check_advantages(
     function: Callable[..., Any],
     game: str | Game = "2x3/3",
-    seats: tuple[int, ...] = (0,),
+    seats: tuple[int, ...] | None = None,
     *,
     gamma: float | None = None,
     lam: float | None = None,
@@ -248,7 +248,8 @@ def check_advantages(
     Args:
         function: the estimator.
         game: rows x columns / win length, with a skip chance of 1/4; or a game of up to nine cells.
-        seats: of the learner: (0,) moves first, (1,) second, (0, 1) both.
+        seats: of the learner: (0,) moves first, (1,) second, (0, 1) both; by default both for a
+            function that asks for ``movers``, or else the first.
         gamma: discount of rollouts for each decision, by default 0.9; whole games have none.
         lam: lambda of rollouts; None for any from 0 to 1.
         environments: number in a rollout, for functions that mix them.
@@ -271,6 +272,8 @@ def check_advantages(
     check_range("gamma", discount, 0, 1)
     check_range("lam", lam or 0.0, 0, 1)
     names = asked_names(function, ROLLOUT_NAMES | BATCH_NAMES)
+    if seats is None:
+        seats = (0, 1) if "movers" in names else (0,)
     array_names = {ALIASES.get(name, name) for name in names}
     limit = TIME_LIMIT if {"truncated", "next_values"} <= array_names else None
     is_batch = batch is not None or bool(set(names) - ROLLOUT_NAMES)

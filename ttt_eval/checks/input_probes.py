@@ -207,7 +207,8 @@ def probe_rollouts(
     of_value = ask({"values": 1}, {}) - whole
     of_next = (of_reward + of_value)[0]
     own = of_reward[1].min()
-    relative = of_next * (movers[0] * movers[1])[:-1] / np.copysign(max(abs(own), EQUAL), own)
+    unit = (movers[0] * movers[1])[:-1] / np.copysign(max(abs(own), EQUAL), own)
+    relative = of_next * unit
     sizes = np.abs(relative)
     yield number_row("baseline" if sizes.mean() > 1 + EQUAL else "discount", sizes, discount)
     if "values" in names:
@@ -221,6 +222,10 @@ def probe_rollouts(
     yield rule_row(
         "movers" if self_play else "next value", relative.min() >= -EQUAL,
         "the other player's values count negative, and the own ones positive",
+    )  # fmt: skip
+    yield rule_row(
+        "sign of trace", (of_reward[0] * unit).min() >= -EQUAL,
+        "later rewards of the other player count negative, and the own ones positive",
     )  # fmt: skip
     own_lam = np.abs(of_reward[0]).mean() / max(abs(own) * sizes.mean(), EQUAL)
     if discount:
