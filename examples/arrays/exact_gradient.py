@@ -5,10 +5,10 @@ autograd gives their exact gradients. Gradient descent on exploitability then fi
     python examples/arrays/exact_gradient.py --steps 200
 """
 
-import argparse
 from itertools import pairwise
 
 import torch
+import tyro
 
 from ttt_envs import Game
 from ttt_envs.arrays import game_arrays
@@ -47,16 +47,23 @@ def softmax_table(arrays, logits):
     return torch.softmax(logits.masked_fill(~torch.tensor(arrays.legal), -torch.inf), dim=1)
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=200, help="of Adam")
+def main(steps: int = 200):
+    """Descend the exploitability.
+
+    Args:
+        steps: of Adam.
+    """
     arrays = game_arrays(Game(skip_chance=0.25))
     logits = torch.zeros(arrays.legal.shape, dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.Adam([logits], lr=0.1)
-    for step in range(parser.parse_args().steps + 1):
+    for step in range(steps + 1):
         exploitability = -sum(returns(arrays, softmax_table(arrays, logits))) / 2
         if step % 50 == 0:
             print(f"{step} steps: exploitability {exploitability.item():.6f}")
         optimizer.zero_grad()
         exploitability.backward()
         optimizer.step()
+
+
+if __name__ == "__main__":
+    tyro.cli(main, description=__doc__)

@@ -7,13 +7,13 @@ the other player, +1 the same player after a skipped turn, 0 if the game is over
     python examples/arrays/ppo_jax.py --updates 150
 """
 
-import argparse
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import tyro
 
 from ttt_envs import Game, as_policy
 from ttt_envs.arrays import game_arrays
@@ -99,7 +99,7 @@ def update(arrays, net, optimizer_state, state, key):
     return net, optimizer_state, state, key
 
 
-def main(updates, game, seed=0):
+def train(updates, game, seed=0):
     """Train, and return the policy."""
     arrays = jax.tree.map(jnp.asarray, game_arrays(game))
     net_key, key = jax.random.split(jax.random.key(seed))
@@ -111,9 +111,15 @@ def main(updates, game, seed=0):
     return as_policy(lambda o, m: np.asarray(forward(o, m)), game, returns="logits", batch=True)
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--updates", type=int, default=150, help=f"of {GAMES * STEPS} moves each")
+def main(updates: int = 150):
+    """Train in self-play with skips, and measure.
+
+    Args:
+        updates: of 16,384 moves each.
+    """
     game = Game(skip_chance=0.25)
-    policy = main(parser.parse_args().updates, game)
-    print(f"exploitability: {exploitability(game, policy):.4f}")
+    print(f"exploitability: {exploitability(game, train(updates, game)):.4f}")
+
+
+if __name__ == "__main__":
+    tyro.cli(main, description=__doc__)

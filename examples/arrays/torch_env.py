@@ -6,9 +6,8 @@ A game that is over begins again in its next step, whatever the action.
     python examples/arrays/torch_env.py --device cpu
 """
 
-import argparse
-
 import torch
+import tyro
 
 from ttt_envs import Game
 from ttt_envs.arrays import game_arrays
@@ -38,10 +37,13 @@ class TorchEnv:
         return self.observations[self.state], self.legal[self.state]
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cpu", help="cpu, cuda, mps")
-    env = TorchEnv(game_arrays(Game(skip_chance=0.25)), 10_000, parser.parse_args().device)
+def main(device: str = "cpu"):
+    """Play at random.
+
+    Args:
+        device: cpu, cuda, mps.
+    """
+    env = TorchEnv(game_arrays(Game(skip_chance=0.25)), 10_000, device)
     torch.manual_seed(1)
     wins = 0
     games = 0
@@ -51,3 +53,7 @@ if __name__ == "__main__":
         wins += (reward == 1).sum().item()
         games += over.sum().item()
     print(f"random play: {games} games, {wins / games:.1%} end by a line")
+
+
+if __name__ == "__main__":
+    tyro.cli(main, description=__doc__)

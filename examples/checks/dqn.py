@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from examples.checks.final_steps import last_decisions
-from examples.checks.ppo import make_net
+from examples.checks.nets import make_net, to_value_agent
+from examples.checks.q_learning import explore
 
 NUM_ENVS = 32
 BUFFER_SIZE = 20_000
@@ -58,9 +59,7 @@ def train(make_env, steps, seed):
         with torch.no_grad():
             values = q_network(torch.as_tensor(obs)).numpy()
         epsilon = max(MIN_EPSILON, 1 - 2 * step / steps)
-        explores = rng.random((NUM_ENVS, 1)) < epsilon
-        scores = np.where(explores, rng.random(values.shape), values)
-        action = np.where(mask, scores, -np.inf).argmax(axis=1)
+        action = explore(values, mask, epsilon, rng)
         next_obs, reward, terminated, truncated, info = envs.step(action)
         done = terminated | truncated
         last_obs, last_mask, last_mover = last_decisions(next_obs, info, done)
@@ -83,10 +82,4 @@ def train(make_env, steps, seed):
             num_updates += 1
             if num_updates % TARGET_INTERVAL == 0:
                 target_network.load_state_dict(q_network.state_dict())
-
-    @torch.no_grad()
-    def action_values(observations):
-        return q_network(torch.as_tensor(observations)).numpy()
-
-    action_values.values = action_values
-    return action_values
+    return to_value_agent(q_network)

@@ -39,6 +39,11 @@ def _mean(numbers: Float64Array, keys: Int64Array, weights: Float64Array) -> Flo
     return np.asarray((np.bincount(place, weights * numbers) / totals)[place])
 
 
+def _spread(totals: Float64Array, mask: BoolArray) -> Float64Array:
+    """Return the number of each episode at all of its decisions."""
+    return np.asarray(totals[:, None] * mask)
+
+
 def _centred(numbers: Float64Array, keys: Int64Array) -> Float64Array:
     return numbers - _mean(numbers, keys, np.ones(len(numbers)))
 
@@ -85,7 +90,7 @@ def rae(rewards: Float64Array, mask: BoolArray, roles: Int64Array) -> Float64Arr
     for row, (total, role) in enumerate(zip(rewards.sum(axis=1), roles, strict=True)):
         advantages[row] = total - averages[role]
         averages[role] = RAE_DECAY * averages[role] + (1 - RAE_DECAY) * total
-    return advantages[:, None] * mask
+    return _spread(advantages, mask)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -105,7 +110,7 @@ def reinforce_plus_plus_baseline(
     """Return the result minus the mean of its group, whitened over all decisions (Hu et al., 2025,
     arXiv:2501.03262).
     """
-    return _whiten(_centred(rewards.sum(axis=1), groups)[:, None] * mask, mask)
+    return _whiten(grpo_centred(rewards, mask, groups), mask)
 
 
 def rloo(rewards: Float64Array, mask: BoolArray, groups: Int64Array) -> Float64Array:
@@ -114,21 +119,21 @@ def rloo(rewards: Float64Array, mask: BoolArray, groups: Int64Array) -> Float64A
     """
     sizes = np.bincount(groups)[groups]
     centred = _centred(rewards.sum(axis=1), groups)
-    return np.asarray((centred * sizes / np.maximum(sizes - 1, 1))[:, None] * mask)
+    return _spread(centred * sizes / np.maximum(sizes - 1, 1), mask)
 
 
 def grpo(rewards: Float64Array, mask: BoolArray, groups: Int64Array) -> Float64Array:
     """Return the result minus the mean of its group, over its standard deviation (Shao et al.,
     2024, arXiv:2402.03300, section 4.1.2).
     """
-    return _scaled(rewards.sum(axis=1), groups)[:, None] * mask
+    return _spread(_scaled(rewards.sum(axis=1), groups), mask)
 
 
 def grpo_centred(rewards: Float64Array, mask: BoolArray, groups: Int64Array) -> Float64Array:
     """Return the result minus the mean of its group (Dr. GRPO, Liu et al., 2025,
     arXiv:2503.20783).
     """
-    return _centred(rewards.sum(axis=1), groups)[:, None] * mask
+    return _spread(_centred(rewards.sum(axis=1), groups), mask)
 
 
 def opo(rewards: Float64Array, mask: BoolArray, groups: Int64Array) -> Float64Array:
@@ -136,16 +141,15 @@ def opo(rewards: Float64Array, mask: BoolArray, groups: Int64Array) -> Float64Ar
     arXiv:2505.23585).
     """
     totals = rewards.sum(axis=1)
-    return np.asarray((totals - _mean(totals, groups, mask.sum(axis=1)))[:, None] * mask)
+    return _spread(totals - _mean(totals, groups, mask.sum(axis=1)), mask)
 
 
 def gpg(rewards: Float64Array, mask: BoolArray, groups: Int64Array) -> Float64Array:
     """Return the result minus the mean of its group, over the share of results that are not 0 (Chu
     et al., 2025, arXiv:2504.02546).
     """
-    totals = rewards.sum(axis=1)
-    share = np.mean(totals != 0)
-    return _centred(totals, groups)[:, None] * mask / (share or 1.0)
+    share = np.mean(rewards.sum(axis=1) != 0)
+    return grpo_centred(rewards, mask, groups) / (share or 1.0)
 
 
 def pass_at_k(rewards: Float64Array, mask: BoolArray, groups: Int64Array) -> Float64Array:
@@ -158,7 +162,7 @@ def pass_at_k(rewards: Float64Array, mask: BoolArray, groups: Int64Array) -> Flo
         rows = np.flatnonzero(groups == group)
         order = rows[np.argsort(totals[rows], kind="stable")]
         advantages[order[-1]] = totals[order[-1]] - totals[order[-2]]
-    return advantages[:, None] * mask
+    return _spread(advantages, mask)
 
 
 # --------------------------------------------------------------------------------------------------

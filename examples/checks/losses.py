@@ -80,16 +80,19 @@ def k1_in_reward(logp, ref_logp, mask):
     return mean(logp * (logp - ref_logp).detach(), mask)
 
 
+def costs_to_go(logp, ref_logp, mask):
+    """Return the sums of k1 from each decision on."""
+    return ((logp - ref_logp) * mask).flip(-1).cumsum(-1).flip(-1)
+
+
 def k1_in_return(logp, ref_logp, mask):
     """Return k1 as a part of the rewards from each decision on, detached."""
-    costs = ((logp - ref_logp) * mask).flip(-1).cumsum(-1).flip(-1)
-    return mean(logp * costs.detach(), mask)
+    return mean(logp * costs_to_go(logp, ref_logp, mask).detach(), mask)
 
 
 def k1_in_return_attached(logp, ref_logp, mask):
     """Return the same, not detached."""
-    costs = ((logp - ref_logp) * mask).flip(-1).cumsum(-1).flip(-1)
-    return mean(logp * costs, mask)
+    return mean(logp * costs_to_go(logp, ref_logp, mask), mask)
 
 
 def entropy_of_all(entropy, mask, logp):

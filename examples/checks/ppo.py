@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from examples.checks.final_steps import last_decisions
+from examples.checks.nets import make_net, to_agent
 
 NUM_ENVS = 64
 NUM_STEPS = 16
@@ -23,14 +24,6 @@ ENTROPY_COEFFICIENT = 0.02
 VALUE_COEFFICIENT = 0.5
 MAX_GRAD_NORM = 0.5
 torch.set_num_threads(1)  # for a small net, more threads only wait for each other
-
-
-def make_net(num_inputs, num_outputs):
-    """Return a net with two hidden layers."""
-    return nn.Sequential(
-        nn.Linear(num_inputs, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(),
-        nn.Linear(64, num_outputs),
-    )  # fmt: skip
 
 
 def log_softmax(logits, mask):
@@ -108,14 +101,4 @@ def train(make_env, steps, seed):
                 loss.backward()
                 nn.utils.clip_grad_norm_(parameters, MAX_GRAD_NORM)
                 optimizer.step()
-
-    @torch.no_grad()
-    def logits(observations):
-        return actor(torch.as_tensor(observations)).numpy()
-
-    @torch.no_grad()
-    def values(observations):
-        return critic(torch.as_tensor(observations)).squeeze(1).numpy()
-
-    logits.critic = values
-    return logits
+    return to_agent(actor, critic)

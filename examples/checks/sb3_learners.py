@@ -7,13 +7,13 @@ They are not for self-play. DQN, PPO and A2C learn without action masks, and are
 where the probe has masks; MaskablePPO is not for the probe without.
 """
 
-import numpy as np
 import torch
 import torch._dynamo  # noqa: F401  # before a library that imports TensorFlow where it is installed: docs/install.md
 from gymnasium.vector import AutoresetMode
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import A2C, DQN, PPO
 
+from examples.checks.nets import to_agent, to_value_agent
 from ttt_envs.sb3 import MNKVecEnv
 
 torch.set_num_threads(1)  # for a small net, more threads only wait for each other
@@ -32,15 +32,13 @@ def learn(model_class, make_env, steps, seed, num_envs, **settings):
     return model.learn(steps)
 
 
-def logits_of(model):
-    """Return the logits of an actor-critic as a function of observations."""
+def actor_of(model, critic=None):
+    """Return the actor of a model as an agent."""
 
-    @torch.no_grad()
     def logits(observations):
-        distribution = model.policy.get_distribution(torch.as_tensor(observations))
-        return distribution.distribution.logits.numpy()
+        return model.policy.get_distribution(observations).distribution.logits
 
-    return logits
+    return to_agent(logits, critic)
 
 
 def train_dqn(make_env, steps, seed):
@@ -52,20 +50,14 @@ def train_dqn(make_env, steps, seed):
         gradient_steps=2, batch_size=256, target_update_interval=100, exploration_fraction=0.5,
         exploration_final_eps=0.15,
     )  # fmt: skip
-
-    @torch.no_grad()
-    def action_values(observations):
-        return model.q_net(torch.as_tensor(observations)).numpy()
-
-    action_values.values = action_values
-    return action_values
+    return to_value_agent(model.q_net)
 
 
 def train_ppo(make_env, steps, seed):
     """Train PPO."""
     if make_env.self_play:
         return None
-    return logits_of(learn(PPO, make_env, steps, seed, 64, **PPO_SETTINGS))
+    return actor_of(learn(PPO, make_env, steps, seed, 64, **PPO_SETTINGS))
 
 
 def train_a2c(make_env, steps, seed):
@@ -73,7 +65,7 @@ def train_a2c(make_env, steps, seed):
     if make_env.self_play:
         return None
     model = learn(A2C, make_env, steps, seed, 32, n_steps=4, learning_rate=4e-3, ent_coef=0.05)
-    return logits_of(model)
+    return actor_of(model)
 
 
 def train_maskable_ppo(make_env, steps, seed):
@@ -81,11 +73,4 @@ def train_maskable_ppo(make_env, steps, seed):
     if make_env.self_play or not make_env.masks:
         return None
     model = learn(MaskablePPO, make_env, steps, seed, 64, **PPO_SETTINGS)
-    logits = logits_of(model)
-
-    @torch.no_grad()
-    def values(observations):
-        return np.ravel(model.policy.predict_values(torch.as_tensor(observations)))
-
-    logits.critic = values
-    return logits
+    return actor_of(model, model.policy.predict_values)

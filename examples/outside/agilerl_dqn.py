@@ -7,7 +7,7 @@ from agilerl.components.replay_buffer import ReplayBuffer
 from gymnasium.vector import AutoresetMode
 
 from examples.checks.final_steps import last_decisions
-from examples.outside.nets import to_agent
+from examples.checks.nets import to_agent
 
 NUM_ENVS = 32
 SETTINGS = {

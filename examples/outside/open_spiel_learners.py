@@ -11,7 +11,7 @@ from open_spiel.python.pytorch.dqn import DQN
 from open_spiel.python.rl_environment import StepType, TimeStep
 from open_spiel.python.rl_tools import ConstantSchedule
 
-from examples.outside.nets import to_agent
+from examples.checks.nets import to_value_agent
 
 DQN_SETTINGS = {
     "hidden_layers_sizes": [64, 64], "batch_size": 256, "replay_buffer_capacity": 20_000,
@@ -71,6 +71,4 @@ def train_dqn(make_env, steps, seed):
         settings = {**DQN_SETTINGS, "epsilon_decay_duration": steps // 2, "seed": seed}
         return DQN(0, num_inputs, num_actions, **settings)
 
-    action_values = to_agent(play(make_agent, make_env, steps, seed)._q_network)
-    action_values.values = action_values
-    return action_values
+    return to_value_agent(play(make_agent, make_env, steps, seed)._q_network)

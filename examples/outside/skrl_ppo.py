@@ -9,8 +9,7 @@ from skrl.memories.torch import RandomMemory
 from skrl.models.torch import CategoricalMixin, DeterministicMixin, Model
 from skrl.trainers.torch import SequentialTrainer
 
-from examples.checks.ppo import make_net
-from examples.outside.nets import to_agent
+from examples.checks.nets import make_net, to_agent
 
 SETTINGS = {
     "rollouts": 16, "learning_epochs": 4, "mini_batches": 4, "discount_factor": 1.0,

@@ -10,7 +10,7 @@ from tianshou.env import DummyVectorEnv
 from tianshou.trainer import OffPolicyTrainerParams
 from tianshou.utils.net.common import MLP
 
-from examples.outside.nets import to_agent
+from examples.checks.nets import to_agent
 
 NUM_ENVS = 128
 SETTINGS = {

@@ -10,8 +10,7 @@ from torchrl.modules import ProbabilisticActor, ValueOperator
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
-from examples.checks.ppo import make_net
-from examples.outside.nets import to_agent
+from examples.checks.nets import make_net, to_agent
 
 FRAMES = 1_024
 
