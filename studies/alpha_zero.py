@@ -56,6 +56,8 @@ QUICK_SHARE = 16
 SKIPS = Game(skip_chance=0.25)
 FOUR = Game(4, 4, 4)
 SHARES = tuple((mark + 1) / 32 for mark in range(32))
+MEASURES = ("games", "cpu_s", "exploitability")
+"""Measures at each mark of a training."""
 LEARNERS = (NAME, "q-learning", "q-net")
 DATA = read_data("alpha_zero")
 BOARDS: Mapping[Game, Any] = {Game(**board["game"]): board for board in DATA["boards"]}
@@ -127,12 +129,8 @@ class TrainingCurve(NamedTuple):
     @classmethod
     def from_result(cls, result: Data) -> TrainingCurve:
         """Build the curve from the result of a unit."""
-        return cls(
-            games=np.array(result["games"], np.float64),
-            cpu_s=np.array(result["cpu_s"], np.float64),
-            exploitability=np.array(result["exploitability"], np.float64),
-            search_exploitability=result["searched"],
-        )
+        curves = (np.array(result[name], np.float64) for name in MEASURES)
+        return cls._make([*curves, result["searched"]])
 
     @property
     def end(self) -> float:
@@ -160,11 +158,12 @@ def median_and_range(values: Sequence[float]) -> Interval:
     return Interval(float(np.median(values)), min(values), max(values))
 
 
-def cpu_numbers(seconds: Sequence[float]) -> dict[str, Value]:
+def cpu_numbers(runs: Sequence[TrainingCurve], bound: float = NEAR) -> dict[str, Value]:
     """Return the CPU time until a bound was reached for good, in runs that may not reach it."""
+    seconds = times_to_play(runs, bound)
     finite = [second for second in seconds if np.isfinite(second)]
-    runs = {"runs": f"{len(finite)} of {len(seconds)}"}
-    return {**runs, "after CPU s": median_and_range(finite)} if finite else runs
+    shares = {"runs": f"{len(finite)} of {len(seconds)}"}
+    return {**shares, "after CPU s": median_and_range(finite)} if finite else shares
 
 
 Curves = dict[Game, dict[str, list[TrainingCurve]]]
@@ -210,7 +209,7 @@ class TrainingStudy(Study):
         """
         game = Game.from_dict(unit["game"])
         training = make_training(unit)
-        curve: Data = {"games": [], "cpu_s": [], "exploitability": []}
+        points = []
         cpu_s = 0.0
         marks = [round(share * unit["games"]) for share in unit["marks"]]
         while training.running:
@@ -220,15 +219,14 @@ class TrainingStudy(Study):
             games = training.done.games
             if marks and marks[0] <= games:
                 marks = [mark for mark in marks if mark > games]
-                curve["games"].append(games)
-                curve["cpu_s"].append(cpu_s)
-                curve["exploitability"].append(exploitability(game, training.learner))
+                points.append((games, cpu_s, exploitability(game, training.learner)))
         search_exploitability = None
         if unit["search"]:
             with temporary_run(unit, training.learner) as run:
                 search = f"{NAME}:path=({run}),simulations={SIMULATIONS}"
                 search_exploitability = exploitability(game, search)
-        return {**curve, "searched": search_exploitability}
+        curves = map(list, zip(*points, strict=True))
+        return {**dict(zip(MEASURES, curves, strict=True)), "searched": search_exploitability}
 
     def analyse(self, results: Results) -> StudyReport:
         """Report cost and strength of all trainings."""
@@ -245,7 +243,7 @@ class TrainingStudy(Study):
                 cost = {
                     "games": int(runs[0].games[-1]),
                     "CPU s": median_and_range([run.cpu_s[-1] for run in runs]),
-                    f"below {NEAR} for good": cpu_numbers(times_to_play(runs)),
+                    f"below {NEAR} for good": cpu_numbers(runs),
                 }
                 strength = strength_numbers(runs)
                 if runs is not first:
@@ -309,10 +307,11 @@ class Learning(TrainingStudy):
         for game, board in BOARDS.items():
             if "goal" in board:
                 words, bound = board["goal"]
-                seconds = times_to_play(curves.get(game, {}).get(NAME, ()), bound)
+                runs = curves.get(game, {}).get(NAME, ())
+                seconds = times_to_play(runs, bound)
                 holds = len(seconds) == SEEDS and bool(np.isfinite(seconds).all())
                 statement = f"{game_name(game)}: the net {words}, with every seed"
-                claims.append(Claim(statement, holds, cpu_numbers(seconds)))
+                claims.append(Claim(statement, holds, cpu_numbers(runs, bound)))
         figures = {
             "alpha-zero-cpu": curve_figure("much CPU time", curves, "cpu_s"),
             "alpha-zero-games": curve_figure("many games", curves, "games"),
@@ -383,8 +382,8 @@ class Ablation(TrainingStudy):
             }
             numbers = {
                 game_name(game): {
-                    "with": cpu_numbers(times_to_play(runs[DEFAULT])),
-                    "without": cpu_numbers(times_to_play(runs[variant])),
+                    "with": cpu_numbers(runs[DEFAULT]),
+                    "without": cpu_numbers(runs[variant]),
                     "sooner": verdicts[game],
                 }
                 for game, runs in boards.items()
@@ -393,7 +392,7 @@ class Ablation(TrainingStudy):
             claims.append(Claim(words, holds_for_all(verdicts.values()), numbers))
         panels = []
         for game, by_variant in curves.items():
-            costs = [cpu_numbers(times_to_play(runs)) for runs in by_variant.values()]
+            costs = [cpu_numbers(runs) for runs in by_variant.values()]
             times = {
                 place: own["after CPU s"] for place, own in enumerate(costs) if "after CPU s" in own
             }
@@ -404,8 +403,4 @@ class Ablation(TrainingStudy):
                     [series], axis, "", game_name(game), places=list(by_variant), limits=(0, None)
                 )
             )
-        symbols = (
-            "Circles are medians, bars the range of the runs that get there; other runs never do."
-        )
-        figure = StudyFigure("Which parts of AlphaZero make it learn fast?", symbols, panels)
-        return StudyReport(rows, claims, {"alpha-zero-ablation": figure}, "measured")
+        return StudyReport(rows, claims, {"alpha-zero-ablation": self.figure(panels)}, "measured")

@@ -8,7 +8,17 @@ from baselines.compression import Method, decompose, make_grouping
 from baselines.tables import Softmax, Table, learned_values, source_values
 from learners.q_learning import QLearning, QLearningConfig
 from learners.training import Trainer, make_initial_rng
-from studies.frame import Claim, Panel, ResultRow, Results, Series, Study, StudyFigure, StudyReport
+from studies.frame import (
+    Claim,
+    Panel,
+    ResultRow,
+    Results,
+    Series,
+    Study,
+    StudyReport,
+    combine,
+    group,
+)
 from studies.svd import WEIGHT
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
@@ -43,7 +53,7 @@ class Decompositions(Study):
     def units(self, quick: bool) -> list[Unit]:
         """Return a unit for each table and method."""
         tables = list(TABLES)[: 1 if quick else None]
-        return [{"table": table, "method": method} for table in tables for method in METHODS]
+        return combine(table=tables, method=METHODS)
 
     def measure(self, unit: Unit) -> list[dict[str, object]]:
         """Measure a method at each share, at its largest rank."""
@@ -79,11 +89,11 @@ class Decompositions(Study):
         rows: list[ResultRow] = []
         claims: list[Claim] = []
         panels: list[Panel] = []
-        for table in dict.fromkeys(unit["table"] for unit, _ in results):
-            curves = {unit["method"]: points for unit, points in results if unit["table"] == table}
+        for table, runs in group(results, "table").items():
+            curves = dict(zip(METHODS, runs, strict=True))
             matches = 0
             for index, share in enumerate(SHARES):
-                points = {method: curves[method][index] for method in curves}
+                points = {method: curve[index] for method, curve in curves.items()}
                 for method, point in points.items():
                     label = f"{table}, at most {share:.0%} kept, {method}"
                     rows.append(ResultRow(label, None, point["size"], point["play"]))
@@ -102,9 +112,7 @@ class Decompositions(Study):
                     y = [point[part][name] for point in points]
                     series.append(Series(method, x, y, f"{'os^Dv'[index]}-", index))
                 panels.append(Panel(series, "share of the numbers kept", label, table))
-        question = "Which decomposition plays best at equal stored numbers?"
-        figure = StudyFigure(question, "A row for each table. All marks are exact.", panels)
-        return StudyReport(rows, claims, {"compression-methods": figure}, "kept")
+        return StudyReport(rows, claims, {"compression-methods": self.figure(panels)}, "kept")
 
 
 def train_learner(game: Game) -> QLearning:

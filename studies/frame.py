@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import cleandoc
+from itertools import product
 from math import isfinite, isnan
 from numbers import Integral, Real
 from pathlib import Path
@@ -179,6 +180,8 @@ class Study:
     Attributes:
         title: the subject.
         source: author, year, and the number of the table or figure.
+        question: that its figure answers.
+        symbols: what the figure draws, as far as its legend does not say it.
         left_out: parts that the quick form omits; "" if there are none, and it decides claims too.
         alone: whether units must not run in parallel, because they measure time.
         version: raised with a change of ``measure`` that alters the results of units.
@@ -186,6 +189,8 @@ class Study:
 
     title: str
     source: str = "our own study"
+    question: str = ""
+    symbols: str = ""
     left_out: str = ""
     alone: bool = False
     version: int = 1
@@ -216,6 +221,15 @@ class Study:
     def analyse(self, results: Results) -> StudyReport:
         """Return the report of all units."""
         raise NotImplementedError
+
+    def figure(self, panels: Sequence[Panel], columns: int = 2, **numbers: object) -> StudyFigure:
+        """Return the figure that answers the question; ``numbers`` are named in the symbols."""
+        return StudyFigure(self.question, self.symbols.format(**numbers), panels, columns)
+
+
+def combine(**values: Iterable[Any]) -> list[Unit]:
+    """Return a unit for each combination of settings, given the values of each by its name."""
+    return [dict(zip(values, choice, strict=True)) for choice in product(*values.values())]
 
 
 def group(results: Results, *names: str) -> dict[Any, list[Any]]:

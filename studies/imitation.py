@@ -18,9 +18,9 @@ from studies.frame import (
     Results,
     Series,
     Study,
-    StudyFigure,
     StudyReport,
     Value,
+    combine,
     group,
     read_data,
 )
@@ -83,13 +83,8 @@ class PublishedNet(NamedTuple):
         return f"expectiminimax:depth={DEPTH},width={8 if self.size == 7 else 15}"
 
 
-ENTRIES = tuple(PublishedNet(**row) for row in read_data("trees")["entries"])
-
-
-def find_entry(preset: Preset, size: int, iterations: int) -> int:
-    """Return the number of the entry of a net, by its board and training steps."""
-    keys = [(entry.preset, entry.size, entry.iterations) for entry in ENTRIES]
-    return keys.index((preset, size, iterations))
+DATA = read_data("trees")
+ENTRIES = tuple(PublishedNet(**row) for row in DATA["entries"])
 
 
 class NetResult:
@@ -146,13 +141,9 @@ class ImitationNets(Study):
 
     def units(self, quick: bool) -> list[Unit]:
         """Return every net with every seed, seed by seed."""
-        num_seeds = 2 if quick else SEEDS
-        num_entries = 1 if quick else len(ENTRIES)
-        return [
-            {"entry": entry, "seed": seed, "pairs": 10 if quick else PAIRS}
-            for seed in range(num_seeds)
-            for entry in range(num_entries)
-        ]
+        if quick:
+            return combine(seed=range(2), entry=[0], pairs=[10])
+        return combine(seed=range(SEEDS), entry=range(len(ENTRIES)), pairs=[PAIRS])
 
     def measure(self, unit: Unit) -> Any:
         """Train a net by imitation of the tree and play it."""
@@ -179,14 +170,9 @@ class ImitationNets(Study):
         runs_of_entries = group(results, "entry")
         nets = {entry: NetResult(ENTRIES[entry], runs) for entry, runs in runs_of_entries.items()}
         by_size = sorted(nets.values(), key=lambda net: net.entry.size)
-        question = "Does a net that imitates the tree beat it?"
-        figure = StudyFigure(
-            question, "Wins less losses with 95% intervals.", [_net_panel(by_size)]
-        )
+        figures = {"tree-net": self.figure([_net_panel(by_size)])}
         rows = [row for net in nets.values() for row in net.rows()]
-        return StudyReport(
-            rows, _net_claims(nets), {"tree-net": figure}, f"ours, {len(by_size[0].runs)} nets"
-        )
+        return StudyReport(rows, _net_claims(nets), figures, f"ours, {len(by_size[0].runs)} nets")
 
 
 def _net_claims(nets: Mapping[int, NetResult]) -> list[Claim]:
@@ -206,12 +192,12 @@ def _net_claims(nets: Mapping[int, NetResult]) -> list[Claim]:
     holds = holds_for_all(is_within(share, *ABOUT_A_FIFTH) for share in draws)
     numbers = {"draws by net": draws, "read as": ABOUT_A_FIFTH}
     claims.append(Claim("3 x 3: about a fifth of the games is drawn", holds, numbers))
-
-    words = "Song, 6 x 6: 300 steps are a significant improvement on 100"
-    claims += _gain_claims(words, nets, find_entry("40-20", 6, 300), find_entry("40-20", 6, 100))
-    words = "Song, 7 x 7: 1,000 steps perform a little worse than 500, probably for overfitting"
-    claims += _gain_claims(words, nets, find_entry("40-20", 7, 500), find_entry("40-20", 7, 1000))
-    return claims
+    own_nets = {net.entry.name: net for net in nets.values()}
+    gains = [gain for gain in DATA["gains"] if gain["than"] in own_nets]
+    return claims + [
+        _gain_claim(gain["words"], own_nets[gain["better"]], own_nets[gain["than"]])
+        for gain in gains
+    ]
 
 
 def _lead_claim(words: str, nets: Sequence[NetResult], *seats: int) -> Claim:
@@ -222,15 +208,11 @@ def _lead_claim(words: str, nets: Sequence[NetResult], *seats: int) -> Claim:
     return Claim(words, is_above(leads.values()), leads)
 
 
-def _gain_claims(
-    words: str, nets: Mapping[int, NetResult], better_entry: int, entry: int
-) -> list[Claim]:
-    """Return the claim that one entry wins more than another, if both were trained."""
-    if entry not in nets:
-        return []
-    gains = nets[better_entry].rates[FIRST, :, 0] - nets[entry].rates[FIRST, :, 0]
+def _gain_claim(words: str, better: NetResult, other: NetResult) -> Claim:
+    """Return the claim that one entry wins more than another."""
+    gains = better.rates[FIRST, :, 0] - other.rates[FIRST, :, 0]
     gain = interval_from_seeds(gains.tolist(), bounds=(-1.0, 1.0))
-    return [Claim(words, is_above([gain]), {"wins of the better less the other's": gain})]
+    return Claim(words, is_above([gain]), {"wins of the better less the other's": gain})
 
 
 def _net_panel(nets: Sequence[NetResult]) -> Panel:

@@ -21,7 +21,6 @@ from studies.frame import (
     Results,
     Series,
     Study,
-    StudyFigure,
     StudyReport,
     group,
     read_data,
@@ -40,6 +39,7 @@ from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 MARKS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000, 50_000)
 """Numbers of training games after which the learners are measured."""
+ROLES = ("benchmark", "challenger")
 DATA = read_data("learners")
 
 # --------------------------------------------------------------------------------------------------
@@ -104,8 +104,6 @@ class DuelStudy(Study):
 
     name: str
     """of the figure"""
-    question: str
-    """that the figure answers"""
     marks: Sequence[int] = MARKS
 
     def pairs(self) -> dict[str, Data]:
@@ -114,7 +112,7 @@ class DuelStudy(Study):
         """
         pairs = {}
         for name, pair in DATA["pairs"][self.name].items():
-            players = {role: DATA["learners"][pair[role]] for role in ("challenger", "benchmark")}
+            players = {role: DATA["learners"][pair[role]] for role in ROLES}
             challenger = players["challenger"]
             settings = challenger["settings"] | pair.get("changes", {})
             pairs[name] = {**pair, **players, "challenger": {**challenger, "settings": settings}}
@@ -126,8 +124,7 @@ class DuelStudy(Study):
         return [
             {
                 "name": name,
-                "challenger": pair["challenger"],
-                "benchmark": pair["benchmark"],
+                **{role: pair[role] for role in ROLES},
                 "marks": marks,
                 "seed": seed,
             }
@@ -145,7 +142,7 @@ class DuelStudy(Study):
         rngs = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))).spawn(2)
         benchmark, challenger = (
             build_learner(unit[role]["learner"], unit[role]["settings"], game, rng)
-            for role, rng in zip(("benchmark", "challenger"), rngs, strict=True)
+            for role, rng in zip(ROLES, rngs, strict=True)
         )
         moves_second = seed % 2 == 0  # the challenger
         players = (benchmark, challenger) if moves_second else (challenger, benchmark)
@@ -171,10 +168,7 @@ class DuelStudy(Study):
             claims.append(
                 Claim(claim["words"], holds, {**numbers, "read as: above": claim["above"]})
             )
-        symbols = "Wins, draws and losses are drawn side by side, with 95% intervals over runs."
-        figure = StudyFigure(
-            self.question, symbols, [curve.panel() for curve in curves.values()], 1
-        )
+        figure = self.figure([curve.panel() for curve in curves.values()], columns=1)
         rows = [row for curve in curves.values() for row in curve.rows()]
         return StudyReport(rows, claims, {self.name: figure})
 
@@ -212,7 +206,7 @@ class LearningCurve:
         means = [OutcomeProbabilities(*rates) for rates in self.exact.mean(axis=0).tolist()]
         leads = zip(means, self.shares(RESULT_VALUES).items(), strict=True)
         return [
-            ResultRow(f"{self.name}, {games:,} games", None, None, {"": rates, "value": lead})
+            ResultRow(f"{self.name}, {games:,} games", exact={"": rates, "value": lead})
             for rates, (games, lead) in leads
         ]
 
@@ -276,9 +270,7 @@ class Optimizer(DuelStudy):
             Series("", places, np.concatenate(list(runs.values())), "|", 1, 0.9),
         ]
         panel = Panel(series, "the q-net's wins less losses, exact", places=list(curves))
-        symbols = "Dashes are single runs, marks their means with 95% intervals."
-        figure = StudyFigure(self.question, symbols, [panel])
-        return StudyReport(rows, [claim], {self.name: figure})
+        return StudyReport(rows, [claim], {self.name: self.figure([panel])})
 
 
 class AgainstNaive(DuelStudy):
@@ -344,7 +336,8 @@ class CostOfLearners(Study):
 
     def analyse(self, results: Results) -> StudyReport:
         """Report CPU per game beyond the startup, and memory, beside the report's ratios."""
-        costs = {name: ProcessCost(results, name) for name in group(results, "learner")}
+        games = list(group(results, "games"))
+        costs = {name: ProcessCost(games, runs) for name, runs in group(results, "learner").items()}
         rows = []
         claims = []
         for name, cost in costs.items():
@@ -369,11 +362,8 @@ class CostOfLearners(Study):
             _cost_panel(costs, "cpu", "CPU of the process, s", 1),
             _cost_panel(costs, "memory", "peak memory, MiB", MIB),
         ]
-        symbols = "Marks are single processes, lines connect their means."
-        figure = StudyFigure("What do learners cost in CPU time and memory?", symbols, panels)
-        return StudyReport(
-            rows, claims, {"learners-cost": figure}, "mean of processes, and its 95% interval"
-        )
+        figures = {"learners-cost": self.figure(panels)}
+        return StudyReport(rows, claims, figures, "mean of processes, and its 95% interval")
 
 
 @cache
@@ -430,8 +420,12 @@ def _cost_panel(costs: Mapping[str, ProcessCost], measure: str, label: str, unit
 class ProcessCost:
     """Cost of one learner, by repeat.
 
+    Args:
+        games: N numbers of games, rising from 0.
+        runs: the processes by repeat, then by number of games.
+
     Attributes:
-        games: int64[N], rising from 0.
+        games: int64[N].
         cpu: float64[repeats, N], seconds of user and system.
         memory: float64[repeats, N], bytes at the peak.
         per_game: float64[repeats], CPU seconds: the slope of the straight line through all numbers
@@ -442,17 +436,10 @@ class ProcessCost:
         growth: float64[repeats], share of the peak above the memory of the fewest games.
     """
 
-    def __init__(self, results: Results, name: str) -> None:
-        own = {
-            (unit["repeat"], unit["games"]): result
-            for unit, result in results
-            if unit["learner"] == name
-        }
-        repeats = sorted({repeat for repeat, _ in own})
-        self.games = np.array(sorted({games for _, games in own}))
-        runs = [[own[repeat, int(games)] for games in self.games] for repeat in repeats]
-        self.cpu = np.array([[cpu_seconds(run) for run in row] for row in runs])
-        self.memory = np.array([[run["peak_rss_bytes"] for run in row] for row in runs])
+    def __init__(self, games: Sequence[int], runs: Sequence[Data]) -> None:
+        self.games = np.array(games)
+        numbers = [(cpu_seconds(run), run["peak_rss_bytes"]) for run in runs]
+        self.cpu, self.memory = np.transpose(numbers).reshape(2, -1, len(games))
         self.per_game = np.polyfit(self.games[1:], self.cpu[:, 1:].T, 1)[0]
         _, low, middle, high = self.cpu.T
         self.bend = ((low + high) / 2 - middle) / (high - low)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.frame import Claim, Panel, ResultRow, Results, Series, Study, StudyFigure, StudyReport
+from studies.frame import Claim, Panel, ResultRow, Results, Series, Study, StudyReport
 from studies.verdicts import is_within
 from ttt_envs.core.jit import Float64Array
 from ttt_eval.benchmark import score_policies
@@ -101,7 +101,7 @@ class NoiseOfGames(Study):
                 by_agent = rows_of_agents.setdefault((row["task"], row["seed"]), {})
                 by_agent.setdefault(unit["agent"], []).append(row)
         rng = np.random.default_rng(0)
-        errors = defaultdict[str, dict[str, list[float]]](dict)
+        errors: defaultdict[str, dict[str, list[float]]] = defaultdict(dict)
         for (task, _), by_agent in sorted(rows_of_agents.items()):
             if len(by_agent) == 1:
                 continue
@@ -120,11 +120,7 @@ class NoiseOfGames(Study):
         ]
         series = Series("", range(len(shares)), shares.values(), "o")
         label = "share of comparisons that pick the worse algorithm"
-        figure = StudyFigure(
-            "How often does a measure pick the worse of two algorithms?",
-            "Bars are 95% intervals over tasks. 0.5 is a guess.",
-            [Panel([series], label, places=list(shares), limits=(0, None))],
-        )
+        figure = self.figure([Panel([series], label, places=list(shares), limits=(0, None))])
         rows = [ResultRow(name, None, {"wrong": share}) for name, share in shares.items()]
         return StudyReport(rows, claims, {"what-games-say": figure})
 

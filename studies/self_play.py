@@ -19,7 +19,6 @@ from studies.frame import (
     Results,
     Series,
     Study,
-    StudyFigure,
     StudyReport,
     Value,
     group,
@@ -101,7 +100,7 @@ class Holes(Study):
         """Report the measures at the end of each arm, and their curves."""
         arms = {name: Arm.of(runs) for name, runs in group(results, "arm").items()}
         rows = [
-            ResultRow(name, None, None, {key: median_and_range(arm.end(key)) for key in MEASURES})
+            ResultRow(name, exact={key: median_and_range(arm.end(key)) for key in MEASURES})
             for name, arm in arms.items()
         ]
         claims = [_make_claim(claim, arms) for claim in DATA["claims"] if claim["arm"] in arms]
@@ -116,8 +115,7 @@ class Holes(Study):
             )
             for key in MEASURES
         ]
-        symbols = f"Marks are medians over {len(next(iter(arms.values())).end('regret'))} seeds."
-        figure = StudyFigure("What does training meet, and what does it miss?", symbols, panels)
+        figure = self.figure(panels, seeds=len(next(iter(arms.values())).end("regret")))
         return StudyReport(rows, claims, {"self-play-holes": figure})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,8 @@ from studies.frame import (
     Results,
     Series,
     Study,
-    StudyFigure,
     StudyReport,
+    combine,
     read_data,
 )
 from ttt_eval.matches.elo import pair_probabilities, probability_within
@@ -41,7 +41,7 @@ class NetScores(Study):
 
     def units(self, quick: bool) -> list[Unit]:
         """Return a unit for each row of the tables."""
-        return [{"pairs": pairs} for pairs in ROWS]
+        return combine(pairs=ROWS)
 
     def measure(self, unit: Unit) -> dict[str, object]:
         """Compute the distribution of equal players' absolute net score at 0, 1, ... 20, and its
@@ -64,21 +64,22 @@ class NetScores(Study):
     def analyse(self, results: Results) -> StudyReport:
         """Report the tables beside ours, number by number."""
         exact = {unit["pairs"]: result for unit, result in results}
+        published = {pairs: np.array(ROWS[pairs]["within"]) / 1000 for pairs in exact}
+        chances = {pairs: np.round(result["within"], 3) for pairs, result in exact.items()}
         rows = []
-        errors: dict[str, float] = {}
         for slide, scores in SLIDES.items():
-            for pairs, result in exact.items():
-                chances = [round(result["within"][score], 3) for score in scores]
-                published = [ROWS[pairs]["within"][score] / 1000 for score in scores]
-                for score, number, chance in zip(scores, published, chances, strict=True):
-                    if number != chance:
-                        name = f"{pairs} pairs, s = {score}, {number}, exactly"
-                        errors[name] = result["within"][score]
+            for pairs in exact:
                 label = f"slide {slide}, {pairs} pairs, s = {scores[0]} to {scores[-1]}"
-                agrees = published == chances
-                rows.append(
-                    ResultRow(label, _format_row(published), None, _format_row(chances), agrees)
-                )
+                numbers = published[pairs][scores], chances[pairs][scores]
+                agrees = np.array_equal(*numbers)
+                source, own = map(_format_row, numbers)
+                rows.append(ResultRow(label, source, None, own, agrees))
+        errors = {
+            f"{pairs} pairs, s = {score}, {published[pairs][score]}, exactly": chance
+            for pairs, result in exact.items()
+            for score, chance in enumerate(result["within"])
+            if published[pairs][score] != chances[pairs][score]
+        }
         for pairs, result in exact.items():
             label = f"standard deviation, {pairs} pairs"
             agrees = abs(ROWS[pairs]["sigma"] - result["deviation"]) <= 0.01
@@ -86,17 +87,12 @@ class NetScores(Study):
         series = [Series("95%", (0, 20), (0.95, 0.95), "--", "#8C8C8C")]
         for (pairs, result), marker in zip(exact.items(), "osD^v", strict=True):
             series.append(Series("", SCORES, result["within"], "-"))
-            shares = [number / 1000 for number in ROWS[pairs]["within"]]
-            series.append(Series(f"{pairs} pairs", SCORES, shares, marker, 1))
-        figure = StudyFigure(
-            "How likely is a net score of at most s between equal players?",
-            "Lines are exact, marks as published. The dashed line is 95%.",
-            [Panel(series, "net score s", "Pr(|X[n]| <= s)")],
-        )
+            series.append(Series(f"{pairs} pairs", SCORES, published[pairs], marker, 1))
+        figure = self.figure([Panel(series, "net score s", "Pr(|X[n]| <= s)")])
         return StudyReport(rows, _claims(exact, errors), {"slides-tables": figure})
 
 
-def _format_row(numbers: Sequence[float]) -> str:
+def _format_row(numbers: Iterable[float]) -> str:
     return " ".join(f"{number:.3f}" for number in numbers)
 
 

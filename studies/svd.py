@@ -19,9 +19,9 @@ from studies.frame import (
     Results,
     Series,
     Study,
-    StudyFigure,
     StudyReport,
     Verdict,
+    combine,
     group,
     make_claims,
     read_data,
@@ -55,7 +55,6 @@ MAJORITY = 0.5
 """Share of games called most."""
 SIGNIFICANT = 1.96
 """Standard deviations of a significant difference."""
-SYMBOLS = "All rates are exact."
 
 
 def full_table(terminal: Terminal) -> Table:
@@ -81,12 +80,11 @@ def mean(result: Data) -> OutcomeProbabilities:
 
 def rate_series(ratios: Sequence[float], results: Sequence[Data], name: str) -> list[Series]:
     """Return wins of a table and of the SVD, and draws, by compression ratio."""
-    means = [mean(result) for result in results]
-    wins, draws, losses = RESULTS  # colours
+    names = (f"{name} wins", "draws", "SVD wins")
+    rates = zip(*map(mean, results), strict=True)
     return [
-        Series(f"{name} wins", ratios, [rates.win for rates in means], ".-", wins),
-        Series("draws", ratios, [rates.draw for rates in means], ".-", draws),
-        Series("SVD wins", ratios, [rates.loss for rates in means], ".-", losses),
+        Series(label, ratios, shares, ".-", colour)
+        for label, shares, colour in zip(names, rates, RESULTS, strict=True)
     ]
 
 
@@ -106,7 +104,7 @@ class Figure4(PaperStudy):
     def units(self, quick: bool) -> list[Unit]:
         """Return a unit for each convention and each part of the ranks."""
         parts = [SHOWN] if quick else [list(range(start, 82, 4)) for start in range(4)]
-        return [{"terminal": terminal, "ranks": part} for terminal in TERMINALS for part in parts]
+        return combine(terminal=TERMINALS, ranks=parts)
 
     def measure(self, unit: Unit) -> list[dict[str, object]]:
         """Play the whole table against every rank."""
@@ -138,9 +136,7 @@ class Figure4(PaperStudy):
             for rank in SHOWN:
                 point = curve[rank]
                 label = f"{terminal}, rank {rank}, ratio {point['ratio']:.3f}"
-                rows.append(
-                    ResultRow(label, None, None, {"": mean(point), "error": point["error"]})
-                )
+                rows.append(ResultRow(label, exact={"": mean(point), "error": point["error"]}))
             claims += _claims_on_ranks(terminal, curve)
             ratios = [point["ratio"] for point in curve.values()]
             errors = [point["error"] for point in curve.values()]
@@ -150,9 +146,7 @@ class Figure4(PaperStudy):
                 Panel(series, "share of the numbers kept", "rate; relative error", terminal)
             )
         claims += make_claims(DATA["figure 4"], _size_verdicts(curves))
-        question = "How far can the table be compressed before the whole one beats it?"
-        figure = StudyFigure(question, f"{SYMBOLS} Left: equation; right: as published.", panels)
-        return StudyReport(rows, claims, {"svd-fig4": figure})
+        return StudyReport(rows, claims, {"svd-fig4": self.figure(panels)})
 
 
 def _size_verdicts(curves: Mapping[str, Mapping[int, Any]]) -> dict[str, Verdict]:
@@ -208,12 +202,7 @@ class Figure5(PaperStudy):
 
     def units(self, quick: bool) -> list[Unit]:
         """Return a unit for each convention, version and column of Table 1."""
-        return [
-            {"terminal": terminal, "method": method, "pair": pair}
-            for terminal in TERMINALS
-            for method in METHODS[1:]
-            for pair in PAIRS
-        ]
+        return combine(terminal=TERMINALS, method=METHODS[1:], pair=PAIRS)
 
     def measure(self, unit: Unit) -> dict[str, object]:
         """Play the HOSVD against the SVD."""
@@ -238,7 +227,7 @@ class Figure5(PaperStudy):
                 f"{unit['terminal']}, {unit['method']} {rank} ({ratio:.3f}) - svd {svd_rank} "
                 f"({svd_ratio:.3f})"
             )
-            rows.append(ResultRow(label, None, None, mean(result)))
+            rows.append(ResultRow(label, exact=mean(result)))
         curves = group(results, "terminal", "method")
         for (terminal, method), points in curves.items():
             series = rate_series([point["ratios"][0] for point in points], points, "HOSVD")
@@ -266,11 +255,7 @@ class Figure5(PaperStudy):
         words = "the older version: the two are compared at the same compression ratio"
         numbers = {f"SVD {svd_ratio:.3f}, HOSVD": ratio for svd_ratio, ratio in ratios}
         claims.append(Claim(words, max_error < MAX_RATIO_ERROR, numbers))
-        question = "Does the HOSVD beat the SVD at the same compression ratio?"
-        figure = StudyFigure(
-            question, f"{SYMBOLS} Upper row: equation; lower row: as published.", panels
-        )
-        return StudyReport(rows, claims, {"svd-fig5": figure})
+        return StudyReport(rows, claims, {"svd-fig5": self.figure(panels)})
 
 
 def _deviations(rates: OutcomeProbabilities) -> float:

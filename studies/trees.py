@@ -18,9 +18,9 @@ from studies.frame import (
     Results,
     Series,
     Study,
-    StudyFigure,
     StudyReport,
     Verdict,
+    combine,
     group,
     make_claims,
     read_data,
@@ -245,8 +245,10 @@ class RandomPlay(Study):
         boards = (*EXACT_BOARDS, *BOARDS_BY_SIZE)
         exact_boards = EXACT_BOARDS[:1] if quick else EXACT_BOARDS
         games = 1_000 if quick else RANDOM_GAMES
-        matches: list[Unit] = [{"board": board, "games": games} for board in boards]
-        return matches + [{"board": board, "games": 0} for board in exact_boards]
+        return [
+            *combine(board=boards, games=[games]),
+            *combine(board=exact_boards, games=[0]),
+        ]
 
     def measure(self, unit: Unit) -> Any:
         """Play pairs of games, or compute the exact result of the first mover if there are none."""
@@ -281,12 +283,7 @@ class RandomPlay(Study):
             "draws": draws_verdict(draws),
         }
         claims = make_claims(DATA["claims"], verdicts)
-        figure = StudyFigure(
-            "Is the first move an advantage between random players?",
-            "Dots are our games, diamonds the published ones with 95% intervals.",
-            [_random_panel(scores)],
-        )
-        return StudyReport(rows, claims, {"tree-random": figure})
+        return StudyReport(rows, claims, {"tree-random": self.figure([_random_panel(scores)])})
 
 
 def _random_panel(scores: Mapping[tuple[int, int], Score]) -> Panel:
@@ -463,15 +460,10 @@ class TreeSearch(Study):
 
     def analyse(self, results: Results) -> StudyReport:
         """Report all boards, and verdicts on the report's sentences."""
-        matches = group(
-            [(unit, result) for unit, result in results if unit.get("games")], "board", "tree"
-        )
-        nodes_of_boards = group(
-            [(unit, result) for unit, result in results if unit.get("games") == 0], "board"
-        )
+        matches = group(results, "board", "tree")
         boards = []
         for number, board in enumerate(BOARDS):
-            [nodes] = nodes_of_boards[number]
+            nodes = matches[number, ""].pop(0)  # the unit without games is the first
             trees = {label: total_score(matches[number, label]) for label in board.trees}
             cpu_s = sum(match["cpu_s"] for match in matches[number, ""]) * GAMES / trees[""].games
             boards.append(BoardResult(board, trees, nodes, cpu_s))
@@ -480,11 +472,9 @@ class TreeSearch(Study):
             player = a.replace(EXACT_TREE, "tree")
             for seat, rates in zip(("second", "first"), seats, strict=True):
                 label = f"{board_name(square(*EXACT_BOARD))}, {player} {seat}, against {b}"
-                rows.append(ResultRow(label, None, None, rates))
-        question = "How often does the tree search beat random play?"
-        symbols = "Intervals are 95%. On the right, circles are medians, lines the middle 90%."
-        figure = StudyFigure(question, symbols, _search_panels(boards))
-        return StudyReport(rows, _search_claims(boards), {"tree-search": figure})
+                rows.append(ResultRow(label, exact=rates))
+        figures = {"tree-search": self.figure(_search_panels(boards))}
+        return StudyReport(rows, _search_claims(boards), figures)
 
 
 def _search_claims(boards: Sequence[BoardResult]) -> list[Claim]:
