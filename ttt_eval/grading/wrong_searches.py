@@ -21,8 +21,6 @@ MAX_ERROR = 0.02
 class WrongSearch(NamedTuple):
     """A search with an error."""
 
-    name: str
-    """of the error"""
     unseen: Sequence[Sequence[int]]
     """cells of lines that do not win"""
     ends: Sequence[int]
@@ -111,10 +109,15 @@ def name_errors(values: Mapping[Board, Any], any_play: bool = False) -> list[str
         values: for the player to move, by board.
         any_play: whether they are means of simulations.
     """
-    rows = [*TABLES["wrong"], *TABLES["rollouts" if any_play else "minimax"]]
-    searches = [WrongSearch(**TABLES["right"] | row) for row in rows]
+    errors = TABLES["wrong"] | TABLES["rollouts" if any_play else "minimax"]
     try:
-        names = {search.name: 0 for search in searches if search.explains(values, any_play)}
+        names = [
+            name
+            for name, cases in errors.items()
+            if any(
+                WrongSearch(**TABLES["right"] | case).explains(values, any_play) for case in cases
+            )
+        ]
     except DATA_PROBLEMS:
         return []
     return ["; or ".join(names)] if 0 < len(names) < 3 else []
