@@ -76,7 +76,9 @@ def search_calls(rules: Mapping[str, str | None], seed: int) -> Calls:
             for c in CONSTANTS:
                 search = PlainSearch(rule, c, solver, returned)
                 for turns in GAMES:
-                    call = partial(check_search, search, turns, evaluator, sizes, seed)
+                    call = partial(
+                        check_search, search, turns, evaluator, sizes, seed, priors=rule != "uct"
+                    )
                     yield f"{rule}, c {c}{note}, {turns}, {sizes}", call
 
 
@@ -122,6 +124,7 @@ def head_calls(seed: int) -> Calls:
 KINDS: dict[str, Callable[[int], Calls]] = {
     "search": partial(search_calls, {"puct": "owned", "gumbel": "owned"}),
     "rollouts": partial(search_calls, {"uct": None}),
+    "leaf values": partial(search_calls, {"uct": "owned"}),
     "ours": our_calls,
     "heads": head_calls,
 }

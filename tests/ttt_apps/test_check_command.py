@@ -66,8 +66,8 @@ CASES = {
     ("learner", "examples.checks.q_learning:train", "--probes=bandit", "--seeds=1"): (
         lambda: check_learner(q_learning.train, ["bandit"], seeds=1)
     ),
-    ("search", WRONG, "--game=skip", "--seed=3", "--simulations", "20", "60"): (
-        lambda: check_search(puct.wrong_search, "skip", simulations=(20, 60), seed=3)
+    ("search", WRONG, "--game=skip", "--seed=3", "--simulations", "20", "60", "--no-priors"): (
+        lambda: check_search(puct.wrong_search, "skip", simulations=(20, 60), seed=3, priors=False)
     ),
     ("search", f"{__name__}:is_own_evaluation", "--evaluator=none"): (
         lambda: check_search(is_own_evaluation, evaluator=None)

@@ -36,7 +36,7 @@ def test_the_three_calls_of_a_loop(error, call, row):
 
 
 def test_the_lists_of_errors_are_those_of_the_page():
-    assert [len(errors) for errors in FAMILIES.values()] == [29, 27, 13]
+    assert [len(errors) for errors in FAMILIES.values()] == [29, 28, 13]
     assert sum(row["harmless"] for row in ERRORS.values()) == 2
 
 
@@ -60,10 +60,11 @@ def test_planted_errors_are_found_and_named(family):
 @pytest.mark.more
 @pytest.mark.parametrize("turns", GAMES)
 @pytest.mark.parametrize("error", ["leaf taken for the other player", "sign never flipped"])
-def test_wrong_signs_of_rollouts_are_found_with_any_seed(error, turns):
+def test_wrong_signs_of_uct_are_found_with_any_seed(error, turns):
+    search = plant_search(error, "uct")
     for seed in range(3):
-        check = check_search(plant_search(error, "uct"), turns, None, seed=seed)
-        assert "rollouts" in check.failed
+        assert "rollouts" in check_search(search, turns, None, seed=seed).failed
+        assert "signs" in check_search(search, turns, seed=seed, priors=False).failed
 
 
 @pytest.mark.more
@@ -101,10 +102,10 @@ def test_a_log_of_right_calls_goes_on(monkeypatch, tmp_path, capsys):
     calls = {kind: lambda seed, make=make: list(make(seed))[:1] for kind, make in KINDS.items()}
     monkeypatch.setattr(check_power, "KINDS", calls)
     path = tmp_path / "log.jsonl"
-    for count, lines in ((1, 4), (2, 8)):
+    for count, lines in ((1, 5), (2, 10)):
         check_power.main("alarms", count=count, log=path)
         assert len(path.read_text("utf-8").splitlines()) == lines
-    assert f"| {', '.join(KINDS)} | 8 | 0 | 31.23% |" in capsys.readouterr().out
+    assert f"| {', '.join(KINDS)} | 10 | 0 | 25.89% |" in capsys.readouterr().out
 
 
 def test_bounds_of_probabilities():

@@ -177,6 +177,23 @@ def test_the_least_visited_move_is_named_with_too_many_visits():
     assert "plays what it visits least" in check.cause
 
 
+def test_random_visits_and_a_constant_value_are_named():
+    def search(game, board, evaluator, simulations, seed):
+        moves = np.random.default_rng(seed).choice(game.legal_actions(board), simulations)
+        return np.bincount(moves, minlength=9), 0.0
+
+    causes = check_search(search, "turns", None).causes
+    assert "value is the same on all boards; moves are random" in "; ".join(causes)
+
+
+def test_a_search_that_uses_no_priors_is_judged_without_them():
+    def search(game, board, evaluator, *arguments):
+        assert not np.ptp(evaluator(board)[0])
+        return PlainSearch("uct")(game, board, evaluator, *arguments)
+
+    assert check_search(search, priors=False).verdict == "no error found; not judged: priors"
+
+
 def test_alternating_turns_hide_the_sign_that_follows_depth():
     search = plant_search("sign alternates with depth")
     check_search(search, "plain").assert_ok()

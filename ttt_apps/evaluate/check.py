@@ -107,6 +107,8 @@ class CheckSearch(CheckOptions):
     evaluator: Literal["owned", "none"] = "owned"
     """owned: the search evaluates leaves with the evaluator of the check; none: it plays rollouts,
     or has an evaluation of its own"""
+    no_priors: cli.Flag = False
+    """the search does not use priors of the evaluator"""
     simulations: tuple[int, int] = (50, 500)
     """a small and a large number of simulations"""
     batch: cli.Flag = False
@@ -114,8 +116,11 @@ class CheckSearch(CheckOptions):
 
     def check(self) -> Check:
         """Return the result."""
-        evaluator = None if self.evaluator == "none" else self.evaluator
-        return check_search(_load(self.name), **{**self.settings(), "evaluator": evaluator})
+        settings = self.settings()
+        priors = not settings.pop("no_priors")
+        if self.evaluator == "none":
+            settings["evaluator"] = None
+        return check_search(_load(self.name), priors=priors, **settings)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from math import nan
 import numpy as np
 
 from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_eval.checks.tables import TIE
 
 GROUPS = ("1 other", "1 same", "2 other", "2 same", "3 other", "3 same")
 """Groups of positions below a root, by their depth and whether their mover is the root's."""
@@ -28,6 +29,7 @@ NO_CALLS = (
     "the evaluator was never called: check a search with rollouts or an evaluation of its own with "
     "evaluator=None (--evaluator none)"
 )
+BY_DEPTH = "the sign alternates with depth, not with the mover"
 OFF_BY_ONE = "a leaf's parent is evaluated in its place, one ply off"
 OTHER_PLAYER = "leaf values are taken for the other player"
 INVERTED = "the sign alternates with depth, and is inverted"
@@ -37,7 +39,7 @@ OTHER_SIZE = (
 )
 NO_PRIORS = (
     "priors are not used, or those of another position; a search without priors: use "
-    "evaluator=None (--evaluator none)"
+    "priors=False (--no-priors)"
 )
 MAX_MISTAKEN_SHARE = 0.1
 """Maximum loss of moves in the eyes of a wrong search that explains them, as a share of the true
@@ -69,6 +71,10 @@ loss of random moves: worse than those, and MAX_UNTOLD_SHARE in search.py.
 """
 MIN_MISSING_SHARE = 0.2
 """Minimum share of simulations without a visit of the root: right searches lack one or two."""
+MAX_VISIT_EXCESS = 0.1
+"""Maximum share of visits more or less than that of random moves. These have 0.02 in 500 visits; 8
+right searches with the exploration constant 5 have at least 0.29.
+"""
 MAX_OWN_WEIGHT = -0.05
 """Maximum weight of the root's own evaluation that counts as a wrong sign: right ones have 0 or
 more.
@@ -84,7 +90,7 @@ MIN_ROOT_ERROR = 0.5
 SIGN_PATTERNS: Mapping[str, Int64Array] = {
     "": RIGHT_SIGNS,
     "the sign is never flipped": np.ones_like(DEPTHS),
-    "the sign alternates with depth, not with the mover": DEPTH_SIGNS,
+    BY_DEPTH: DEPTH_SIGNS,
     OTHER_PLAYER: -RIGHT_SIGNS,
     NEXT_PLAYER: np.where(DEPTHS == 1, 1, -RIGHT_SIGNS),
     INVERTED: -DEPTH_SIGNS,
@@ -119,8 +125,14 @@ class Facts:
     """largest difference of values between seeds"""
     alternating_share: float = nan
     """loss of moves in a game whose turns alternate, as a share of the true one"""
+    depth_share: float = nan
+    """the same where the signs of values alternate"""
     root_view_share: float = nan
     """loss of moves for who helps both players to win for the root's, as a share of the true one"""
+    value_range: float = nan
+    """largest value - smallest, of wins, draws and losses"""
+    visit_excess: float = nan
+    """median of the largest share of visits more or less than that of random moves, near the end"""
     told_share: float = 0.0
     """mean loss with true values, as a share of that of random moves"""
     win_size: float = nan
@@ -152,7 +164,8 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
     win_error, loss_error = (abs(facts.errors.get(name, nan)) for name in ("wins", "losses"))
     are_draws_alone = not max(win_error, loss_error) > MIN_DRAW_ERROR
     all_are_wrong = min(win_error, loss_error) > MAX_WIN_ERROR
-    return {
+    is_constant = "results" in failed and facts.value_range < TIE
+    causes = {
         "the search does not end: it does not see finished games, or waits": "time" in failed,
         "the tree of another position is kept between calls": (
             "visits" in failed
@@ -167,11 +180,12 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "the search raises an error, such as after a win that it does not see": (
             facts.num_errors > 0
         ),
+        "the value is the same on all boards": is_constant,
         "finished positions are evaluated as if they were not": "ends" in failed,
         "outcomes of chance are mixed: one stands for all visits of a move, or they share a node": (
             facts.spread > MIN_SPREAD
         ),
-        facts.sign_pattern: bool(facts.sign_pattern),  # "" is no cause
+        facts.sign_pattern: True,
         "results of finished games are not backed up, or only to the parent": (
             facts.missing_share > MIN_MISSING_SHARE
             and bool(failed & {"rules", "results", "near the end", "visits"})
@@ -181,13 +195,13 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
             and not facts.largest_error > MIN_OTHER_RESULT_ERROR
             and not max(win_error, loss_error) < MAX_RIGHT_ERROR
         ),
+        BY_DEPTH: facts.depth_share < MAX_MISTAKEN_SHARE,
         "draws count as wins": are_draws_alone and draw_value > MIN_DRAW_ERROR,
         "draws count as losses": are_draws_alone and draw_value < -MIN_DRAW_ERROR,
         "draws count as wins or losses": are_draws_alone and facts.draw_error > MIN_DRAW_ERROR,
         "second turns are never searched": "second turns" in failed,
         FIXED_VIEW: (
-            facts.sign_pattern == FIXED_VIEW
-            or _one_sided(*facts.errors_by_parity, low=MIN_WRONG_ERROR, high=MAX_RIGHT_ERROR)
+            _one_sided(*facts.errors_by_parity, low=MIN_WRONG_ERROR, high=MAX_RIGHT_ERROR)
             or (signs_are_wrong and moves_are_one_sided)
         ),
         "selection has a fixed player's view: right for one player, wrong for the other": (
@@ -196,17 +210,21 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "wins and losses count as draws": (
             MIN_WIN_ERROR < -facts.errors.get("wins", nan) < MAX_WIN_ERROR
             and facts.win_size < MAX_DRAWN_SIZE
+            and not is_constant
         ),
-        OTHER_ROOT: (
-            facts.sign_pattern == OTHER_ROOT or (all_are_wrong and "near the end" not in failed)
+        "moves are random, or selection ignores values: all moves have nearly the same visits": (
+            facts.visit_excess < MAX_VISIT_EXCESS and (is_constant or not signs_are_wrong)
         ),
+        OTHER_ROOT: all_are_wrong and "near the end" not in failed,
         "results of finished games have the wrong sign, or moves the value of the next player to "
         "move": all_are_wrong and moves_are_worst,
         "results have the wrong sign: it is never flipped, or at the wrong turns": (
             loss_error > MAX_WIN_ERROR > win_error
         ),
-        "results are backed up with the wrong sign: never flipped, flipped for the wrong player, "
-        "or at the root alone": signs_are_wrong,
+        "results are backed up with the wrong sign: never flipped, flipped at every ply or for the "
+        "wrong player, or at the root alone; an evaluator at the leaves tells which": (
+            signs_are_wrong
+        ),
         "rollout results are taken for the other player, or rollouts are no random play": (
             "rollouts" in failed
         ),
@@ -218,10 +236,11 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "values are never negated: results are counted from the root's view at all nodes": (
             "traps" in failed and facts.root_view_share < MAX_MISTAKEN_SHARE and not signs_are_wrong
         ),
-        "selection: moves are wrong, but no returned value is, such as without exploration": (
-            not failed & {"results", "signs", "visits"}
-        ),
+        "selection: moves are wrong, but no returned value is, such as without exploration, or "
+        "without a tree below the root": not failed & {"results", "signs", "visits"},
     }
+    # a sign by the facts is proved, whatever else speaks for it; "" is no cause
+    return causes | {facts.sign_pattern: bool(facts.sign_pattern)}
 
 
 def sign_cause(votes: Float64Array, facts: Facts) -> str:

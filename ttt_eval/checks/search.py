@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ttt_envs.agents.policy import normalise
 from ttt_envs.core.checks import check_choice, check_range
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.game import Game
@@ -23,7 +24,7 @@ from ttt_eval.checks.causes import (
     patterns,
     sign_cause,
 )
-from ttt_eval.checks.check import VALUE_NOTE, Check, CheckRow
+from ttt_eval.checks.check import VALUE_NOTE, Check, CheckRow, no_error
 from ttt_eval.checks.session import (
     Checker,
     SearchAnswers,
@@ -102,6 +103,7 @@ def check_search(
     *,
     board: str | Game = "3x3",
     batch: bool = False,
+    priors: bool = True,
     limit_s: float | None = 60.0,
 ) -> Check:
     """Check a tree search in positions whose values are exact or planted.
@@ -133,6 +135,8 @@ def check_search(
             :class:`~ttt_eval.checks.tables.GameTable`.
         batch: whether the search takes int8[B, cells] boards, and returns visits [B, A] and values
             [B].
+        priors: whether the search uses priors of the evaluator; if not, they are equal, and not
+            judged.
         limit_s: maximum s of a call, compiling included, after which the check ends; None for no
             limit.
 
@@ -148,7 +152,7 @@ def check_search(
     with open_check(
         _SearchCheck, search, game, board, owned=owned, seed=seed, batch=batch, limit_s=limit_s
     ) as check:
-        return check.run(few, many)
+        return check.run(few, many, priors)
 
 
 class _SearchCheck(Checker):
@@ -157,7 +161,7 @@ class _SearchCheck(Checker):
     causes: ClassVar[Mapping[str, str]] = {}
     """none: its patterns have causes of broken contracts too"""
 
-    def run(self, few: int, many: int) -> Check:
+    def run(self, few: int, many: int, priors: bool) -> Check:
         """Measure all rows, with a small and a large number of simulations."""
         self.few = few
         self.many = many
@@ -168,17 +172,20 @@ class _SearchCheck(Checker):
         self.is_solver = False
         self.root_free = min(ROOT_FREE, self.table.max_free)
         what = "a search with rollouts"
+        unjudged = "second turns, " if self.table.turns == "plain" else ""
+        right = ROLLOUT_VERDICT.format(unjudged=unjudged)
         sections = [self.check_rollouts]
         if self.owned:
             what = "a search with a planted evaluator"
+            right = no_error([])
             sections = [self.check_repeats, self.check_signs, self.check_ends]
-            sections += [self.check_priors, self.check_inner_priors]
+            if priors:
+                sections += [self.check_priors, self.check_inner_priors]
+            else:
+                right = no_error(["priors"])
+                self.generic_priors = self.uniform
         sections = [self.check_results, self.check_moves, *sections, self.check_chance]
-        check = self.report(what, sections)
-        if self.owned:
-            return check
-        unjudged = "second turns, " if self.table.turns == "plain" else ""
-        return replace(check, right=ROLLOUT_VERDICT.format(unjudged=unjudged))
+        return replace(self.report(what, sections), right=right)
 
     def patterns(self, failed: set[str]) -> dict[str, bool]:
         """Return whether causes explain the failed rows, the likeliest first."""
@@ -222,6 +229,7 @@ class _SearchCheck(Checker):
         self.chosen = rows
         truth = table.values[rows]
         values = self.ask(rows, table.values, self.many // 2, 0).values
+        facts.value_range = np.ptp(finite(values))
         errors = values - truth
         by_result = {
             name: np.where(results[rows] == sign, errors, nan) for name, sign in RESULTS.items()
@@ -268,6 +276,8 @@ class _SearchCheck(Checker):
         answers, losses = self.judge_moves(
             "near the end", late, self.zeros, self.many, MAX_LATE_LOSS, 1
         )
+        excess = normalise(np.maximum(answers.visits, TIE)) - normalise(table.legal[late])
+        facts.visit_excess = median_of(np.abs(excess).max(axis=1))
         # means of simulations that try other moves too are not exact
         certain = (np.abs(table.values[late]) > 1 - TIE) & ~table.wins[late]
         exact = np.abs(answers.values - table.values[late]) < TIE
@@ -290,7 +300,8 @@ class _SearchCheck(Checker):
         if total > TIE:
             shares = table.mistaken_losses[:, positions, moves].sum(axis=1) / total
             facts.alternating_share = shares[:2].min()
-            facts.root_view_share = shares[2]
+            facts.depth_share = shares[1:3].min()
+            facts.root_view_share = shares[3]
         if self.owned:
             limit = MAX_TOLD_SHARE * random_loss
             _, losses = self.judge_moves("told the truth", rows, table.values, self.few, limit, 300)

@@ -101,8 +101,9 @@ class GameTable:
         odd: bool[N + 1], whether the number of stones is odd.
         values: float64[N + 1], optimal values for the player to move; 0 for finished boards.
         action_values: float64[N + 1, A], optimal values of moves, NaN where illegal.
-        mistaken_losses: float64[3, N + 1, A], ``losses`` in the eyes of searches that take turns to
-            alternate, in the choice of moves or in the sign of values, or that never negate values.
+        mistaken_losses: float64[4, N + 1, A], ``losses`` in the eyes of searches that take turns to
+            alternate, in the choice of moves, in the sign of values, or in that of results too; or
+            that never negate values.
         losses: float64[N + 1, A], loss of value by a move, NaN where illegal.
         wins: bool[N + 1], positions with a move that wins at once.
         random_losses: float64[N + 1], mean loss of a random move.
@@ -143,7 +144,7 @@ class GameTable:
         mistaken = np.stack(
             [
                 self.solve(best, worst, swap=1)[1],
-                self.solve(best, best, again_sign=-1)[1],
+                *(self.solve(best, best, again_sign=-1, end_sign=sign)[1] for sign in (1, -1)),
                 root_view,
             ]
         )
@@ -221,7 +222,13 @@ class GameTable:
         return np.asarray(images[(self._chances[images] == self._chances).all(axis=1)])
 
     def solve(
-        self, own: Reduction, other: Reduction, *, swap: int = 0, again_sign: int = 1
+        self,
+        own: Reduction,
+        other: Reduction,
+        *,
+        swap: int = 0,
+        again_sign: int = 1,
+        end_sign: int = 1,
     ) -> tuple[Float64Array, Float64Array]:
         """Return values for the player to move, float64[2, N + 1], where that player moves by
         ``own`` and the other by ``other``, and the other way round; and those of the former's
@@ -231,6 +238,7 @@ class GameTable:
             own, other: who moves how.
             swap: 1 if ``own`` and ``other`` alternate at every move, whoever has the turn.
             again_sign: of the value after a move that gives another turn.
+            end_sign: of the result of a move that gives another turn and ends the game.
         """
         tables = np.zeros((2, len(self.boards)))
         action_values = np.full(self.legal.shape, np.nan)
@@ -241,7 +249,8 @@ class GameTable:
                 same_next = tables[player ^ swap][self.next[rows, :, 1]]
                 other_next = tables[1 - player ^ swap][self.next[rows, :, 0]]
                 expected = again_sign * again * same_next - (1 - again) * other_next
-                values = np.where(self.over[rows], self.reward[rows], expected)
+                result = (1 - again + end_sign * again) * self.reward[rows]
+                values = np.where(self.over[rows], result, expected)
                 action_values[rows] = np.where(self.legal[rows], values, np.nan)
                 tables[player, rows] = choose(action_values[rows], rows)
         return tables, action_values
