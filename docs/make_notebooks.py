@@ -33,7 +33,7 @@ MAX_SECONDS = 600
 def make_notebook(name: str) -> Any:
     """Return a notebook without outputs."""
     path = ROOT / SOURCES[name]
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text("utf-8")
     if path.suffix == ".md":
         text = LEFT_OUT.sub("", rewrite_links(text))
         # jupytext begins a cell after two empty lines

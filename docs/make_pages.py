@@ -59,7 +59,7 @@ def page_paths() -> dict[str, str]:
 
 def page_text(page: str, path: str) -> str:
     """Return the text of a page on the site."""
-    text = rewrite_links((ROOT / page).read_text(encoding="utf-8"), page, path)
+    text = rewrite_links((ROOT / page).read_text("utf-8"), page, path)
     return re.sub(
         r"^( *```(?:sh|python|text))(?: slow| output| needs=\w+)+$", r"\1", text, flags=re.M
     )
@@ -100,7 +100,7 @@ def rewrite_links(text: str, page: str, path: str) -> str:
 
 def navigation() -> list[str]:
     """Return the pages in the navigation of mkdocs.yml, in order."""
-    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    settings = (ROOT / "mkdocs.yml").read_text("utf-8")
     return re.findall(r"^ *- (?:\S.*: )?(\S+\.md)$", settings[settings.index("\nnav:") :], re.M)
 
 
@@ -117,7 +117,7 @@ def api_page(page: str) -> str:
     name = path.replace("/", ".")
     if not (ROOT / path).is_dir():  # a module, whose packages may not be installed
         [names] = re.findall(
-            r"^__all__ = (\[.*?\])$", (ROOT / f"{path}.py").read_text(encoding="utf-8"), re.M | re.S
+            r"^__all__ = (\[.*?\])$", (ROOT / f"{path}.py").read_text("utf-8"), re.M | re.S
         )
         return f"# {name}\n\n::: {name}\n    options: {{members: {ast.literal_eval(names)}}}\n"
     package = importlib.import_module(name)

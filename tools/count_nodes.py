@@ -71,7 +71,7 @@ def main(root: Path, limits: dict[str, int]) -> int:
     sizes = dict.fromkeys(limits, 0)
     for path in filter(Path.exists, (root / name for name in names)):
         part = "tests" if path.is_relative_to(root / "tests") else "library"
-        sizes[part] += count_nodes(path.read_text(encoding="utf-8"))
+        sizes[part] += count_nodes(path.read_text("utf-8"))
     for part, limit in limits.items():
         print(f"{part}: {sizes[part]:_} nodes of the syntax tree, limit {limit:_}")
     return int(any(sizes[part] > limit for part, limit in limits.items()))

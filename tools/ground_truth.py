@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import tyro
+from markdown_tables import render_page
 
 from baselines.exact import MAX_SOLVER_CELLS, Optimal, Solution, build, solve
 from baselines.proof_number import prove
@@ -86,15 +86,8 @@ def main(
         )
     )
     results = {kind: [(game, next(facts)) for game in of_kind] for kind, of_kind in games.items()}
-    # of Markdown, which needs no escapes
-    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    environment.filters |= {
-        "digits": _digits,
-        "count": _count,
-        "value": lambda solution: _value(*solution),
-    }
-    page = environment.from_string(Path(__file__).with_suffix(".md.jinja").read_text("utf-8"))
-    print(page.render(results, skips=len(SKIPS)).rstrip())
+    filters = {"digits": _digits, "count": _count, "value": lambda solution: _value(*solution)}
+    print(render_page(__file__, filters, **results, skips=len(SKIPS)), end="")
     write_csv(data, [COLUMNS, *(_row(game, solution) for game, solution in results["solve"])])
 
 

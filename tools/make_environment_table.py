@@ -31,5 +31,5 @@ def argument_table() -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(
-        TABLE.sub(lambda _: argument_table(), PAGE.read_text(encoding="utf-8")), encoding="utf-8"
+        TABLE.sub(lambda _: argument_table(), PAGE.read_text("utf-8")), encoding="utf-8"
     )

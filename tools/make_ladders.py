@@ -102,11 +102,8 @@ def measure_ladder(
     all_results = collect_results(_measure, units, folder, provenance, jobs=jobs, other_files=own)
     cost_units: list[Unit] = [{"game": game, "costed": spec} for spec in rungs]
     costs = collect_results(_measure, cost_units, folder / "costs", provenance)
-    results = all_results[: len(pairings)]
-    grades = dict(zip(plan.graded, all_results[len(pairings) :], strict=True))
-    pairing_results = {
-        pairing: convert(result, Pairing) for pairing, result in zip(pairings, results, strict=True)
-    }
+    results = dict(zip([*pairings, *plan.graded], all_results, strict=True))
+    pairing_results = {pairing: convert(results[pairing], Pairing) for pairing in pairings}
     ratings = rate_rungs(
         pairing_results, len(rungs), exact=plan.games == 0, anchor=rungs.index(ANCHOR)
     )
@@ -125,14 +122,13 @@ def measure_ladder(
                 "spec": rungs[i],
                 **dict(zip(("rating", "low", "high"), ratings[i], strict=True)),
                 **dict.fromkeys(LOSSES),
-                **grades.get(rungs[i], {}),
+                **results.get(rungs[i], {}),
                 "cost": costs[i],
             }
             for i in order
         ],
         "results": [
-            {"a": order.index(i), "b": order.index(j), **result}
-            for (i, j), result in zip(pairings, results, strict=True)
+            {"a": order.index(i), "b": order.index(j), **results[i, j]} for i, j in pairings
         ],
     }
     write_json(folder / f"{name}.json", with_hash("rungs", data))

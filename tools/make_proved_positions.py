@@ -107,7 +107,7 @@ def make_proved(
     limits = {"w": plan.wins, "d": plan.count - plan.wins, QUICK: plan.quick}
     accepted: dict[bytes, ProvedPosition] = {}
     num_drawn = 0
-    counts = Counter[str]()
+    counts: Counter[str] = Counter()
     with closing(
         map_blocks(_candidates, ((plan, first) for first in count(0, BLOCK)), jobs)
     ) as work:

@@ -1,4 +1,27 @@
-"""Tables in Markdown that are printed row by row: a part of tools that take long."""
+"""Pages in Markdown from templates, and tables that are printed row by row: parts of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+
+def render_page(tool: str, filters: Mapping[str, Callable[..., Any]], **names: Any) -> str:
+    """Return the page of a tool, the path of a Python file, from the template beside it.
+
+    Args:
+        tool: the path.
+        filters: that the template uses, by name.
+        names: what the template names.
+    """
+    # of Markdown, which needs no escapes
+    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    environment.filters |= filters
+    template = Path(tool).with_suffix(".md.jinja").read_text("utf-8")
+    return environment.from_string(template).render(names).rstrip() + "\n"
 
 
 def print_row(*cells: object) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import jinja2
+import markdown_tables
 import tyro
 from ask_outside import NUM_SEARCHES, SIMULATIONS
 from environments import CACHE, ROOT, CommandError, call, make_environment, versions_in
@@ -138,11 +138,9 @@ def render_page() -> str:
         for name, block in load_blocks().items()
         if (RESULTS / f"{name}.json").exists()
     ]
-    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    environment.filters["draw"] = lambda answer: Evidence(*answer[1:]).draw()
-    template = environment.from_string(SPEC.with_suffix(".md.jinja").read_text("utf-8"))
-    page = template.render(blocks=blocks, simulations=SIMULATIONS, num_searches=NUM_SEARCHES)
-    return page.rstrip() + "\n"
+    filters = {"draw": lambda answer: Evidence(*answer[1:]).draw()}
+    numbers = {"simulations": SIMULATIONS, "num_searches": NUM_SEARCHES}
+    return markdown_tables.render_page(__file__, filters, blocks=blocks, **numbers)
 
 
 def main() -> None:

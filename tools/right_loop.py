@@ -120,9 +120,7 @@ class Loop:
         seed = int(self.rng.integers(2**31))
         board = self.table.board(row)
         root = self.search.grow(self.table, board, self.evaluator, NUM_SIMULATIONS, seed)
-        shares = np.zeros(9)
-        for action, count in root.visits.items():
-            shares[action] = count / NUM_SIMULATIONS
+        shares = root.list_visits(9) / NUM_SIMULATIONS
         action = self.rng.choice(9, p=shares)
         return shares, int(action)
 

@@ -32,6 +32,12 @@ class PlainNode:
     proved: dict[int, float] = field(default_factory=dict)
     """values of moves that are proved, for the node's mover"""
 
+    def list_visits(self, num_actions: int) -> np.ndarray:
+        """Return the visits of all moves, float64[num_actions], 0 of illegal ones."""
+        visits = np.zeros(num_actions)
+        visits[list(self.visits)] = list(self.visits.values())
+        return visits
+
     def mean(self, action: int) -> float:
         """Return the mean value of a move, 0 without visits."""
         return self.sums[action] / max(1, self.visits[action])
@@ -62,9 +68,7 @@ class PlainSearch:
             run = _Run(self, game, evaluator, random.Random(seed))
             return run.search_gumbel(self.root(run, board), simulations)
         root = self.grow(game, board, evaluator, simulations, seed)
-        visits = np.zeros(game.num_actions)
-        for action, count in root.visits.items():
-            visits[action] = count
+        visits = root.list_visits(game.num_actions)
         value = sum(root.sums.values()) / max(1, sum(root.visits.values()))
         if self.returned == "move":
             value = root.mean(int(visits.argmax()))
@@ -234,6 +238,4 @@ class _Run:
             candidates.sort(key=lambda action: -(scores[action] + scale * root.mean(action)))
             candidates = candidates[: (len(candidates) + 1) // 2]
         best = candidates[0]
-        visits = np.zeros(self.game.num_actions)
-        visits[best] = 1
-        return visits, root.mean(best)
+        return np.eye(self.game.num_actions)[best], root.mean(best)
