@@ -81,4 +81,7 @@ start = time.process_time()
 gain = exploitability(game, policy)
 print(f"exploitability by ours: {gain:.4f}, {time.process_time() - start:.3f} s of CPU")
 result = match_outcome(game, policy, "optimal")
-print("{} against optimal: {:.2%} won, {:.2%} drawn, {:.2%} lost".format(policy, *result))
+print(
+    f"{policy} against optimal: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} "
+    "lost"
+)

@@ -35,6 +35,8 @@ policy = as_policy(agent, game)
 
 for opponent in ("random", "win-or-block", "optimal"):
     result = match_outcome(game, policy, opponent)
-    print("against {}: {:.2%} won, {:.2%} drawn, {:.2%} lost".format(opponent, *result))
+    print(
+        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+    )
 print(f"a best responder wins {best_response(game, policy, 1).win:.2%} moving second")
 print(f"exploitability: {exploitability(game, policy):.4f}")

@@ -54,6 +54,6 @@ game = Game(3, 3, 3)
 shares = [results["player_0", reward] / options.games for reward in (1, 0, -1)]
 exact = outcome(game, "random", "random")
 print("player_0     won    drawn    lost")
-print("counted  {:7.2%}  {:7.2%} {:7.2%}".format(*shares))
-print("exactly  {:7.2%}  {:7.2%} {:7.2%}".format(*exact))
+print(f"counted  {shares[0]:7.2%}  {shares[1]:7.2%} {shares[2]:7.2%}")
+print(f"exactly  {exact.win:7.2%}  {exact.draw:7.2%} {exact.loss:7.2%}")
 print(f"exploitability: {exploitability(game, 'random'):.4f}")

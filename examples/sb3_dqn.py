@@ -61,5 +61,7 @@ print(f"best move of all is legal: {np.mean(legal):.2%} of {len(legal)} position
 policy = as_policy(model, game)
 for opponent in ("random", "optimal"):
     result = match_outcome(game, policy, opponent)
-    print("against {}: {:.2%} won, {:.2%} drawn, {:.2%} lost".format(opponent, *result))
+    print(
+        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+    )
 print(f"exploitability: {exploitability(game, policy):.4f}")

@@ -130,5 +130,7 @@ for epoch in range(epochs):
 
 for opponent in ("random", "optimal"):
     result = match_outcome(game, agent, opponent)
-    print("against {}: {:.2%} won, {:.2%} drawn, {:.2%} lost".format(opponent, *result))
+    print(
+        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+    )
 print(f"exploitability: {exploitability(game, agent):.4f}")

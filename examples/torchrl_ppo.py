@@ -112,5 +112,7 @@ collector.shutdown()
 policy = as_policy(net, game, "planes", "values")  # the legal move of the highest logit
 for opponent in ("random", "optimal"):
     result = match_outcome(game, policy, opponent)
-    print("against {}: {:.2%} won, {:.2%} drawn, {:.2%} lost".format(opponent, *result))
+    print(
+        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+    )
 print(f"exploitability: {exploitability(game, policy):.4f}")
