@@ -460,10 +460,15 @@ class TreeSearch(Study):
 
     def analyse(self, results: Results) -> StudyReport:
         """Report all boards, and verdicts on the report's sentences."""
-        matches = group(results, "board", "tree")
+        matches = group(
+            [(unit, result) for unit, result in results if unit.get("games")], "board", "tree"
+        )
+        nodes_of_boards = group(
+            [(unit, result) for unit, result in results if unit.get("games") == 0], "board"
+        )
         boards = []
         for number, board in enumerate(BOARDS):
-            nodes = matches[number, ""].pop(0)  # the unit without games is the first
+            [nodes] = nodes_of_boards[number]
             trees = {label: total_score(matches[number, label]) for label in board.trees}
             cpu_s = sum(match["cpu_s"] for match in matches[number, ""]) * GAMES / trees[""].games
             boards.append(BoardResult(board, trees, nodes, cpu_s))
