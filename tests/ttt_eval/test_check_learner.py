@@ -31,7 +31,13 @@ from ttt_eval.checks.learner import (
     ProbeLimits,
     measure_agent,
 )
-from ttt_eval.checks.probes import NEXT_GAME, PREDICTED_ERRORS, REWARD_TOO, WrongTarget
+from ttt_eval.checks.probes import (
+    NEXT_GAME,
+    PREDICTED_ERRORS,
+    RESET_STEP,
+    REWARD_TOO,
+    WrongTarget,
+)
 
 SHORT = ("bandit", "credit", "defence")
 TORCH = (pytest.mark.needs("torch"), pytest.mark.smoke)
@@ -183,13 +189,16 @@ def test_wrong_critics_are_named_by_their_discount(discount, name, cause):
 
 
 @planted_families
-def test_the_next_games_first_position_is_named(family):
-    train = plant(family, NEXT_GAME)
-    probes = ["credit", "truncation"]
-    assert check_learner(train, probes).cause == NEXT_GAME
+def test_errors_of_an_automatic_reset_are_named(family):
+    rows = {NEXT_GAME: "truncation, next game", RESET_STEP: "truncation, reset step"}
+    probes = ["bandit", "truncation"]
     right = check_learner(plant(family), probes)
-    assert right.row("truncation, next game").status == "holds"
     assert right.ok
+    for error, name in rows.items():
+        assert right.row(name).status == "holds"
+        wrong = check_learner(plant(family, error), probes, seeds=1)
+        assert name in wrong.failed
+        assert wrong.cause == error
 
 
 def test_the_entropy_is_that_of_the_policy():

@@ -118,7 +118,7 @@ def test_the_best_policy_scores_one_and_makes_no_mistake(name):
     assert exact.score(best) == pytest.approx(1, abs=1e-9)
     assert exact.score(normalise(exact.model.allowed)) == pytest.approx(0, abs=1e-9)
     assert exact.mistake(best) is None
-    assert exact.value_error(best, exact.values) == 0
+    assert exact.value_error(exact.values, exact.weights(best)) == 0
     evidence = exact.mistake(exact.greedy(-exact.action_values))
     assert "which loses" in evidence.note
 

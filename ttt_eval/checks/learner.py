@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from math import comb, isnan, nan
+from math import comb, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,9 @@ from ttt_eval.checks.probes import (
     NEXT_GAME,
     PREDICTED_ERRORS,
     PROBES,
+    RESET_STEP,
     REWARD_TOO,
+    ExactProbe,
     LearnerProbe,
     MakeEnv,
     WrongTarget,
@@ -52,7 +54,8 @@ a wrong fixed point stay.
 """
 MIN_WAY = 0.1
 """Smallest such way, as a share of the error."""
-CURVES = {"score": (0.25, 0.5, 1, 2), **dict.fromkeys(("error", "misfit", "lead"), (1, 2, 4))}
+FALLING = ("error", "misfit", "lead", "reset_lead")
+CURVES = {"score": (0.25, 0.5, 1, 2), **dict.fromkeys(FALLING, (1, 2, 4))}
 """Budgets by which it is seen, in units of the probe's."""
 ONE_STEP = "bandit"
 """The probe in which no discount changes the values of best play."""
@@ -78,7 +81,9 @@ BETTER = "better than with half of it: no verdict, give it more"
 MAX_LEAD = 0.0
 """Largest lead that holds without a family. Of 117 right runs in ``truncation`` (36 tabular, 11
 DQN, 70 PPO) it was above 0 in 7, of half the budget or a tenth of the learning rate, and with more
-budget in none (2.5%, one-sided 95%); with this error in 9 runs at least 0.08.
+budget in none (2.5%, one-sided 95%); with this error in 9 runs at least 0.08. As ``reset_lead`` 280
+right tabular runs, 160 of them with other settings, had at most -0.16, and 20 wrong ones at least
+0.04.
 """
 MAX_EXCESS = 0.25
 """Maximum mean of what learned values are beyond 1 and -1, the largest results. Right tabular
@@ -197,9 +202,17 @@ class LearnerRun(NamedTuple):
     lead: float = nan
     """of values or a critic, the error beside those of the nearest of :data:`DISCOUNTS`, minus that
     beside those of :data:`NEXT_GAME`; above 0 only if these are the nearest"""
+    reset_lead: float = nan
+    """the same of :data:`RESET_STEP`, in the positions in which games are cut"""
     spread: float = nan
     """of values or a critic, their standard deviation over positions, as a share of that of optimal
     ones"""
+
+    @property
+    def reset_error(self) -> str:
+        """The error of an automatic reset whose values are the nearest; empty if others are."""
+        lead, error = max((self.lead, NEXT_GAME), (self.reset_lead, RESET_STEP))
+        return error if lead > MAX_LEAD else ""
 
     def falls(self, before: LearnerRun, number: str = "error") -> bool:
         """Return whether an error, or a misfit, is that of values which still converge, after twice
@@ -239,41 +252,71 @@ def measure_agent(probe: LearnerProbe, agent: Any, gamma: float = 1.0) -> Learne
     if hasattr(agent, "critic"):
         values = ask(agent.critic, "critic", np.ones(len(allowed), np.bool_))
         own_policy = exact.softmax(scores)
-        run = compare(run, partial(exact.critic_error, own_policy, values), gamma)
-        error_of_zeros = exact.critic_error(own_policy, 0 * values, WrongTarget(gamma))
+        visits = exact.weights(own_policy)
+        measure = partial(exact.critic_error, own_policy, values)
+        run = compare(run, measure, gamma, exact, values, visits)
+        error_of_zeros = exact.critic_error(own_policy, 0 * values, visits, WrongTarget(gamma))
         return run._replace(
             entropy=exact.entropy(own_policy),
-            excess=exact.excess(own_policy, values),
             misfit=run.error / error_of_zeros if error_of_zeros else nan,
             kind="critic",
-            spread=values.std() / exact.values.std(),
         )
     if hasattr(agent, "values"):
         values = exact.model.best(ask(agent.values, "values", allowed))
-        run = compare(run, partial(exact.value_error, policy, values), gamma)
+        visits = exact.weights(policy)
+        run = compare(run, partial(exact.value_error, values), gamma, exact, values, visits)
         is_near = run.nearest == REWARD_TOO or run.error - run.misfit < NEAR_ERROR
         return run._replace(
-            excess=exact.excess(policy, values),
             nearest=run.nearest if is_near else "",
             kind="values",
-            spread=values.std() / exact.values.std(),
         )
     return run
 
 
-def compare(run: LearnerRun, measure: Callable[[WrongTarget], float], gamma: float) -> LearnerRun:
-    """Return a run with the errors of its values beside those of discounts, of
-    :data:`REWARD_TOO`, and of :data:`NEXT_GAME`.
+def compare(
+    run: LearnerRun,
+    measure: Callable[[Float64Array, WrongTarget], float],
+    gamma: float,
+    exact: ExactProbe,
+    values: Float64Array,
+    visits: Float64Array,
+) -> LearnerRun:
+    """Return a run with what its values are beyond possible ones, and their errors beside those
+    of discounts and of errors.
+
+    Args:
+        run: the run.
+        measure: returns the error beside a target, of positions with weights, float64[S].
+        gamma: the discount.
+        exact: of the probe.
+        values: float64[S].
+        visits: float64[S], the share of each position in all visits.
     """
-    error = measure(WrongTarget(gamma))
-    least, discount = min((measure(WrongTarget(other)), other) for other in (*DISCOUNTS, gamma))
-    lead = least - measure(PREDICTED_ERRORS[NEXT_GAME]._replace(discount=gamma))
+    discounts = (*DISCOUNTS, gamma)
+
+    def lead_of(error: str, weights: Float64Array) -> float:
+        least = min(measure(weights, WrongTarget(other)) for other in discounts)
+        return least - measure(weights, PREDICTED_ERRORS[error]._replace(discount=gamma))
+
+    error = measure(visits, WrongTarget(gamma))
+    least, discount = min((measure(visits, WrongTarget(other)), other) for other in discounts)
     nearest = f"discount {discount}"
-    reward_error = min(measure(WrongTarget(other, other)) for other in (*REWARD_DISCOUNTS, gamma))
+    reward_error = min(
+        measure(visits, WrongTarget(other, other)) for other in (*REWARD_DISCOUNTS, gamma)
+    )
     if reward_error < min(least, MAX_SCALED * error):
         least = reward_error
         nearest = REWARD_TOO
-    return run._replace(error=error, misfit=error - least, nearest=nearest, lead=lead)
+    return run._replace(
+        error=error, misfit=error - least, nearest=nearest,
+        lead=lead_of(NEXT_GAME, visits), reset_lead=lead_of(RESET_STEP, exact.cut_weights),
+        excess=exact.excess(values, visits), spread=values.std() / exact.values.std(),
+    )  # fmt: skip
+
+
+def name_probe(row: str) -> str:
+    """Return the name of the probe of a row."""
+    return row.partition(",")[0]
 
 
 def _list(runs: Sequence[LearnerRun], number: str) -> str:
@@ -353,7 +396,7 @@ def check_learner(
     statuses = {row.name: row.status for row in checker.rows}
     judged = [name for name, status in statuses.items() if status in ("holds", "fails")]
     unjudged = [name for name, status in statuses.items() if status == "no evidence"]
-    undecided = [name for name in unjudged if name.partition(",")[0] in checker.best_runs]
+    undecided = [name for name in unjudged if name_probe(name) in checker.best_runs]
     if not any("," in name for name in judged):
         unjudged.append("values or a critic")
     if any(run.kind == "critic" for run in checker.best_runs.values()):
@@ -387,7 +430,7 @@ class ProbeLimits(NamedTuple):
     def hold(self, run: LearnerRun) -> bool:
         """Return whether they hold in a run."""
         fits = not getattr(run, self.number) > self.largest
-        return fits and run.score >= self.score and not run.lead > MAX_LEAD
+        return fits and run.score >= self.score and not run.reset_error
 
 
 Limits = Callable[[LearnerProbe, str], ProbeLimits]
@@ -507,8 +550,9 @@ class LearnerCheck:
                 probe, f"{probe.name}, {best.kind}", text, runs, limits.number, limits.largest
             )
         if best.kind and self.curves and probe.name == TRUNCATION:
-            text = f"the values of {NEXT_GAME} are nearer by {_list(runs, 'lead')}"
-            self.judge(probe, f"{probe.name}, next game", text, runs, "lead", MAX_LEAD)
+            for name, number in {"next game": "lead", "reset step": "reset_lead"}.items():
+                text = f"values with this error are nearer by {_list(runs, number)}"
+                self.judge(probe, f"{probe.name}, {name}", text, runs, number, MAX_LEAD)
         if best.kind == "critic":
             low, high = FAMILIES["ppo"][probe.name].entropies
             text = f"{best.entropy:.2f} nats; right PPO {low:.2f} to {high:.2f}"
@@ -570,22 +614,36 @@ class LearnerCheck:
             WRONG_UPDATE: grows and not one_step >= 0,
             FLAT: any(0 < run.spread < MIN_SPREAD for run in self.best_runs.values()),
             NO_SELF_PLAY: SELF_PLAY_ROWS.issuperset(failed) and len(self.best_runs) > 1,
-            NOT_CONVERGED: improves,
+            NOT_CONVERGED: improves and not self.find_reset_error(),
             **{error: self.explains(error) for error in PREDICTED_ERRORS},
             nearest: has_wrong_values and bool(nearest),
         }
         causes = [cause for cause, fits in signatures.items() if fits]
         if has_wrong_values and not causes:
             return [OTHER_VALUES]
-        critics = [name.partition(",")[0] for name in failed if name.endswith("critic")]
+        critics = [name_probe(name) for name in failed if name.endswith("critic")]
         targets = [self.best_runs[name].nearest for name in critics]
         return causes or [CRITIC_ERRORS[name] for name in targets[:1] if name in CRITIC_ERRORS]
 
     def improves(self, failed: str) -> bool:
         """Return whether the values of a failed row are better with twice the budget."""
-        probe = PROBES[failed.partition(",")[0]]
-        run = self.run(probe, 2 * probe.steps, self.seeds[0])
-        return run is not None and run.falls(self.best_runs[probe.name])
+        name = name_probe(failed)
+        run = self.double(name)
+        return run is not None and run.falls(self.best_runs[name])
+
+    def double(self, name: str) -> LearnerRun | None:
+        """Return the run in a probe with the first seed and twice the budget."""
+        return self.run(PROBES[name], 2 * PROBES[name].steps, self.seeds[0])
+
+    def find_reset_error(self) -> str:
+        """Return the error of an automatic reset whose values are the nearest, also with twice the
+        budget; empty if others are nearer, without values, or if probes without it fail.
+        """
+        error = getattr(self.best_runs.get(TRUNCATION), "reset_error", "")
+        failed = {name_probe(row.name) for row in self.rows if row.status == "fails"}
+        if not error or failed & {ONE_STEP, CREDIT}:
+            return ""
+        return getattr(self.double(TRUNCATION), "reset_error", "")
 
     def describe(self, error: str) -> str:
         """Return a cause; in place of the reward, a sign of the policy if the critic is right, and
@@ -601,10 +659,11 @@ class LearnerCheck:
     def explains(self, error: str) -> bool:
         """Return whether an error, and no right learner, has scores like these."""
         wrong = PREDICTED_ERRORS[error]
-        lead = getattr(self.best_runs.get(TRUNCATION), "lead", nan)
-        if wrong.takes_next_game and not isnan(lead):
-            return bool(lead > MAX_LEAD)
-        if wrong.at_cuts and lead > MAX_LEAD:
+        reset_error = self.find_reset_error()
+        if wrong.at_cuts and reset_error:
+            return error == reset_error
+        kind = getattr(self.best_runs.get(TRUNCATION), "kind", "")
+        if kind and error in (NEXT_GAME, RESET_STEP):
             return False
         scores = [
             (self.best_runs[name].score, PROBES[name].power(error).score)

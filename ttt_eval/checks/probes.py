@@ -59,10 +59,15 @@ class WrongTarget(NamedTuple):
     """whether only the last step of an episode that is cut has the error"""
     takes_next_game: bool = False
     """whether the next value there is that of the next game's first position"""
+    learns_resets: bool = False
+    """whether the step that only begins the next game is learned, with reward 0, of the position in
+    which a game was cut"""
 
 
 NEXT_GAME = "next game's first position at a truncation"
 """The error of who reads the observation after an automatic reset."""
+RESET_STEP = "the reset step of next-step autoreset is learned"
+"""The error of who takes the step after the end of a game for one of a game."""
 REWARD_TOO = "reward discounted too"
 """The error of a target that is the discount times reward and next value."""
 RIGHT_TARGET = WrongTarget()
@@ -73,6 +78,7 @@ PREDICTED_ERRORS: Mapping[str, WrongTarget] = {
     "reward of the other player": WrongTarget(reward_scale=-1.0),
     "truncation taken for an end": WrongTarget(discount=0.0, at_cuts=True),
     NEXT_GAME: WrongTarget(at_cuts=True, takes_next_game=True),
+    RESET_STEP: WrongTarget(at_cuts=True, learns_resets=True),
     "nothing is learned": WrongTarget(discount=0.0, reward_scale=0.0),
     **{f"discount {discount}": WrongTarget(discount) for discount in (0.99, 0.95, 0.9, 0.5)},
     REWARD_TOO: WrongTarget(0.9, reward_scale=0.9),
@@ -162,7 +168,9 @@ class LearnerProbe:
             wrong = WrongTarget()
         values, action_values = exact.learned_values(wrong)
         probabilities = exact.greedy(action_values)
-        return Power(exact.score(probabilities), exact.value_error(probabilities, values))
+        return Power(
+            exact.score(probabilities), exact.value_error(values, exact.weights(probabilities))
+        )
 
 
 class ExactProbe:
@@ -170,7 +178,9 @@ class ExactProbe:
 
     Attributes:
         model: what actions lead to.
-        cut_model: the same for who takes :data:`NEXT_GAME`.
+        cut_model, reset_model: the same for who takes :data:`NEXT_GAME`, and :data:`RESET_STEP`.
+        cut_weights: float64[S], the share of each position in those in which games are cut, with
+            best play.
         observations: float32[S, 2 * cells].
         values: float64[S], optimal values for the player to move: against the opponent of the
             probe, in self-play those of perfect play.
@@ -198,9 +208,19 @@ class ExactProbe:
         self.observations = self.model.observations
         self.values, self.action_values = self.model.optimum()
         self.cut_model = copy(self.model)
+        self.reset_model = copy(self.model)
+        self.cut_weights = np.zeros(len(self.values))
         if "max_episode_steps" in probe.options:
             goes_on = 1 - self.model.expect_results(np.ones(3))  # openings are all positions
-            self.cut_model.next = np.outer(goes_on, np.ones(len(self.values)) / len(self.values))
+            first = np.ones(len(self.values)) / len(self.values)
+            self.cut_model.next = np.outer(goes_on, first)
+            cuts = self.model.push(self.greedy(self.action_values))
+            self.cut_weights = cuts / cuts.sum()
+            share = np.ones_like(goes_on) / (1 + cuts[:, None])  # of steps in games
+            self.reset_model.rewards = share * self.model.rewards
+            self.reset_model.next = share.reshape(-1, 1) * self.model.next + np.outer(
+                1 - share, first
+            )
         self.best = self.value(self.greedy(self.action_values))
         self.random = self.value(normalise(self.model.allowed))
 
@@ -235,11 +255,13 @@ class ExactProbe:
             values = self.model.best(action_values)
             return np.where(is_open, np.maximum(values, 0), values)
 
-        rewards = wrong.reward_scale * self.model.rewards
-        return self.followed(wrong).fixed_point(backup, rewards, wrong.discount)
+        model = self.followed(wrong)
+        return model.fixed_point(backup, wrong.reward_scale * model.rewards, wrong.discount)
 
     def followed(self, wrong: WrongTarget) -> ActionModel:
         """Return what a learner with an error takes actions to lead to."""
+        if wrong.learns_resets:
+            return self.reset_model
         return self.cut_model if wrong.takes_next_game else self.model
 
     def weights(self, probabilities: Float64Array) -> Float64Array:
@@ -248,27 +270,33 @@ class ExactProbe:
         return np.asarray(visits / visits.sum())
 
     def value_error(
-        self, probabilities: Float64Array, values: Float64Array, target: WrongTarget = RIGHT_TARGET
+        self, values: Float64Array, weights: Float64Array, target: WrongTarget = RIGHT_TARGET
     ) -> float:
-        """Return the mean absolute error of optimal values, float64[S], where a policy comes."""
+        """Return the mean absolute error of optimal values of positions with weights, float64[S]
+        both.
+        """
         optimum, _ = self.learned_values(target)
-        return float(self.weights(probabilities) @ np.abs(values - optimum))
+        return float(weights @ np.abs(values - optimum))
 
     def critic_error(
-        self, probabilities: Float64Array, values: Float64Array, target: WrongTarget = RIGHT_TARGET
+        self,
+        probabilities: Float64Array,
+        values: Float64Array,
+        weights: Float64Array,
+        target: WrongTarget = RIGHT_TARGET,
     ) -> float:
-        """Return the root mean square error of values, float64[S], beside those of the policy
-        itself, where it comes.
+        """Return the root mean square error of values, float64[S], beside those of a policy, of
+        positions with weights, float64[S].
         """
         model = self.followed(target)
         errors = values - model.policy_values(probabilities, discount=target.discount)[0]
-        return float(np.sqrt(self.weights(probabilities) @ errors**2))
+        return float(np.sqrt(weights @ errors**2))
 
-    def excess(self, probabilities: Float64Array, values: Float64Array) -> float:
-        """Return the mean of what values, float64[S], are beyond 1 or -1, the largest results,
-        where a policy comes.
+    def excess(self, values: Float64Array, weights: Float64Array) -> float:
+        """Return the mean of what values are beyond 1 or -1, the largest results, of positions with
+        weights, float64[S] both.
         """
-        return float(self.weights(probabilities) @ np.maximum(np.abs(values) - 1, 0))
+        return float(weights @ np.maximum(np.abs(values) - 1, 0))
 
     def entropy(self, probabilities: Float64Array) -> float:
         """Return the mean entropy of a policy where it comes, in nats."""
