@@ -411,6 +411,7 @@ def test_a_bonus_beside_normalised_advantages_is_right(ddof):
     assert check.verdict == "no error found; not judged: the clip, without meant="
     assert check.effect.length.low > 2
     assert check_loss(loss, entropy=0.0109, batch=64, cpu=1).failed == ("entropy",)
+    assert "; normalisation: advantages are" in check_loss(loss, entropy=0.01).verdict
     small = check_loss(loss, entropy=0.01, batch=8, cpu=6)
     assert small.failed == ("gradient",)
     assert "as batch=" in small.cause

@@ -73,8 +73,8 @@ class CheckLoss(_CheckGradient):
     """range of the clip, with --meant "PPO clip"; default: that of the loss"""
     backend: Literal["torch", "jax", "numpy"] = "torch"
     """what differentiates it"""
-    batch: cli.Positive = 8
-    """number of episodes in a batch"""
+    batch: cli.Positive | None = None
+    """number of episodes in a batch; default: 8, or 256 if the loss normalises advantages"""
 
     def check(self) -> Check:
         """Return the result."""

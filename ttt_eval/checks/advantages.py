@@ -259,7 +259,7 @@ def check_advantages(
             with exact values; the row ``critic`` says what these do.
         tokens: whether decisions of whole games are several tokens.
         policy: of both players: the seed of a random softmax policy.
-        cpu: CPU s of samples.
+        cpu: CPU s of samples, of which there are few if a row has failed.
         seed: of all random numbers.
         limit_s: maximum s of a call; None for no limit.
 
@@ -305,15 +305,22 @@ def check_advantages(
         estimator = guard(function, names, "rewards", caller)
         source = make_source(model.values)
         if is_batch:
-            yield from probe_batch(estimator, source, rng)
+            rows = probe_batch(estimator, source, rng)
         else:
-            yield from probe_rollouts(estimator, array_names, discount, lam, model.self_play, rng)
+            rows = probe_rollouts(estimator, array_names, discount, lam, model.self_play, rng)
+        statuses = {}
+        for row in rows:
+            yield row
+            statuses[row.name] = row.status
+        if "axes" in statuses:
+            return  # a gradient would tell no more
+        sampling_cpu = 0.0 if "fails" in statuses.values() else cpu
 
         def of_rows(arrays: Arrays) -> Float64Array:
             return estimator({name: array.T for name, array in arrays.items()}).T
 
         def measure(source: Source) -> Effect:
-            return measure_effect(estimator if is_batch else of_rows, source, rng, cpu)
+            return measure_effect(estimator if is_batch else of_rows, source, rng, sampling_cpu)
 
         yield measure(source)
         if critic != 0.0:

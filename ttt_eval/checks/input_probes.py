@@ -79,11 +79,6 @@ PROBES = (
         {"rewards": AFTER, "values": slice(END + 1, None), "next_value": ALL}, BEFORE,
         False, "estimates do not move with what follows a truncation", frozenset({"truncated"}),
     ),
-    InputProbe(
-        "value at truncation", CUT, {"cut_values": END - 1}, END - 1,
-        True, "estimates move with the value of the position in which the game was truncated",
-        frozenset({"truncated", "next_values"}),
-    ),
 )  # fmt: skip
 
 
@@ -168,6 +163,13 @@ def probe_rollouts(
     if differ(reference, answer({}, {})):
         yield UNREPEATABLE
         return
+    moved = np.abs(answer({}, {"rewards": (END, 2)}) - reference) > EQUAL
+    if moved[END, :3].all() and moved.sum() == 3:
+        yield rule_row(
+            "axes", False, "a reward moves estimates of earlier steps in its environment",
+            "it moves those of earlier environments in its step alone",
+        )  # fmt: skip
+        return
     whole = reference[:, :-1]
     mixture = answer({}, {"rewards": (END, 0), "values": (END, 0)})
     is_mixed = differ(align(mixture, reference)[OTHERS], reference[OTHERS])
@@ -230,6 +232,18 @@ def probe_rollouts(
     own_lam = np.abs(of_reward[0]).mean() / max(abs(own) * sizes.mean(), EQUAL)
     if discount:
         yield number_row("lambda", own_lam, lam)
+    if discount and {"truncated", "next_values"} <= names:
+        cut, of_cut, of_reset = (
+            ask(CUT | place, {})[END - 1]
+            for place in ({}, {"cut_values": END - 1}, {"values": END})
+        )
+        row = number_row(
+            "value at truncation", np.abs(of_cut - cut) / max(abs(own), EQUAL), discount
+        )
+        text = "values[t + 1] instead" if differ(of_reset, cut) else "not used"
+        if differ(of_cut, cut):
+            text = f"discount {row.measured}"
+        yield row._replace(measured=text)
     ends = (rng.random(SHAPE) < 0.4).astype(np.float64)
     inputs |= {"dones": ends, "next_done": ends[0]}
     estimates = answer({}, {})

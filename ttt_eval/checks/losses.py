@@ -67,6 +67,14 @@ POLICY_LOSSES = {
 }
 """Weights of the policy term, times the advantages, by what it is meant as; NaN for any."""
 
+NORMALISED_BATCH = 256
+"""Default number of games in a batch of a loss that normalises advantages."""
+NORMALISED_ROW = CheckRow(
+    "normalisation",
+    "advantages are normalised in the batch, which turns the gradient of small ones: it is that of "
+    f"{NORMALISED_BATCH} games; for yours give batch= (--batch)",
+    "no evidence",
+)
 VALUE_NOTE = "; a value loss is not judged: use check_learner, or give the loss of the policy alone"
 
 Clip = float | tuple[float, float] | None
@@ -163,6 +171,15 @@ def clip_row(estimator: Estimator, clip: Clip) -> CheckRow:
     return rule_row("range of clip", is_meant, f"{clip or 'any'}", text)
 
 
+def normalises(estimator: Estimator) -> bool:
+    """Return whether the derivatives of a loss stay if all advantages are doubled and raised."""
+    numbers = np.arange(len(RATIOS)) - 1.0
+    one, other = (
+        estimator(list_decisions(RATIOS, advantages)) for advantages in (numbers, 2 * numbers + 1)
+    )
+    return not differ(one, other)
+
+
 def weight_rows(
     estimator: Estimator, meant: str, entropy: float | None, clip: Clip
 ) -> Iterator[CheckRow]:
@@ -195,9 +212,10 @@ def weight_rows(
         f"c A times {required}, c > 0, nan for any",
         f"{(np.round(weights, 3) + 0.0).tolist()} at ratios 0.5, 1, 1.5 and A = 1, then A = -1",
     )  # fmt: skip
+    least, least_beyond = np.abs(weights[[[0, 5], [2, 3]]]).min(axis=1)
     yield rule_row(
-        "clip", np.abs(weights[[0, 5]]).min() >= EQUAL,
-        "not 0 at ratio 0.5 with A = 1, and at 1.5 with A = -1",
+        "clip", least >= EQUAL, "not 0 at ratio 0.5 with A = 1, and at 1.5 with A = -1",
+        "wrong side" if least < EQUAL <= least_beyond else "",
     )  # fmt: skip
     for name, others in POLICY_LOSSES.items():
         if np.allclose(factors, others, atol=EQUAL):
@@ -272,7 +290,7 @@ def check_loss(
     clip: Clip = None,
     updates: Sequence[float] = (0.0, 0.3),
     backend: Backend = "torch",
-    batch: int = DEFAULT_BATCH,
+    batch: int | None = None,
     tokens: bool = False,
     policy: int = 0,
     cpu: float = 60.0,
@@ -300,7 +318,8 @@ def check_loss(
         updates: sizes of updates between the old and the present policy; the first decides, and
             later ones fail if they turn the gradient around.
         backend: that differentiates: torch, jax, or numpy by differences.
-        batch: number of games in a batch; means over all decisions depend on it.
+        batch: number of games in a batch, on which means over it depend; None for 8, or for 256 if
+            the loss normalises advantages, which then is not judged.
         tokens: whether decisions are several tokens.
         policy: of both players: the seed of a random softmax policy.
         cpu: CPU s of samples.
@@ -325,11 +344,15 @@ def check_loss(
 
     def examine(caller: GuardedCaller) -> Iterator[CheckRow | Effect]:
         estimator = guard(differentiate(loss, names, backend), names, "logp", caller, columns=2)
+        size = batch or DEFAULT_BATCH
         if of_policy:
             rows = list(weight_rows(estimator, meant, entropy, clip))
             yield from rows
             if rows[0].status == "fails":
                 return  # samples would tell no more
+            if batch is None and normalises(estimator):
+                size = NORMALISED_BATCH
+                yield NORMALISED_ROW
 
         def policy_term(arrays: Arrays) -> Float64Array:
             of_logp, of_entropy = np.split(estimator(arrays), 2, axis=1)
@@ -341,7 +364,7 @@ def check_loss(
             tables = list_tables(model, present, reference, target)
             tables["advantages"] = model.advantages * of_policy
             games = list_batch_rows(model, tables, names, tokens)
-            return Source(games, BatchSize(batch, batch), present, of_loss=True)
+            return Source(games, BatchSize(size, size), present, of_loss=True)
 
         def measure(update: float, target: str) -> Effect:
             return measure_effect(policy_term, make_source(update, target), rng, cpu)
@@ -368,6 +391,7 @@ def check_loss(
     if entropy is None:
         unjudged.append("the coefficient of the entropy, without entropy=")
     return run_check(
-        f"a loss, {model.game}, seats {seats}, meant as {meant}, batches of {batch}",
+        f"a loss, {model.game}, seats {seats}, meant as {meant}, "
+        f"batches of {batch or 'the default size'}",
         examine, limit_s, unjudged if of_policy else (),
     )  # fmt: skip
