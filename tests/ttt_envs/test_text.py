@@ -108,17 +108,12 @@ def test_positions_are_read_back_from_their_texts(name):
 def test_answers_name_columns_under_gravity(name):
     presentation = make_presentation(name, FALLING)
     assert presentation.legal_names(FALLEN) == ["b", "c", "d"]
-    assert [parse_answer(f"<move>{column}</move>", presentation, FALLEN) for column in "bCd"] == [
-        9,
-        10,
-        7,
-    ]
-    assert [
-        parse_answer(f"<move>{text}</move>", presentation, FALLEN).kind for text in ("a", "a3")
-    ] == [
-        "occupied-cell",
-        "unknown-cell",
-    ]
+    *cells, full, unknown = (
+        parse_answer(f"<move>{text}</move>", presentation, FALLEN)
+        for text in ("b", "C", "d", "a", "a3")
+    )
+    assert cells == [9, 10, 7]
+    assert (full.kind, unknown.kind) == ("occupied-cell", "unknown-cell")
     assert "Legal moves: b, c, d\n" in present(FALLING, FALLEN, presentation)
 
 
@@ -421,12 +416,14 @@ def test_observations_are_prompts_in_the_space_and_rewards_of_turns_add_up(prese
 
 
 def test_problems_of_answers_are_in_the_info_and_options_are_refused():
-    env = gymnasium.make("ttt_envs:ttt/Text-v0", max_asks=1)
+    price = TurnReward(Game(), illegal=0.25)
+    env = gymnasium.make("ttt_envs:ttt/Text-v0", max_asks=1, reward=price)
     env.reset(seed=0)
     observation, reward, is_over, _, info = env.step("d9\ud800")
-    assert (reward, is_over, info["problem"]) == (0.0, False, "no-move")
+    assert (reward, is_over, info["problem"]) == (-0.25, False, "no-move")
     assert "once more" in observation
+    assert [env.step(answer)[1] for answer in ("b2", "?")] == [0.0, -0.25]
     _, reward, is_over, _, info = env.step("<move>d9</move>")
-    assert (reward, is_over, info["problem"], info["result"]) == (-1.0, True, "unknown-cell", 3)
+    assert (reward, is_over, info["problem"], info["result"]) == (-1.25, True, "unknown-cell", 3)
     with pytest.raises(ValueError, match="options"):
         env.reset(options={"seat": 1})

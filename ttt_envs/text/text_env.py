@@ -13,7 +13,7 @@ from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.envs.config import GameConfig, Info, Keywords, environment, takes
 from ttt_envs.game.phantom import visible
 from ttt_envs.text.answers import Problem
-from ttt_envs.text.text_game import Reward, TextGame, TextOptions, result_reward
+from ttt_envs.text.text_game import Reward, TextGame, TextOptions, Turn, result_reward
 
 CHARACTERS = "".join(map(chr, range(32, 127))) + "\n"
 """characters of observations and of sampled actions; other characters are allowed in actions"""
@@ -29,7 +29,9 @@ class TextConfig(GameConfig, TextOptions):
         seat: the caller's seat: 'first', 'second', or 'alternate' (starting with first).
         rules: whether every observation contains the rules; by default the first one only.
         reward: a function of the turns since the previous answer and the seat, such as
-            ttt_eval.TurnReward; by default the result, ttt_envs.text.text_game.result_reward.
+            ttt_eval.TurnReward; by default the result, ttt_envs.text.text_game.result_reward. A
+            turn has the problem of the last answer alone; a refused answer is a turn of its own
+            without a move.
         render_mode: None or 'ansi', the current observation.
     """
 
@@ -64,8 +66,9 @@ class TextEnv(gymnasium.Env[str, str]):
     the player who answered. As in ``ttt/MNK-v0``, an opponent who moves first may win before the
     first answer: then the first step, with any action, returns the loss.
 
-    ``info`` holds ``seat``, ``mover``, ``result`` and ``winner`` as in ``ttt/MNK-v0``, and
-    ``problem``, the kind of problem of the last answer, empty for a legal move.
+    ``info`` holds ``seat``, ``mover``, ``result`` (see :class:`ttt_envs.game.rules.Outcome`) and
+    ``winner`` as in ``ttt/MNK-v0``, and ``problem``, the kind of problem of the last answer, empty
+    for a legal move.
 
     Raises:
         TypeError, ValueError: an argument is invalid.
@@ -139,8 +142,14 @@ class TextEnv(gymnasium.Env[str, str]):
             self._seat = text.mover
             problem = text.step(action)
         self._is_done = text.over
-        reward = self.config.reward(text.turns[self._num_turns :], self._seat)
+        turns = text.turns[self._num_turns :]
         self._num_turns = len(text.turns)
+        if text.problems:
+            position = text.position
+            turns.append(Turn(position, -1, position, text.outcome, "answer", text.problems))
+        # earlier problems of a turn have had their reward
+        turns = [turn._replace(problems=turn.problems[-1:] if problem else ()) for turn in turns]
+        reward = self.config.reward(turns, self._seat)
         return self.render(), reward, self._is_done, False, self._info(problem)
 
     def render(self) -> str:

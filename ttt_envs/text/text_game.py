@@ -48,7 +48,7 @@ class Turn(NamedTuple):
     position: Position
     """before the move"""
     action: int
-    """the cell, -1 if the mover has forfeited the game"""
+    """the cell, -1 if the mover has forfeited the game, or its answer was refused"""
     next_position: Position
     """after the move and the chance event; the mover of a finished game is the player who moved
     last

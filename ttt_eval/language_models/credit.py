@@ -25,6 +25,7 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.core.checks import Refusal
 from ttt_envs.game.boards import Boards, PositionValues
 from ttt_envs.game.game import Game
+from ttt_envs.game.rules import NOT_OVER
 from ttt_envs.text import Turn
 from ttt_envs.text.text_game import result_reward
 from ttt_eval.exact.best_response_values import BestResponseValues
@@ -113,10 +114,10 @@ def turn_credits(
                 luck += move.change - change
             credits.append(TurnCredit(sign * value, sign * change, sign * luck))
             value += move.change + move.luck
-    if len(decisions) < len(turns):  # the last turn is a forfeit
+    if len(decisions) < len(turns):  # the last turn is a forfeit, or a refused answer
         last = turns[-1]
         value = float(correction.values(Boards.from_positions([last.position]))[0])
-        result = 1.0 - 2.0 * last.outcome.winner
+        result = value if last.outcome == NOT_OVER else 1.0 - 2.0 * last.outcome.winner
         credits.append(TurnCredit(sign * value, sign * (result - value), 0.0))
     return credits
 
@@ -138,7 +139,7 @@ class TurnReward:
     advantage: float = 0.0
     """weight of the advantage of own moves against the opponent"""
     illegal: float = 0.0
-    """weight of -1 for each answer that is no legal move"""
+    """weight of -1 for each answer that is no legal move, paid at once"""
     opponent: str | Policy | None = None
     """the opponent, which the advantage needs"""
 
