@@ -105,6 +105,8 @@ class _Handler(BaseHTTPRequestHandler):
             stub.at_once -= 1
         if callable(fault):
             fault(self)
+        elif fault == "page":
+            self._send(200, "no object")
         elif fault == "close":
             self.close_connection = True
             self.connection.close()

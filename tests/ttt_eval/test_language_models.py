@@ -19,7 +19,7 @@ import pytest
 from commands import words_of
 from json_files import read_json, rows_of
 from processes import ROOT, python_path, run_python
-from stub_endpoint import KEY, MOVES, Stub, answers_badly, serve_stub
+from stub_endpoint import KEY, MOVES, Stub, serve_stub
 
 from baselines.exact import solve
 from ttt_envs.agents.policy import Policy
@@ -28,7 +28,7 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import NOT_OVER, chance_outcomes
 from ttt_envs.text.text_game import TextGameConfig
-from ttt_eval.exact import exploitability, outcome, regret
+from ttt_eval.exact import best_response, exploitability, outcome, regret
 from ttt_eval.language_models.asking import Answer, Interview, Sampling, make_ask, open_answers
 from ttt_eval.language_models.credit import turn_credits
 from ttt_eval.language_models.results import evaluate_model, make_games, reachable_positions
@@ -112,16 +112,9 @@ class Named(Policy):
         shares = np.zeros(boards.cells.shape)
         for row in range(len(shares)):
             position = boards.position(row)
-            if self.model == "half-malformed" and answers_badly(self.game, position):
-                legal = position.cells == 0
-                shares[row] = legal / legal.sum()
-            else:
-                shares[
-                    row,
-                    MOVES[{"half-malformed": "random"}.get(self.model, self.model)](
-                        self.game, position
-                    ),
-                ] = 1
+            action = Stub(self.game).move_of(self.model, position)
+            moves = position.cells == 0 if action is None else np.arange(self.game.cells) == action
+            shares[row] = moves / moves.sum()
         return shares
 
 
@@ -148,12 +141,30 @@ def test_the_exact_strength_is_that_of_the_policy(model):
         assert not set(blunder["best"]) >= set(map(int, blunder["moves"]))
 
 
+@pytest.mark.parametrize("illegal", ["ask", "lose"])
+def test_exact_results_are_lost_by_illegal_answers(illegal):
+    """Here the model answers badly whenever it moves second, and never when it moves first."""
+    game = Game(2, 3, 3)
+    interview = interview_of(game, "half-malformed")
+    settings = TextGameConfig(game, illegal=illegal)
+    part = evaluate_model(interview, settings, games=0, positions=True).positions
+    policy = Named(game, "random")
+    wins = outcome(game, policy, "random").win / 2
+    assert part.exact.results["random"]["win"] == pytest.approx(wins)
+    gain = best_response(game, policy, 1).value
+    assert part.exact.exploitability == pytest.approx((1 + gain) / 2)
+    # a draw becomes a loss by the second of two moves
+    assert (part.exact.regret, part.exact.without_move) == (0.5, "loses")
+    assert part.answers["o../... x"] == "unknown-cell"
+
+
 def test_the_score_has_no_luck():
     """Two perfect players: without the luck of skips and of the opponent's draws, every pair has
     the same score.
     """
     game = Game(skip_chance=0.5)
     games = evaluate_games("optimal", TextGameConfig(game), "optimal", 20, luck_correction="exact")
+    assert games["scores"] == pytest.approx([0.5] * 10, abs=1e-12)
     assert games["score"]["mean"] == pytest.approx(0.5, abs=1e-12)
     assert games["raw_score"]["low"] < 0.5 < games["raw_score"]["high"]
     assert games["moves"]["regret"] == pytest.approx(0, abs=1e-12)
@@ -199,11 +210,12 @@ def test_regret_and_blunders_of_games_are_those_of_the_moves():
     ]  # no random moves in place of answers
     values = solve(game).action_values(Boards.from_positions([turn.position for turn in own]))
     losses = np.nanmax(values, axis=1) - values[np.arange(len(own)), [turn.action for turn in own]]
-    assert result["moves"]["regret"] == pytest.approx(np.mean(losses))
-    assert result["moves"]["blunders"] == np.sum(losses > 1e-9) > 0
-    assert result["moves"]["moves"] == len(losses)
+    moves = result["moves"]
+    assert moves["regret"] == pytest.approx(np.mean(losses))
+    assert moves["blunders"] == np.sum(losses > 1e-9) > 0
+    assert moves["moves"] == len(losses)
     assert sum(blunder["times"] for blunder in result["blunders"]) <= len(losses)
-    assert result["moves"]["illegal"] > 0
+    assert moves["illegal"] > 0
 
 
 @pytest.mark.parametrize(
@@ -254,7 +266,7 @@ def test_faults_change_no_result_and_no_answer_is_requested_again(tmp_path, monk
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setitem(sys.modules, "httpx", None)  # which newer clients do not bring
     settings = TextGameConfig(SMALL)
-    faults = [429, 500, 503, "close", "close", 502]
+    faults = [429, 500, 503, "close", "close", 502, "page"]
     with (
         serve_stub(SMALL, faults=faults, delay_s=0.01) as (stub, url),
         open_answers(tmp_path / "answers") as answers,
@@ -312,8 +324,9 @@ def slow_blanks():
         (302, ENDLESS, ("location", "/v1"), "more than 8 MiB"),
         (200, [gzip.compress(b" " * (1 << 26))], ("content-encoding", "gzip"), "is compressed"),
         (200, slow_blanks(), ("content-encoding", "identity"), "no reply within 1 s.*--timeout"),
+        (200, [b"<"], ("content-encoding", "identity"), "no JSON object.*: wait until it answers"),
     ],
-    ids=["endless", "error", "redirect", "compressed", "slow"],
+    ids=["endless", "error", "redirect", "compressed", "slow", "page"],
 )
 def test_replies_are_bounded_in_size_and_time(status, parts, header, message, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -349,8 +362,9 @@ def test_an_address_or_a_key_that_is_none_is_refused_without_its_secret(key, mon
         "ftp://localhost",
         "http://u:secret@localhost/v1",
         "http://localhost/?key=secret",
+        "http://localhost:x/v1",
+        "http://[localhost",
     ]
-    odd += ["http://localhost:x/v1", "http://[localhost"]
     for url in ("http://localhost:9/v1", *(odd if key == KEY else ())):
         with pytest.raises(
             ValueError, match="localhost" if key == KEY else "OPENAI_API_KEY holds no key"
@@ -393,9 +407,7 @@ def assert_whole(result, game, games):
     settings = TextGameConfig(game, opponent="optimal")
     interview = interview_of(game, "random")
     whole = evaluate_model(interview, settings, games=games, positions=True).to_dict()
-    assert [result[name] for name in ("games", "positions")] == [
-        whole[name] for name in ("games", "positions")
-    ]
+    assert (result["games"], result["positions"]) == (whole["games"], whole["positions"])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -494,10 +506,22 @@ def test_a_dry_run_says_how_much_there_is_to_ask(tmp_path, evaluate_py):
 def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, evaluate_py):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with serve_stub(Game(2, 3, 3)) as (_, url):
-        options = f"--games 4 --positions all --illegal random --endpoint {url}"
+        options = f"--games 4 --positions all --skip-chance 0.5 --endpoint {url}"
         data = evaluate_py.json(command(tmp_path), options)
         output = evaluate_py.text(command(tmp_path), options)
+        note = evaluate_py.err
+        tagged = evaluate_py.json(command(tmp_path), options, "--tag=step-2 --overwrite")
     usage = data["new"]
+    count = usage["answers"]
+    assert f"{count:,} of {count:,} answers are stored ones, the last of 20" in note
+    assert (tagged["tag"], tagged["new"]["answers"]) == ("step-2", count)
+    mean, low, high = map("{:.4f}".format, data["games"]["score"].values())
+    for text in (
+        f"luck-corrected score against optimal {mean} 95%: {low} to {high} ",
+        "raw score against optimal 0.",
+        "without a move 0% of positions (each loses)",
+    ):
+        assert text in output
     positions = data["positions"]
     assert usage["prompt_tokens"] == 100 * usage["answers"]
     assert "answers 0" in output
@@ -507,12 +531,13 @@ def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, evalu
         "score against optimal",
         "lost most value",
         f"--answers {tmp_path}",
+        "regret in self-play",
+        "mean loss of a move",
+        "moves that lose value",
     ):
         assert text in page
     moves = positions["moves"]
     assert positions["exact"]["regret"] != moves["regret"]
-    for name in ("regret in self-play", "mean loss of a move", "moves that lose value"):
-        assert name in page
     assert f"{moves['moves']:,} {moves['regret']:.4f} {moves['blunders']:,}" in output
     assert "lunders" not in page
     assert read_json(tmp_path / "out" / RESULT)["games"] == data["games"]

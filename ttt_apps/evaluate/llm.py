@@ -47,6 +47,8 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
     """address of the endpoint, such as http://127.0.0.1:8000/v1; the key is read from
     OPENAI_API_KEY
     """
+    tag: cli.TextOption = ""
+    """version of the model, where its name stays the same: no answers of another tag are used"""
     answers: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
     """file of the answers; default: one of endpoint and model in the user's cache"""
     prompts: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
@@ -111,7 +113,8 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         with name_place(f"--fields {self.fields} is no JSON object such as '{{\"top_p\": 1}}'"):
             fields = convert(parse_json(self.fields), dict[str, object])
         check_range("--temperature", self.temperature, 0)
-        sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
+        tag = self.tag or None
+        sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields, tag)
         best = "optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block"
         settings = TextGameConfig(
             game,
@@ -126,7 +129,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
             self.show(usage, cli.facts_table(usage, "estimates, at most for answers"))
             return
         ask = make_ask(self.endpoint, self.concurrency, self.timeout) if self.endpoint else None
-        name = folder_name([game.slug, self.model, self.presentation])
+        name = folder_name([game.slug, self.model, self.presentation, *filter(None, [tag])])
         out = self.out or Path("runs", "llm", name)
         fixed_keys = {**self._stored_settings(sampling, settings), "luck_correction": correction}
         self.check_folder(out, fixed_keys, {"games": {"games": games}} if games else {})
@@ -149,14 +152,22 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         if result is None:
             self._write_prompts(interview, self.prompts or out / "prompts.jsonl", path)
             return
+        num_answers = result.usage.answers
+        num_stored = num_answers - len(interview.new)
+        if self.endpoint and num_stored:
+            cli.warn(
+                f"{num_stored:,} of {num_answers:,} answers are stored ones, the last of "
+                f"{answers.last_date}: for a new version of the model name a new --tag"
+            )
         result.endpoint = self.endpoint or None
         result.answers = None if self.answers is None else str(self.answers)
         result.provenance = make_provenance()
         result.write(out)
         report = language_model_report(result)
+        headline = cli.rows_table([tile._asdict() for tile in report.tiles])
         tables = cli.report_tables(report, "Games", "All positions")
         new = cli.facts_table(result.to_dict()["new"], "requested by this call")
-        self.show_folder(out, f"{report.verdict}.", *tables, new)
+        self.show_folder(out, f"{report.verdict}.", headline, *tables, new)
 
     def _stored_settings(self, sampling: Sampling, settings: TextGameConfig) -> dict[str, object]:
         """Return the keys of ``result.json`` that are the same when a result is continued."""

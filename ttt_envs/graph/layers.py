@@ -190,7 +190,8 @@ class Traversal:
         starts: possible first movers; with ``roles`` both, to serve both seats at once.
         openings: unfinished positions with equally many stones in a game with visible ones, in
             the place of the empty board and ``starts``. Symmetry classes are not merged.
-        masked: whether a probability of an illegal move is refused; else games end by it.
+        masked: whether a probability of an illegal move is refused; else games end by it. A row of
+            zeros then is an illegal move, too.
         work: its positions per query of a policy, memory and progress, see :class:`Work`; no result
             depends on it.
         passes: number of passes over the layers, of which each is an equal part of the progress.
@@ -474,7 +475,7 @@ def _write_boards(
 @inlined
 def _sum_of_distribution(p: Float64Array, legal: int, masked: bool) -> float:
     """Return the sum of float64[cells], -1 unless they are probabilities, with ``masked`` of legal
-    moves only.
+    moves only; without, zeros are an illegal move of probability 1.
     """
     total = 0.0
     is_valid = True
@@ -482,6 +483,8 @@ def _sum_of_distribution(p: Float64Array, legal: int, masked: bool) -> float:
         total += p[cell]
         is_playable = not masked or p[cell] == 0 or legal >> cell & 1 != 0
         is_valid = is_valid and p[cell] >= 0 and is_playable
+    if not masked and total == 0.0:
+        total = 1.0
     return total if is_valid and abs(total - 1.0) <= TOLERANCE else -1.0
 
 

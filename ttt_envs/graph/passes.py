@@ -270,7 +270,8 @@ def _pull(
     values: Float64Array,
     gains: Float64Array,
 ) -> None:
-    """Write the chances of nodes: the mean of their edges, or that of the best ones.
+    """Write the chances of nodes: the mean of their edges, or that of the best ones. What the
+    probabilities of edges lack to 1 is an illegal move, which loses.
 
     Args:
         nodes: the nodes.
@@ -289,6 +290,7 @@ def _pull(
         switch_factor = 1.0 if is_first_switch[b] else model.switch_factor
         win = 0.0
         loss = 0.0
+        unplayed = 1.0
         for k in range(begin, ends[b]):
             edge_win = _chance(k, mover, nodes, model, switch_factor, next_values)
             edge_loss = _chance(k, 1 - mover, nodes, model, switch_factor, next_values)
@@ -298,10 +300,13 @@ def _pull(
             if not best:
                 win += share[k] * edge_win
                 loss += share[k] * edge_loss
+                unplayed -= share[k]
         if best:
             win, loss = _mean_of_best(
                 begin, ends[b], nodes, model, switch_factor, costs, next_values, gains
             )
+        elif unplayed > ROUNDING:
+            loss += unplayed
         values[rows[b], mover, mover] = win
         values[rows[b], mover, 1 - mover] = loss
         begin = ends[b]

@@ -9,8 +9,8 @@ responders there remember everything.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import NamedTuple, TypeGuard
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -64,6 +64,8 @@ class Measurement:
         work: see :class:`Work`; its progress is that of each measure.
         cache: whether the policy's answers are kept for the next measure, see
             :class:`~ttt_eval.exact.policy_cache.CachedPolicy`.
+        masked: whether a probability of an illegal move is refused; else the policy loses by such a
+            move, and gives zeros where it makes no legal one. Only with visible stones.
 
     Raises:
         ValueError: a policy that is unknown or not pure; by all measures, one that does not play by
@@ -78,12 +80,15 @@ class Measurement:
         work: Work = DEFAULT_WORK,
         *,
         cache: bool = False,
+        masked: bool = True,
     ) -> None:
         self.game = game
+        self.masked = masked
         self.policy = make_pure(policy, game)
         self.work = work
         if cache:
             self.policy = cached(self.policy, game)
+        self._traverse = partial(Traversal, game, masked=masked, work=work)
 
     @cached_property
     def solution(self) -> Solution:
@@ -101,15 +106,14 @@ class Measurement:
         return first, self._outcome(other, 1, self.work.part(1, 2))
 
     def _outcome(self, opponent: Policy, seat: int, work: Work) -> OutcomeProbabilities:
-        return OutcomeProbabilities.from_results(self._results(opponent, seat, work), seat)
+        results = self._results(opponent, seat, work=work)
+        return OutcomeProbabilities.from_results(results, seat)
 
-    def _results(
-        self, opponent: Policy, seat: int, work: Work, *, masked: bool = True
-    ) -> Float64Array:
+    def _results(self, opponent: Policy, seat: int, **options: Any) -> Float64Array:
         """Return the probabilities of the results of a game, float64[4]."""
         results = np.zeros(4)
         players = in_seats(self.policy, opponent, seat)
-        for _ in forward(Traversal(self.game, players, masked=masked, work=work), results):
+        for _ in forward(self._traverse(players, **options), results):
             pass
         return results
 
@@ -118,7 +122,7 @@ class Measurement:
         probabilities of such moves; the opponent has none.
         """
         other = make_pure(opponent, self.game)
-        return float(self._results(other, seat, self.work, masked=False)[ILLEGAL])
+        return float(self._results(other, seat, masked=False)[ILLEGAL])
 
     def best_response(self, seat: int) -> OutcomeProbabilities:
         """Return the result of a best responder in a seat, from the responder's view.
@@ -145,21 +149,14 @@ class Measurement:
         if isinstance(self.game, PhantomGame):
             return [search_best_response(self.game, self.policy, seat) for seat in seats]
         if self.policy.colour_blind:  # one traversal serves both seats
-            traversal = Traversal(
-                self.game,
-                (None, self.policy),
-                roles=True,
-                starts=seats,
-                work=self.work,
-                passes=2,
-            )
+            traversal = self._traverse((None, self.policy), roles=True, starts=seats, passes=2)
             chances = start_chances(traversal)
             return [OutcomeProbabilities.from_ends(*chances[seat]) for seat in seats]
         results = []
         for index, seat in enumerate(seats):
             work = self.work.part(index, len(seats))
             players: Players = in_seats(None, self.policy, seat)
-            chances = start_chances(Traversal(self.game, players, work=work, passes=2))[0]
+            chances = start_chances(self._traverse(players, work=work, passes=2))[0]
             results.append(OutcomeProbabilities.from_ends(chances[seat], chances[1 - seat]))
         return results
 
@@ -173,13 +170,12 @@ class Measurement:
         Raises:
             ValueError: a board too large to solve, or hidden stones.
         """
-        solution = self.solution
         moves = np.zeros(self.game.cells)
         losses = np.zeros(self.game.cells)
-        for visit in visits(self.game, self.policy, self.policy, merge=None, work=self.work):
-            action_values = solution.action_values(visit.boards)
+        for visit in visits(self._traverse((self.policy, self.policy))):
             moves[visit.stones] += visit.mass.sum()
-            losses[visit.stones] += visit.mass @ expected_losses(action_values, visit.probabilities)
+            action_values, shares = self._moves(visit.boards, visit.probabilities)
+            losses[visit.stones] += visit.mass @ expected_losses(action_values, shares)
         rows = enumerate(zip(moves.tolist(), losses.tolist(), strict=True))
         return [RegretRow(stones, count, loss) for stones, (count, loss) in rows if count > 0]
 
@@ -190,42 +186,35 @@ class Measurement:
         Raises:
             ValueError: a board too large to solve, or hidden stones.
         """
-        solution = self.solution
-        players = self.policy, self.policy
-        traversal = Traversal(self.game, players, complete=(True, True), merge=True, work=self.work)
+        traversal = self._traverse((self.policy, self.policy), complete=(True, True), merge=True)
         losses = []
         for layer, next_layer, nodes in traversal.walk():
             # all positions, also those that play of the policy does not reach
             next_layer.reach[next_layer.reach > 0] = ON_POLICY
-            values = solution.action_values(traversal.boards(layer, nodes))
+            boards = traversal.boards(layer, nodes)
+            values, shares = self._moves(boards, nodes.probabilities(self.game.cells))
             by_move = np.nanmax(values, axis=1, keepdims=True) - values
-            shares = nodes.probabilities(self.game.cells)
-            differ = np.nanmax(by_move, axis=1) > VALUE_TOLERANCE
+            differ = np.nanmax(by_move[:, : self.game.cells], axis=1) > VALUE_TOLERANCE
             losses.append((shares * np.nan_to_num(by_move)).sum(axis=1)[differ])
         total = np.concatenate(losses)
         return float(total.sum() / max(1, len(total)))
 
+    def _moves(self, boards: Boards, shares: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """Return the exact values of moves, NaN where illegal, and their probabilities,
+        float64[B, A]. If they are not masked, the last column is of all illegal moves.
+        """
+        values = self.solution.action_values(boards)
+        if self.masked:
+            return values, shares
+        loss = np.full(len(values), -1.0)
+        return np.c_[values, loss], np.c_[shares, 1 - shares.sum(axis=1)]
 
-def visits(
-    game: AnyGame,
-    first: Policy,
-    second: Policy,
-    *,
-    merge: bool | None = False,
-    work: Work = DEFAULT_WORK,
-) -> Iterator[Visit]:
-    """Yield the positions that games between two policies reach.
 
-    Args:
-        game: the game.
-        first, second: the policies.
-        merge: whether a board stands for its symmetry class; None if both policies are symmetric.
-        work: see :class:`Work`.
-    """
-    traversal = Traversal(game, (first, second), merge=merge, work=work)
+def visits(traversal: Traversal) -> Iterator[Visit]:
+    """Yield the positions that games between two policies reach."""
     for layer, nodes, mass in forward(traversal):
         boards = traversal.boards(layer, nodes)
-        yield Visit(layer.depth, boards, nodes.probabilities(game.cells), mass)
+        yield Visit(layer.depth, boards, nodes.probabilities(boards.cells.shape[1]), mass)
 
 
 def start_chances(traversal: Traversal) -> Float64Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Self, TypeVar
 
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.graph.passes import DRAW
+from ttt_envs.graph.passes import DRAW, ILLEGAL
 
 Side = TypeVar("Side")
 
@@ -19,13 +19,18 @@ class OutcomeProbabilities(NamedTuple):
 
     @classmethod
     def from_results(cls, results: Float64Array, seat: int) -> Self:
-        """Return the probabilities for the player in a seat, 0 or 1, from those of a game.
+        """Return the probabilities for the player in a seat, 0 or 1, from those of a game, in which
+        the other player makes no illegal move.
 
         Args:
             results: float64[4], as :func:`ttt_envs.graph.passes.forward` adds them up.
             seat: the player's.
         """
-        return cls(float(results[seat]), float(results[DRAW]), float(results[1 - seat]))
+        return cls(
+            float(results[seat]),
+            float(results[DRAW]),
+            float(results[1 - seat] + results[ILLEGAL]),
+        )
 
     @classmethod
     def from_ends(cls, win: float, loss: float) -> Self:

@@ -19,6 +19,7 @@ from ttt_envs.game.boards import Boards, draw_text, position_words, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.symmetry import canonical_keys, symmetries
+from ttt_envs.graph.layers import Traversal
 from ttt_eval.exact.measurement import (
     Measurement,
     expected_losses,
@@ -199,6 +200,7 @@ def strength(
     opponents: Sequence[str | Policy],
     *,
     work: Work = DEFAULT_WORK,
+    masked: bool = True,
 ) -> Strength:
     """Return the exact strength of a policy.
 
@@ -207,12 +209,13 @@ def strength(
         policy: a spec string or a pure policy.
         opponents: spec strings or pure policies for exact results.
         work: see :class:`Work`.
+        masked: whether a probability of an illegal move is refused, see :class:`Measurement`.
 
     Raises:
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many reachable positions.
     """
-    exact = Measurement(game, policy, work, cache=isinstance(game, Game))
+    exact = Measurement(game, policy, work, cache=isinstance(game, Game), masked=masked)
     responders = exact.exploitation()
     regret = exact.regret() if has_regret(game) else None
     mean_loss = exact.mean_loss() if has_mean_loss(game) else None
@@ -340,7 +343,8 @@ def worst_positions(
     limit = count * len(symmetries(game))  # enough that `count` remain even if they are symmetric
     worst = _Spots(*Boards.start(game, 0), np.zeros(0), np.zeros(0))
     for seat in seats:
-        for visit in visits(game, *in_seats(own, other, seat or 0), work=work):
+        players = in_seats(own, other, seat or 0)
+        for visit in visits(Traversal(game, players, merge=False, work=work)):
             if seat is None or visit.boards.mover[0] == seat:
                 action_values = solution.action_values(visit.boards)
                 loss = expected_losses(action_values, visit.probabilities)
@@ -421,7 +425,7 @@ def differences(
     solution = solve(game) if game.cells <= MAX_SOLVER_CELLS else None
     parts = []
     for seated in (players, players[::-1]):
-        for visit in visits(game, *seated, work=work):
+        for visit in visits(Traversal(game, seated, merge=False, work=work)):
             mover = int(visit.boards.mover[0])
             # the other player, if it were to move
             other = seated[1 - mover].probabilities(visit.boards)

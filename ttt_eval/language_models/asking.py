@@ -72,6 +72,8 @@ class Sampling:
     """sent with a temperature above 0, plus the number of the sample"""
     fields: Mapping[str, object] = field(default_factory=dict)
     """further fields of a request, in place of those of the same name; None leaves a field out"""
+    tag: str | None = None
+    """part of the ids of requests, in place of a version of the model that its name lacks"""
 
     @property
     def deterministic(self) -> bool:
@@ -83,7 +85,7 @@ class Sampling:
     ) -> tuple[str, dict[str, object]]:
         """Return the id and the body of a request for the next message of a conversation.
 
-        The id is a hash of the body, and of the sample unless all samples count as one.
+        The id is a hash of the body, of the tag, and of the sample unless all samples count as one.
 
         Args:
             messages: of the conversation.
@@ -103,7 +105,7 @@ class Sampling:
             **self.fields,
         }
         body = {name: value for name, value in fields.items() if value is not None}
-        return hash_json([body, source], sort_keys=True), body
+        return hash_json([body, source, *filter(None, [self.tag])], sort_keys=True), body
 
 
 # --------------------------------------------------------------------------------------------------
@@ -113,9 +115,13 @@ class Sampling:
 class Answers(dict[str, Answer]):
     """Answers by the id of their request, as read from a file; :meth:`add` appends one. See
     :func:`open_answers`.
+
+    Attributes:
+        last_date: when the file was last written, in local time.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
+        self.last_date = time.strftime("%Y-%m-%d", time.localtime(os.fstat(file.fileno()).st_mtime))
         super().__init__(filter(None, map(_read_line, read_to_append(file))))
         self._file = file
 
@@ -231,12 +237,19 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
                 reply = client.post("/chat/completions", body=request[1], cast_to=object)
                 return request[0], read_completion(reply)
             except openai.APITimeoutError:
-                failures.append(
-                    f"the endpoint {url} has failed for good (no reply within {timeout_s:g} s): "
-                    "run the same command again, with a longer --timeout or a smaller --max-tokens"
-                )
-            except (openai.OpenAIError, ValueError) as problem:
-                failures.append(_describe_failure(url, problem, key))
+                problem: object = f"no reply within {timeout_s:g} s"
+                advice = "take a longer --timeout or a smaller --max-tokens"
+            except (openai.InternalServerError, openai.RateLimitError) as failure:
+                problem = failure
+                advice = "wait until it answers"
+            except (openai.OpenAIError, ValueError) as failure:
+                problem = failure.__cause__ or failure
+                advice = "correct its address, --model or the key in OPENAI_API_KEY"
+            text = ascii(truncate(" ".join(str(problem).replace(key, "[key]").split()), 300))
+            failures.append(
+                f"the endpoint {url} has failed for good ({text[1:-1]}): {advice}, and run the "
+                "same command again"
+            )
             return None
 
         with ThreadPool(concurrency) as pool:
@@ -297,7 +310,9 @@ class _ReplyLimits:
         request.extensions["end"] = time.monotonic() + self.timeout_s
 
     def read_reply(self, response: Any) -> None:
-        """Read a reply; one that is too large becomes a refusal."""
+        """Read a reply; one that is too large becomes a refusal, and one without JSON an error of
+        the server.
+        """
         is_plain = response.headers.get("content-encoding", "identity") == "identity"
         reply = bytearray()
         try:
@@ -314,17 +329,10 @@ class _ReplyLimits:
             reply[:] = json.dumps({"error": {"message": refusal}}).encode()
             response.status_code = 413  # too large: no failure that may pass
             response.headers.pop("content-encoding", None)
+        elif response.status_code == 200 and not re.fullmatch(rb"(?s)\s*\{.*\}\s*", reply):
+            reply[:] = b'{"error": {"message": "its reply is no JSON object"}}'
+            response.status_code = 502  # of a gateway, say: a failure that may pass
         response.stream = self.http.ByteStream(bytes(reply))
-
-
-def _describe_failure(url: str, problem: Exception, key: str) -> str:
-    """Describe a failure without the key, which its message may quote."""
-    text = str(problem.__cause__ or problem).replace(key, "[key]")
-    reason = ascii(truncate(" ".join(text.split()), 300))[1:-1]
-    return (
-        f"the endpoint {url} has failed for good ({reason}): correct its address, --model or the "
-        "key in OPENAI_API_KEY, and run the same command again"
-    )
 
 
 # --------------------------------------------------------------------------------------------------

@@ -4,9 +4,9 @@ blunders, exact strength.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,13 @@ from msgspec import UNSET, Struct, UnsetType, field
 from numpy.typing import NDArray
 
 from baselines.exact import MAX_SOLVER_CELLS, solve
-from ttt_envs.agents.policy import VALUE_TOLERANCE
-from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, normalise
+from ttt_envs.agents.softmax_table import PositionIndex
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal
+from ttt_envs.core.hash_index import distinct_rows
 from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.game.boards import Boards, to_text
+from ttt_envs.game.boards import Boards, position_words, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.graph.estimate import boards_by_stones
 from ttt_envs.graph.layers import all_positions
@@ -43,8 +44,6 @@ EXACT_OPPONENTS = ("random", "win-or-block", "optimal")
 """Opponents of exact results."""
 BYTES_PER_TOKEN = 4
 """of the estimate of prompts"""
-CERTAIN = 1e3
-"""Logit beside which a move of logit 0 has the probability exp(-1000), which is 0 in float64."""
 
 
 class MoveCounts(Struct):
@@ -73,6 +72,8 @@ class Blunder(ChosenMoves, kw_only=True):
 class ExactResult(Struct, kw_only=True):
     """Exact strength of a model that answers a question always alike."""
 
+    without_move: str = "moves at random"
+    """what happens where it names no legal move"""
     exploitability: float
     regret: float | UnsetType = UNSET
     mean_loss: float | UnsetType = UNSET
@@ -85,6 +86,8 @@ class ExactResult(Struct, kw_only=True):
 class ModelGames(StoredScore, kw_only=True):
     """Results of the games of a model."""
 
+    scores: list[float] | UnsetType = UNSET
+    """of each pair, by seed, without luck where it is corrected"""
     moves: MoveCounts
     blunders: list[Blunder]
 
@@ -100,6 +103,8 @@ class ModelPositions(Struct, kw_only=True):
     """number of positions"""
     without_move: int
     """number of those in which it names no legal move"""
+    answers: dict[str, int | str] | UnsetType = UNSET
+    """by position: the cell that it names, or the kind of its last illegal answer"""
     moves: MoveCounts
     blunders: list[Blunder]
     exact: ExactResult | None = None
@@ -124,6 +129,7 @@ class LanguageModelResult(PlayedResult, tag="language-model", kw_only=True):
     """further fields of requests"""
     opponent: Spec
     presentation: str
+    tag: str | None = None
     illegal: str
     games: ModelGames | None
     positions: ModelPositions | None
@@ -171,31 +177,24 @@ def evaluate_model(
     settings = replace(settings, presentation=form)
     boards = reachable_positions(game) if positions else Boards.start(game, 0)
     texts = make_games(settings, games)
-    arguments = {**vars(settings), "opponent": SELF}
     answers = [
-        TextGame(**arguments | {"start": boards.position(row)}) for row in range(len(boards.mover))
+        TextGame(**vars(settings) | {"opponent": SELF, "start": boards.position(row)})
+        for row in range(len(boards.mover))
     ]
     interview.hold(texts)
     interview.hold(answers, single=True)
     if interview.missing:
         return None
-    of_positions = None
-    if positions:
-        turns = [text.turns[0] for text in answers]
-        of_positions = describe_positions(game, boards, turns, sampling.deterministic)
+    pure = sampling.deterministic
     return LanguageModelResult(
+        **{**vars(sampling), "seed": settings.seed},
         game=game,
-        model=sampling.model,
-        temperature=sampling.temperature,
-        max_tokens=sampling.max_tokens,
-        fields=dict(sampling.fields),
         opponent=str(settings.opponent),
         presentation=str(settings.presentation),
         illegal=str(settings.illegal),
-        seed=settings.seed,
         luck_correction=luck_correction,
         games=describe_games(settings, texts, luck_correction) if games else None,
-        positions=of_positions,
+        positions=describe_positions(settings, boards, answers, pure) if positions else None,
         usage=count_tokens(interview.answers[key] for key in interview.requests),
         new=count_tokens(interview.answers[key] for key in interview.new),
     )
@@ -240,8 +239,10 @@ def make_games(settings: TextGameConfig, games: int) -> list[TextGame]:
     Games 2 i and 2 i + 1 are pair i: both have the skips and the opponent's random numbers of the
     seed ``settings.seed + i``, as ``ttt/MNK-v0`` has them, and the model moves first in the former.
     """
-    seats = [{"seat": number % 2, "seed": settings.seed + number // 2} for number in range(games)]
-    return [TextGame(**vars(settings) | seat) for seat in seats]
+    return [
+        TextGame(**vars(settings) | {"seat": number % 2, "seed": settings.seed + number // 2})
+        for number in range(games)
+    ]
 
 
 def reachable_positions(game: Game) -> Boards:
@@ -272,8 +273,8 @@ def named_cells(turns: Sequence[Turn]) -> Int64Array:
 
 
 def describe_turns(game: Game, turns: Sequence[Turn]) -> tuple[MoveCounts, list[Blunder]]:
-    """Return the numbers of moves of turns, and the blunders; losses of value are known where the
-    game is solved.
+    """Return the numbers of moves of turns, and the positions with the highest total loss of value,
+    the worst first; losses are known where the game is solved.
     """
     actions = named_cells(turns)
     rows = np.flatnonzero(actions >= 0)
@@ -296,33 +297,17 @@ def describe_turns(game: Game, turns: Sequence[Turn]) -> tuple[MoveCounts, list[
     losses = played_losses(values, actions[rows])
     counts.regret = float(losses.mean()) if len(rows) else None
     counts.blunders = int((losses > VALUE_TOLERANCE).sum())
-    return counts, describe_blunders(game, boards, actions[rows], values)
-
-
-def describe_blunders(
-    game: Game, boards: Boards, actions: Int64Array, values: Float64Array
-) -> list[Blunder]:
-    """Return the positions with the highest total loss of value, the worst first.
-
-    Args:
-        game: the game.
-        boards: the N positions of moves.
-        actions: int64[N]: the moves.
-        values: float64[N, cells]: exact values of the moves in the positions, NaN where illegal.
-    """
-    rows: defaultdict[str, list[int]] = defaultdict(list)
-    for row in range(len(actions)):
-        rows[to_text(boards.position(row), game)].append(row)
-    blunders: list[tuple[float, Blunder]] = []
-    for equal_rows in rows.values():
-        count = len(equal_rows)
-        shares = np.bincount(actions[equal_rows], minlength=game.cells) / count
-        choice = PolicyChoice(boards.position(equal_rows[0]), shares, None, values[equal_rows[0]])
-        loss = choice.loss or 0.0
-        if loss > VALUE_TOLERANCE:
-            blunders.append((loss * count, Blunder(**choice.to_dict(game), times=count)))
-    blunders.sort(key=lambda entry: -entry[0])
-    return [blunder for _, blunder in blunders[:MAX_BLUNDERS]]
+    first, number = distinct_rows(position_words(boards))
+    totals = np.bincount(number, losses, minlength=len(first))
+    blunders = []
+    for position in np.lexsort([first, -totals])[:MAX_BLUNDERS]:
+        if totals[position] > VALUE_TOLERANCE:
+            moves = np.bincount(actions[rows][number == position], minlength=game.cells)
+            row = first[position]
+            times = int(moves.sum())
+            choice = PolicyChoice(boards.position(row), moves / times, None, values[row])
+            blunders.append(Blunder(**choice.to_dict(game), times=times))
+    return counts, blunders
 
 
 # --------------------------------------------------------------------------------------------------
@@ -339,17 +324,19 @@ def describe_games(
     they are known.
     """
     game = settings.game
-    results = [text.outcome.result_index(text.seats[0]) for text in texts]
+    results = _by_pairs([text.outcome.result_index(text.seats[0]) for text in texts])
     luck = None
     correction = make_correction(luck_correction, game)
     if correction is not None:
         expected = correction.expected_values(make_policy(settings.opponent, game))
         credits = [turn_credits(text.turns, text.seats[0], correction, expected) for text in texts]
         luck = _by_pairs([sum(credit.luck for credit in turns) for turns in credits])
-    score = Score.from_games(_by_pairs(results), luck, forfeits=_count_forfeits(texts))
+    score = Score.from_games(results, luck, forfeits=_count_forfeits(texts))
+    half_points = results if luck is None else results + luck
+    scores = (1 - half_points.mean(axis=0) / 2).tolist()
     own = [turn for text in texts for turn in text.turns if turn.position.mover == text.seats[0]]
     moves, blunders = describe_turns(game, own)
-    return ModelGames(**score.to_record(), moves=moves, blunders=blunders)
+    return ModelGames(**score.to_record(), scores=scores, moves=moves, blunders=blunders)
 
 
 def _by_pairs(values: Sequence[float]) -> NDArray[Any]:
@@ -360,12 +347,9 @@ def _by_pairs(values: Sequence[float]) -> NDArray[Any]:
 def _count_forfeits(texts: Sequence[TextGame]) -> Forfeits:
     """Return the games that the model and its opponent forfeited."""
     ends = [text.turns[-1] for text in texts if text.turns[-1].action < 0]
-    if not ends:
-        return Forfeits()
     num_lost = sum(turn.by == "answer" for turn in ends)
-    problems = ends[0].problems
-    reason = problems[-1].message if problems else "it has given up"
-    return Forfeits(num_lost, len(ends) - num_lost, reason)
+    reasons = [turn.problems[-1].message if turn.problems else "it has given up" for turn in ends]
+    return Forfeits(num_lost, len(ends) - num_lost, *reasons[:1])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -373,31 +357,60 @@ def _count_forfeits(texts: Sequence[TextGame]) -> Forfeits:
 
 
 def describe_positions(
-    game: Game, boards: Boards, turns: Sequence[Turn], pure: bool
+    settings: TextGameConfig, boards: Boards, texts: Sequence[TextGame], pure: bool
 ) -> ModelPositions:
-    """Return the results of a model's turns in the reachable positions.
+    """Return the results of a model's first turns in the reachable positions.
 
     Exact strength is included if the model is ``pure``: it answers a question always alike, so that
-    it is a policy, which makes a random move where it names none.
+    it is a policy, which where it names no move loses, or makes a random one.
     """
+    game = settings.game
+    turns = [text.turns[0] for text in texts]
     actions = named_cells(turns)
     moves, blunders = describe_turns(game, turns)
     return ModelPositions(
         positions=len(turns),
-        without_move=int((actions < 0).sum()),
+        without_move=len(turns) - moves.moves,
+        answers={
+            to_text(turn.position, game): action if action >= 0 else turn.problems[-1].kind
+            for turn, action in zip(turns, actions.tolist(), strict=True)
+        },
         moves=moves,
         blunders=blunders,
-        exact=_exact_result(game, boards, actions) if pure else None,
+        exact=_exact_result(settings, boards, actions) if pure else None,
     )
 
 
-def _exact_result(game: Game, boards: Boards, actions: Int64Array) -> ExactResult:
-    """Return the exact strength of the policy with these moves, -1 for a random one."""
-    rows = np.flatnonzero(actions >= 0)
-    logits = np.zeros(boards.cells.shape)
-    logits[rows, actions[rows]] = CERTAIN
-    policy = SoftmaxTable(PositionIndex(game, boards), logits)
-    exact = strength(game, policy, EXACT_OPPONENTS)
+@dataclass(frozen=True)
+class AnsweredMoves(Policy):
+    """Plays by a table."""
+
+    index: PositionIndex
+    """of all positions that games can reach"""
+    shares: Float64Array
+    """float64[N, cells]: probabilities of moves; zeros lose the game"""
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells]."""
+        return self.shares[self.index.find(boards)]
+
+
+def _exact_result(settings: TextGameConfig, boards: Boards, actions: Int64Array) -> ExactResult:
+    """Return the exact strength of the policy with these moves, -1 where it loses, or makes a
+    random one.
+    """
+    game = settings.game
+    is_random = settings.illegal == "random"
+    shares = np.eye(game.cells + 1)[actions, :-1]
+    if is_random:
+        shares = normalise(np.where(actions[:, None] < 0, boards.legal(game), shares))
+    policy = AnsweredMoves(PositionIndex(game, boards), shares)
+    exact = strength(game, policy, EXACT_OPPONENTS, masked=is_random)
     gains = dict(zip(("first", "second"), exact.gains or (), strict=True))
     results = {opponent: result._asdict() for opponent, result in exact.results.items()}
-    return ExactResult(**exact.measures, gains=gains, results=results)
+    return ExactResult(
+        **exact.measures,
+        gains=gains,
+        results=results,
+        without_move="moves at random" if is_random else "loses",
+    )

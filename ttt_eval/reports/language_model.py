@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 
+from msgspec.structs import astuple
+
 from ttt_envs.game.phantom import AnyGame
 from ttt_eval.language_models.results import (
     ExactResult,
@@ -16,11 +18,11 @@ from ttt_eval.language_models.results import (
 from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.page import BoardRow, Part, Parts, Report, Text, Tile
 
-USAGE = ("answers", "prompt_tokens", "completion_tokens", "truncated")
-"""Fields of the usage of a language model."""
 COUNTS = ("moves", "regret", "blunders", "answers", "illegal_share")
 """Fields of its moves."""
-OPTIONS = ("model", "endpoint", "answers", "presentation", "illegal", "temperature", "max_tokens")
+OPTIONS = (
+    "model", "endpoint", "answers", "presentation", "tag", "illegal", "temperature", "max_tokens"
+)  # fmt: skip
 """Fields that its commands have as options."""
 
 
@@ -37,32 +39,19 @@ def language_model_report(result: LanguageModelResult) -> Report:
         sections["Games"] = _games_parts(result.game, games)
     if positions is not None:
         sections["All positions"] = _positions_parts(result.game, positions)
-    usage = [getattr(result.usage, key) for key in USAGE]
-    sections["Cost"] = [parts.table("usage", [usage])]
+    sections["Cost"] = [parts.table("usage", [astuple(result.usage)])]
     sections["Reproduction"] = _reproduction(result)
-    title = f"{result.model}, {result.game}"
-    return Report(title, _describe(result, exact), _tiles(result, exact), sections)
-
-
-def _describe(result: LanguageModelResult, exact: ExactResult | None) -> str:
-    """Return the exact strength and the score, as far as they are known, or else the mean loss of a
-    move.
-    """
-    verdicts = []
+    tiles = _tiles(result, exact)
+    verdict = f"{tiles[0].name} {tiles[0].value} ({tiles[0].note})"
     if exact is not None:
-        gain = formats.number(exact.exploitability)
-        verdicts.append(page.words("gain", gain=gain))
-    if result.games is not None:
-        score = formats.number(result.games.played.rate("score").mean)
-        verdicts.append(f"it scores {score} against {result.opponent}")
-    if not verdicts and result.positions is not None:
-        regret = result.positions.moves.regret
-        verdicts.append("no exact strength" if regret is None else f"a move loses {regret:.4f}")
-    return f"{result.model}: {'; '.join(verdicts)}"
+        verdict = page.words("gain", gain=formats.number(exact.exploitability))
+    return Report(f"{result.model}, {result.game}", f"{result.model}: {verdict}", tiles, sections)
 
 
 def _tiles(result: LanguageModelResult, exact: ExactResult | None) -> list[Tile]:
-    """Return the headline numbers: exact losses, the score, and the shares of illegal answers."""
+    """Return the headline numbers: exact losses, the score, and the shares of illegal answers and
+    of positions without a move.
+    """
     tiles: list[Tile] = []
     if exact is not None:
         regret = exact.regret if isinstance(exact.regret, float) else None
@@ -71,15 +60,22 @@ def _tiles(result: LanguageModelResult, exact: ExactResult | None) -> list[Tile]
     if result.games is not None:
         score = result.games.played
         name = f"score against {result.opponent}"
-        tiles += parts.score_tiles(name, score.rate("score"), score, result.luck_correction)
-        tiles.append(_illegal_tile("games", result.games))
+        kind = "raw" if score.corrected is None else "luck-corrected"
+        rate = score.rate("score")
+        tiles += parts.score_tiles(f"{kind} {name}", rate, score, result.luck_correction)
+        if score.corrected is not None:
+            raw = score.raw.rate("score")
+            tiles.append(parts.interval_tile(f"raw {name}", raw, formats.number))
+    for place in ("games", "positions"):
+        part = getattr(result, place)
+        if part is not None:
+            share = formats.percent(part.moves.illegal_share)
+            tiles.append(Tile(f"illegal answers, {place}", share, "of answers"))
     if result.positions is not None:
-        tiles.append(_illegal_tile("positions", result.positions))
+        share = formats.percent(result.positions.without_move / result.positions.positions)
+        consequence = "" if exact is None else f" (each {exact.without_move})"
+        tiles.append(Tile("without a move", share, f"of positions{consequence}"))
     return tiles
-
-
-def _illegal_tile(name: str, part: ModelGames | ModelPositions) -> Tile:
-    return Tile(f"illegal answers, {name}", formats.percent(part.moves.illegal_share))
 
 
 def _games_parts(game: AnyGame, games: ModelGames) -> Parts:
@@ -89,15 +85,18 @@ def _games_parts(game: AnyGame, games: ModelGames) -> Parts:
 
 
 def _positions_parts(game: AnyGame, positions: ModelPositions) -> Parts:
-    outcomes = {} if positions.exact is None else positions.exact.results
-    rows = []
-    for opponent, outcome in outcomes.items():
-        shares = [outcome[part] for part in ("win", "draw", "loss")]
-        rows.append((opponent, *shares, shares))
+    exact = positions.exact
+    consequence = ""
+    rows: list[tuple[object, ...]] = []
+    if exact is not None:
+        consequence = f": there the policy {exact.without_move}"
+        for name, outcome in exact.results.items():
+            shares = list(outcome.values())
+            rows.append((name, *shares, shares))
     count = positions.positions
     silent = positions.without_move
     return [
-        Text(page.words("answered", positions=count, silent=silent)),
+        Text(page.words("answered", positions=count, silent=silent, consequence=consequence)),
         parts.table("results of the model", rows) if rows else None,
         *_moves(game, "in all positions", positions),
     ]
