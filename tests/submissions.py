@@ -99,6 +99,7 @@ TRAININGS = {
     "return lambda observations: observations": "scores have the shape",
     "return lambda observations: None": "scores have the shape",
     "return lambda observations: 1 / 0": "ZeroDivisionError",
+    "return lambda observations: {}[0, 1]": "its table has no entry for a position",
 }
 """The same of a learner."""
 

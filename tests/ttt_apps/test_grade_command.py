@@ -91,7 +91,7 @@ def test_only_what_is_new_or_changed_is_graded(folder, tmp_path, evaluate_py, mo
     shutil.copy(SOLUTION, folder / "late.py")
     rows = evaluate_py.json(*words)
     assert files[3:] == ["wrong/task.py", "wrong/task.py", "broken.py", "late.py"]
-    assert [row["points"] for row in rows] == [10, 10, 10, 0, 4]
+    assert [row["points"] for row in rows] == [10, 10, 10, 0, 5]
     assert json.loads((out / "grades.json").read_text()) == rows
     (out / "grades.json").write_text("[{}]")
     assert "has no grades" in evaluate_py.error(*words)

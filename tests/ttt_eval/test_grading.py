@@ -130,23 +130,44 @@ def test_an_error_is_named(write, case):
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "row"),
+    ("right", "wrong", "row", "remark"),
     [
-        ("Random(seed)", "Random()", "seed"),
-        ("Random(seed)", "Random(1)", "seed"),
+        ("Random(seed)", "Random()", "seed", "not right yet: the same answer"),
+        ("Random(seed)", "Random(1)", "seed", "not right yet: the same answer"),
         (
-            "root.total / root",
-            "-min(c.total / c.visits for c in root.children.values()) or root",
+            "root.total / root.visits",
+            "-min(c.total / c.visits for c in root.children.values())",
             "mean",
+            "likely: the value is that of the best move",
         ),
-        ("    return visits,", "    visits = [n // 2 for n in visits]\n    return visits,", "form"),
+        ("root.total /", "0.5 + root.total / 2 /", "mean", "likely: values are shares of wins"),
+        ("root.total / root.visits", "root.total", "mean", "likely: the value is the sum"),
+        (
+            "    return visits,",
+            "    visits = [n // 2 for n in visits]\n    return visits,",
+            "form",
+            "likely: the list has other numbers",
+        ),
     ],
     ids=str,
-)  # fmt: skip
-def test_an_answer_unlike_the_task_costs_a_row_of_a_search(write, right, wrong, row):
+)
+def test_an_answer_unlike_the_task_costs_a_row_of_a_search(write, right, wrong, row, remark):
     result = grade(write(change("mcts", {right: wrong})), load_task("mcts"))
-    assert result.earned[row] == 0
-    assert 4 <= result.points < 10
+    assert [name for name, points in result.earned.items() if points == 0] == [row]
+    assert 8 <= result.points < 10
+    assert result.remark.startswith(remark)
+    assert bool(result.check.row(row).evidence) == (row != "form")
+
+
+def test_random_visits_and_a_constant_have_no_points_of_a_search(write):
+    source = (
+        "import random\n\ndef search(board, simulations, seed):\n"
+        "    free = [cell for cell in range(9) if board[cell] == 0]\n"
+        "    moves = random.Random(seed).choices(free, k=simulations)\n"
+        "    return [moves.count(cell) for cell in range(9)], 0.0\n"
+    )
+    result = grade(write(source), load_task("mcts"))
+    assert {name for name, points in result.earned.items() if points > 0} == {"form", "seed"}
 
 
 @pytest.mark.parametrize(

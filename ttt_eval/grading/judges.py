@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -48,8 +48,14 @@ MAX_ERRORS = {CREDIT: 0.004, "defence": 0.1}
 """Largest errors of values of Q-learning, by the probe. Right ones have 0.000 once they have
 converged; with a discount of 0.99 they have 0.005 in "credit", those of a policy 0.3 in "defence".
 """
+PAIR = ("a pair (cell, value), the cell a number from 0 to 8", 2, ())
+"""The form of an answer of minimax, see :func:`_ask`."""
+MAX_ALONE = 3
+"""Maximum number of positions that a submission is asked in processes of their own."""
 NUM_SIMULATIONS = 200
 """Number of simulations of a search whose moves are checked in all positions: right ones block."""
+NUM_LATE = 2
+"""Number of free cells of positions in which each move has one result."""
 MAX_FREE = 4
 """Largest number of free cells of positions whose values name an error of a search."""
 NUM_EARLY = 5
@@ -72,6 +78,8 @@ TABLES = read_table(__file__)
 GAMES = {name: (Game(**options), discount) for name, (options, discount) in TABLES["games"].items()}
 """Games and discounts of value iteration, by row."""
 VALUE_NOTE = "the value is {:+.3f}, the truth {:+.3f}"
+SEED_NOTE = "search(board, 200, 1) has one answer each time, search(board, 200, 2) another one"
+MEAN_NOTE = "the value is {:+.2f}, the mean result of the visits {:+.2f}"
 
 
 def judge_minimax(submission: SubmissionProcess) -> Check:
@@ -80,24 +88,26 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
 
     def ask(board: Sequence[int]) -> Any:
         if board not in answers:
-            answers[board] = _ask(
-                submission, "a pair (cell, value), the cell a number from 0 to 8", 2, (), board
-            )
+            answers[board] = _ask(submission, *PAIR, board)
         return answers[board]
 
     agent = check_agent(lambda board: ask(board)[0], limit_s=None)
     values = check_values(lambda board: ask(board)[1], limit_s=None)
-    num_errors = sum(not _is_exact(board, answer) for board, answer in answers.items())
+    wrong = [board for board, answer in answers.items() if not _is_exact(board, answer)]
     exact = judge(
         "exact",
-        f"{num_errors} of {len(answers)} moves or values are not the best",
-        num_errors if answers else nan,
+        f"{len(wrong)} of {len(answers)} moves or values are not the best",
+        len(wrong) if answers else nan,
         0,
         [position for row in values.rows for position in row.evidence],
         rule="none",
     )
     rows = {row.name: row for row in (*values.rows, *agent.rows, exact)}
     signs = {
+        "right when asked alone, wrong after other calls: something is kept between calls (a cache "
+        "whose key lacks something, such as the player to move?)": _is_right_alone(
+            submission, wrong
+        ),
         "the pair is the wrong way round: the cell comes first, then the value": all(
             _is_exact(board, answer[::-1]) for board, answer in answers.items()
         ),
@@ -107,7 +117,7 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
         ),
         **dict.fromkeys([*agent.causes, *values.causes], True),
     }
-    causes = [cause for cause, fits in signs.items() if fits and num_errors]
+    causes = [cause for cause, fits in signs.items() if fits and wrong]
     return Check(agent.subject, [*rows.values()], causes)
 
 
@@ -146,21 +156,38 @@ def _is_exact(board: Sequence[int], answer: Any) -> bool:
         return False
 
 
+def _is_right_alone(submission: SubmissionProcess, boards: Sequence[Sequence[int]]) -> bool:
+    """Return whether a submission of minimax answers those of some positions right that have the
+    fewest free cells, if a process of its own is asked for each.
+    """
+    late_boards = sorted(boards, key=np.count_nonzero, reverse=True)[:MAX_ALONE]
+    with suppress(CallError, SubmissionError), ExitStack() as stack:
+        return all(
+            _is_exact(board, _ask(stack.enter_context(submission.restart()), *PAIR, board))
+            for board in late_boards
+        )
+    return False
+
+
 def judge_search(submission: SubmissionProcess) -> Check:
     """Check ``search(board, simulations, seed)``, which returns visits and the root's value."""
     table = make_table("plain")
     ask = partial(_ask, submission, "a pair (list of nine visits, value)", 2, (9,))
+    scale, *scale_numbers = _find_scale(ask)
     late_answers: dict[Sequence[int], Any] = {}
     flags: list[tuple[bool, bool, bool]] = []
 
     def search(game: Any, board: Any, evaluator: None, simulations: int, seed: int) -> Any:
-        visits, value = ask(board, simulations, seed)
+        visits, number = ask(board, simulations, seed)
+        value = _rescale(number, simulations, *scale_numbers)
         legal = np.equal(board, 0)
         num_free = sum(legal)
         if simulations >= NUM_SIMULATIONS and num_free <= MAX_FREE:
-            late_answers[board] = visits, value
+            late_answers[board] = visits, value, number
         missing = simulations - sum(visits)
-        is_whole = missing <= num_free and all(number % 1 == 0 <= number for number in visits)
+        is_whole = missing <= num_free and all(
+            cell_visits % 1 == 0 <= cell_visits for cell_visits in visits
+        )
         is_rest = abs(missing + (num_free - 2) * simulations) <= num_free
         flags.append((is_whole, is_rest, len({*np.compress(legal, visits)}) == 1))
         return visits if any(visits) else legal, value  # without visits any move is played
@@ -170,7 +197,7 @@ def judge_search(submission: SubmissionProcess) -> Check:
         lambda board: search(None, board, None, NUM_SIMULATIONS, 0)[0], limit_s=None
     )
     is_whole, is_rest, is_equal = np.reshape(flags, (-1, 3)).T
-    values = {board: value for board, (_, value) in late_answers.items()}
+    values = {board: value for board, (_, value, _) in late_answers.items()}
     errors = name_errors(values, any_play=True) if "results" in check.failed else []
     late_causes: list[str] = []
     rows = [*check.rows, *(row for row in agent.rows if row.name == "block")]
@@ -182,8 +209,11 @@ def judge_search(submission: SubmissionProcess) -> Check:
             for seed in (1, 1, 2)
         )
         num_wrong = (first != repeat) + (first == other)
-        rows.append(judge("seed", "two calls with one seed, and two seeds", num_wrong, 0))
-        late_rows, late_causes = _judge_late(late_answers)
+        example = table.evidence(0, SEED_NOTE)
+        rows.append(
+            judge("seed", "two calls with one seed, and two seeds", num_wrong, 0, [example])
+        )
+        late_rows, late_causes = _judge_late(late_answers, scale)
         rows += late_rows
     signs = {
         "all moves have the same visits: they are tried in turn": is_equal.all(),
@@ -193,53 +223,99 @@ def judge_search(submission: SubmissionProcess) -> Check:
         "largest one is played": not is_whole.all(),
     }
     causes = [cause for cause, fits in signs.items() if fits] + errors
-    if "block" in agent.failed:
+    if "results" not in check.failed:
         causes += late_causes
     return Check(check.subject, rows, [*causes, *check.causes])
 
 
-def _judge_late(answers: Mapping[Sequence[int], Any]) -> tuple[list[CheckRow], list[str]]:
+def _find_scale(ask: Callable[..., Any]) -> Any:
+    """Return the first scale of ``judges.toml`` that explains the values of positions whose result
+    play no longer changes; that of the task if none does.
+    """
+    table = make_table("plain")
+    rows = np.flatnonzero(table.forced & (table.num_free == NUM_LATE))[::4]
+    with suppress(CallError, SubmissionError, *DATA_PROBLEMS):
+        values = np.array([ask(table.board(row), NUM_SIMULATIONS, 0)[1] for row in rows])
+        for scale in TABLES["scales"]:
+            errors = _rescale(values, NUM_SIMULATIONS, *scale[1:]) - table.values[rows]
+            if np.abs(errors).max() < MAX_MEAN_ERROR:
+                return scale
+    return TABLES["scales"][0]
+
+
+def _rescale(value: Any, simulations: int, offset: float, factor: float, power: float) -> Any:
+    """Return what a value of a scale is from -1 to 1."""
+    return (np.float64(value) / simulations**power - offset) / factor
+
+
+def _judge_late(
+    answers: Mapping[Sequence[int], Any], scale: str
+) -> tuple[list[CheckRow], list[str]]:
     """Return rows, and causes that explain the answers in positions with two and three free cells.
 
     With two each move has one result, and the visits tell the mean; only a move that wins leaves a
     cell free. With three the other player has one choice: the mean is that of random replies, less
-    what the best ones gain.
+    what the best ones gain. Values of a program that only returns a number do not rise as means.
+    A value of the move with the most visits is compared with that move's results.
+
+    Args:
+        answers: visits, the value on the scale of the task, and as it was returned, by board.
+        scale: what is wrong with the scale; else empty.
     """
     table = make_table("plain")
     rows = [*map(table.index, answers)]
-    visits, values = (np.array(part, np.float64) for part in zip(*answers.values(), strict=True))
+    visits, values, numbers = (
+        np.array(part, np.float64) for part in zip(*answers.values(), strict=True)
+    )
     next_rows = table.next[rows, :, 0]
     best_gains = table.random_losses[next_rows]
     results = table.reward[rows] - table.values[next_rows] + best_gains
-    means, best = (normalise(np.maximum(visits, TIE)) * [results, best_gains]).sum(axis=2)
-    gains = means - values
+    shares = np.stack(
+        [normalise(np.maximum(visits, TIE)), np.eye(visits.shape[1])[visits.argmax(axis=1)]]
+    )
+    means = (shares * results).sum(axis=2)
     num_free = table.num_free[rows]
-    errors = np.abs(gains) * (num_free == 2)
-    error = errors.max()
-    best *= num_free == 3
+    is_late = num_free == NUM_LATE
+    errors = np.abs(means - values) * is_late
+    kind = (errors.max(axis=1) > MAX_MEAN_ERROR).argmin()  # the first that fits
+    answer_errors = np.abs(means[0] - numbers) * is_late
+    position = answer_errors.argmax()
+    error = answer_errors[position]
+    note = MEAN_NOTE.format(numbers[position], means[0, position])
+    best = (shares[kind] * best_gains).sum(axis=1) * (num_free == NUM_LATE + 1)
+    gains = means[kind] - values
     share = (gains @ best) / (best @ best)
+    slope = (values @ means[kind]) / (means[kind] @ means[kind])
+    gain = min(share, slope)
     judged = [
-        judge("mean", f"largest error: {error:.3f}", error, MAX_MEAN_ERROR),
+        judge(
+            "mean",
+            f"largest error: {error:.3f}",
+            error,
+            MAX_MEAN_ERROR,
+            [table.evidence(rows[position], note)],
+        ),
         judge(
             "tree",
-            f"replies gain {share:.2f} times what the best ones do",
-            share,
+            f"replies gain {share:.2f} times what the best ones do, values {slope:.2f} times means",
+            gain,
             MIN_GAIN,
             minimum=True,
         ),
     ]
     causes = {
         "simulations go on after a win, until the board is full": (
-            np.max(errors * ~table.wins[rows]) < MAX_MEAN_ERROR < error
+            np.max(errors[kind] * ~table.wins[rows]) < MAX_MEAN_ERROR < errors[kind].max()
         ),
         "no tree below the root: the other player's replies are random": (
-            np.std(gains[num_free == 3]) < MAX_RANDOM_GAIN
+            np.std(gains[num_free == NUM_LATE + 1]) < MAX_RANDOM_GAIN
         ),
         "the other player's replies are selected in the view of the player to move": (
             share < -MIN_GAIN
         ),
     }
-    return judged, [cause for cause, fits in causes.items() if fits]
+    names = [cause for cause, fits in causes.items() if fits and gain < MIN_GAIN]
+    return judged, [*filter(None, [scale, TABLES["values"][kind]]), *names]
 
 
 def judge_advantages(submission: SubmissionProcess) -> Check:

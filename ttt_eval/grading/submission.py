@@ -96,6 +96,7 @@ class SubmissionProcess:
         limits: of the process.
 
     Attributes:
+        restart: begins another process of the same file.
         is_filtered: whether the kernel denies it other processes, connections and signals.
         waited_s: s that it was waited for.
         cpu_s: CPU s that it has taken, as of at most :data:`POLL_S` s ago.
@@ -110,6 +111,7 @@ class SubmissionProcess:
         if os.name != "posix":
             raise Refusal("submissions run on systems with POSIX limits only: use Linux or macOS")
         check_source(path, limits.allowed)
+        self.restart = partial(SubmissionProcess, path, function, limits)
         self.limits = limits
         self.waited_s = 0.0
         self.cpu_s = 0.0

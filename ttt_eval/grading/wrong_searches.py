@@ -34,7 +34,8 @@ class WrongSearch(NamedTuple):
     draws: Sequence[float]
     """values of draws, by the stone of the player to move"""
     turns: Sequence[int]
-    """what makes the next stone of the mover's, after later moves and after the first"""
+    """what makes the next stone of the mover's, after later moves and after the first; with 0 it is
+    that of the player to move"""
 
     starts: Sequence[Sequence[float]]
     """by role (see :meth:`solve`), numbers with which the largest or smallest value begins"""
@@ -77,7 +78,7 @@ class WrongSearch(NamedTuple):
                 if board[cell] == 0 and not low >= self.limit > 0:
                     value, board = search(
                         (*board[:cell], mover, *board[cell + 1 :]),
-                        mover * self.turns[ply == 0],
+                        mover * self.turns[ply == 0] or 1,
                         ply + 1,
                         low,
                     )
