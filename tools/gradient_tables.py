@@ -6,6 +6,7 @@ tokens, errors) one.
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -89,15 +90,16 @@ def print_tokens() -> None:
 
 
 def print_errors() -> None:
-    """Print which planted errors are found, and by which rows."""
-    print_head("error", "gradient", "rows")
+    """Print which planted errors are found, and by which rows, as CSV."""
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    table.writerow(("error", "gradient", "rows"))
     num_found = 0
     for error, call in WRONG.items():
         check = call.run()
         names = {line.name for line in check.rows if line.name == "own sample"} | set(check.failed)
         num_found += bool(names)
-        print_row(error, short(check.effect), ", ".join(sorted(names)) or "-")
-    print(f"\n{num_found} of {len(WRONG)} found")
+        table.writerow((error, short(check.effect), ", ".join(sorted(names)) or "-"))
+    print(f"{num_found} of {len(WRONG)} found", file=sys.stderr)
 
 
 TABLES: dict[str, Callable[[], None]] = {

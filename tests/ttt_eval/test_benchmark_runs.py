@@ -36,7 +36,7 @@ from ttt_eval.benchmark.submission import (
     open_submission,
     tabulate,
 )
-from ttt_eval.benchmark.tasks import BudgetSpent, find_task, find_tasks
+from ttt_eval.benchmark.tasks import VERSIONS, BudgetSpent, find_task, find_tasks
 
 pytestmark = pytest.mark.more
 
@@ -420,21 +420,23 @@ def test_code_that_has_changed_is_not_trained_again(tmp_path, evaluate_py, monke
     assert "its hash differs" in evaluate_py.error(f"bench verify {agent}", folder)
 
 
-def test_the_leaderboard_is_written_by_its_command(tmp_path, evaluate_py, monkeypatch):
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_leaderboard_is_written_by_its_command(version, tmp_path, evaluate_py, monkeypatch):
     """From scores in the repository; the page names the command."""
     monkeypatch.chdir(ROOT)
     page = LEADERBOARD.read_text()
     table = tmp_path / "leaderboard.md"
+    scores = f"benchmarks/scores/{version}"
     [command] = [
         line
         for line in page.splitlines()
-        if line.startswith("`python evaluate.py bench report benchmarks/scores/")
+        if line.startswith(f"`python evaluate.py bench report {scores}/")
     ]
     words = shlex.split(command.strip("`").replace("FILE", str(table)))[2:]
-    sources = sorted((ROOT / "benchmarks" / "scores").iterdir())
+    sources = sorted((ROOT / scores).iterdir())
     assert words[2 : 2 + len(sources)] == [str(path.relative_to(ROOT)) for path in sources]
     evaluate_py(*words, "--out", tmp_path / "page.html")
-    assert f"-->\n\n{table.read_text()}\n<!--" in page
+    assert f"<!-- {version} -->\n\n{table.read_text()}\n<!--" in page
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ from ttt_eval.reports.benchmark import (
 )
 
 pytestmark = pytest.mark.more
-SCORES = Path(__file__).parents[2] / "benchmarks" / "scores"
+SCORES = Path(__file__).parents[2] / "benchmarks" / "scores" / "v1"
 NAMES = [task.name for task in TASKS if task.name != "critic"]
 
 # float64[5 runs, 6 tasks]
@@ -254,7 +254,7 @@ def test_what_was_not_learned_stands_apart():
 
 
 def test_croissant_finds_the_scores():
-    folder = SCORES.parent
+    folder = SCORES.parents[1]
     content = read_json(folder / "croissant.json")
     [files] = content["distribution"]
     [record_set] = content["recordSet"]
