@@ -12,14 +12,10 @@ def train(environment, steps, seed):
     values = defaultdict(lambda: np.zeros(environment.num_actions))
     counts = defaultdict(lambda: np.zeros(environment.num_actions))
     games = [[] for _ in range(environment.num_envs)]
-
-    def action_values(observations):
-        return np.array([values[row.tobytes()] for row in observations])
-
     observations, info = environment.reset(seed)
     for _ in range(steps // environment.num_envs):
         legal = info["action_mask"] == 1
-        scores = action_values(observations)
+        scores = np.array([values[row.tobytes()] for row in observations])
         scores += 1e-6 * rng.random(scores.shape)  # ties are broken at random
         explores = rng.random((environment.num_envs, 1)) < EPSILON
         scores = np.where(explores, rng.random(scores.shape), scores)
@@ -35,4 +31,4 @@ def train(environment, steps, seed):
                     counts[key][action] += 1
                     values[key][action] += (total - values[key][action]) / counts[key][action]
                 game.clear()
-    return action_values
+    return lambda observations: np.array([values[row.tobytes()] for row in observations])

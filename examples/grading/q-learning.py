@@ -11,14 +11,10 @@ EPSILON = 0.3
 def train(environment, steps, seed):
     rng = np.random.default_rng(seed)
     table = defaultdict(lambda: np.zeros(environment.num_actions))
-
-    def action_values(observations):
-        return np.array([table[row.tobytes()] for row in observations])
-
     observations, info = environment.reset(seed)
     for _ in range(steps // environment.num_envs):
         legal = info["action_mask"] == 1
-        values = action_values(observations)
+        values = np.array([table[row.tobytes()] for row in observations])
         values += 1e-6 * rng.random(values.shape)  # ties are broken at random
         explores = rng.random((environment.num_envs, 1)) < EPSILON
         scores = np.where(explores, rng.random(values.shape), values)
@@ -32,4 +28,4 @@ def train(environment, steps, seed):
             row = table[observations[game].tobytes()]
             row[action] += STEP_SIZE * (target - row[action])
         observations = next_observations
-    return action_values
+    return lambda observations: np.array([table[row.tobytes()] for row in observations])
