@@ -22,7 +22,8 @@ from ttt_envs.envs.config import EnvConfig
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import visible
-from ttt_eval.checks.probes import PREDICTED_ERRORS, TIE, ExactProbe, LearnerProbe
+from ttt_eval.checks.probes import TIE, ExactProbe, LearnerProbe
+from ttt_eval.checks.wrong_targets import PREDICTED_ERRORS
 
 DATA = read_table(__file__)
 PERFECT = "perfect play"

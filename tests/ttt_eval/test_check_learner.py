@@ -31,7 +31,7 @@ from ttt_eval.checks.learner import (
     ProbeLimits,
     measure_agent,
 )
-from ttt_eval.checks.probes import (
+from ttt_eval.checks.wrong_targets import (
     NEXT_GAME,
     PREDICTED_ERRORS,
     RESET_STEP,

@@ -13,7 +13,7 @@ from ttt_envs import Game, make_policy
 from ttt_envs.agents.policy import normalise
 from ttt_envs.arrays import game_arrays
 from ttt_eval.checks import PROBES, probes
-from ttt_eval.checks.probes import PREDICTED_ERRORS
+from ttt_eval.checks.wrong_targets import PREDICTED_ERRORS
 from ttt_eval.exact import best_response, exploitability, outcome
 from ttt_eval.exact.decision_values import DecisionValues, SelfPlayValues
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -19,7 +19,7 @@ class _CheckGradient(NamedCheck):
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
     """module:function; of advantages also gae, generalised advantage estimates"""
-    board: Annotated[str, tyro.conf.arg(name="game", metavar="RxC/K")] = "2x3/3"
+    game: Annotated[str, tyro.conf.arg(metavar="RxC/K")] = "2x3/3"
     """rows, columns and win length, up to nine cells; chance gives another turn"""
     tokens: cli.Flag = False
     """decisions are several tokens"""
@@ -27,11 +27,6 @@ class _CheckGradient(NamedCheck):
     """CPU s of samples"""
     seed: cli.Natural = 0
     """seed of all random numbers"""
-
-    def settings(self) -> dict[str, Any]:
-        """Return the options that are arguments of the check."""
-        settings = super().settings()
-        return {"game": settings.pop("board"), **settings}
 
 
 @dataclass(frozen=True)

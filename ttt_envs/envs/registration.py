@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import gymnasium
 
+TIC_TAC_TOE = {"size": 3, "win_length": 3}
+GOMOKU = {"size": 15, "win_length": 5}
+CONNECT_FOUR = {"size": (6, 7), "win_length": 4, "gravity": True}
 PRESETS: dict[str, dict[str, object]] = {
     "ttt/MNK-v0": {},
-    "ttt/TicTacToe-v0": {"size": 3, "win_length": 3},
-    "ttt/SkipTicTacToe-v0": {"size": 3, "win_length": 3, "skip_chance": 0.25},
-    "ttt/Gomoku-v0": {"size": 15, "win_length": 5},
-    "ttt/FreestyleGomoku-v0": {"size": 15, "win_length": 5},
-    "ttt/StandardGomoku-v0": {"size": 15, "win_length": 5, "overlines": False},
-    "ttt/ConnectFour-v0": {"size": (6, 7), "win_length": 4, "gravity": True},
-    "ttt/SkipConnectFour-v0": {
-        "size": (6, 7),
-        "win_length": 4,
-        "skip_chance": 0.25,
-        "gravity": True,
-    },
-    "ttt/Misere-v0": {"size": 3, "win_length": 3, "misere": True},
+    "ttt/TicTacToe-v0": {**TIC_TAC_TOE},
+    "ttt/SkipTicTacToe-v0": {**TIC_TAC_TOE, "skip_chance": 0.25},
+    "ttt/Gomoku-v0": {**GOMOKU},
+    "ttt/FreestyleGomoku-v0": {**GOMOKU},
+    "ttt/StandardGomoku-v0": {**GOMOKU, "overlines": False},
+    "ttt/ConnectFour-v0": {**CONNECT_FOUR},
+    "ttt/SkipConnectFour-v0": {**CONNECT_FOUR, "skip_chance": 0.25},
+    "ttt/Misere-v0": {**TIC_TAC_TOE, "misere": True},
     "ttt/Torus-v0": {"size": 4, "win_length": 4, "torus": True},
-    "ttt/PhantomTicTacToe-v0": {"size": 3, "win_length": 3, "phantom": "classic"},
+    "ttt/PhantomTicTacToe-v0": {**TIC_TAC_TOE, "phantom": "classic"},
 }
 """Gymnasium ids and their preset arguments; all other arguments stay open"""
 

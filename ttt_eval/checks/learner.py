@@ -24,15 +24,12 @@ from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.core.random import kept_generators, seed_generators
 from ttt_eval.checks.calls import read_numbers
 from ttt_eval.checks.check import Check, CheckRow, Evidence, judge, no_error
-from ttt_eval.checks.probes import (
+from ttt_eval.checks.probes import PROBES, ExactProbe, LearnerProbe, MakeEnv
+from ttt_eval.checks.wrong_targets import (
     NEXT_GAME,
     PREDICTED_ERRORS,
-    PROBES,
     RESET_STEP,
     REWARD_TOO,
-    ExactProbe,
-    LearnerProbe,
-    MakeEnv,
     WrongTarget,
 )
 
@@ -222,6 +219,10 @@ class LearnerRun(NamedTuple):
         return bool(getattr(self, number) < error - MIN_FALL * error * max(MIN_WAY, 1 - error))
 
 
+NO_RUN = LearnerRun(nan, nan, nan, nan, None)
+"""In place of a run where there is none."""
+
+
 def measure_agent(probe: LearnerProbe, agent: Any, gamma: float = 1.0) -> LearnerRun:
     """Return what a trained agent reached, exactly.
 
@@ -292,14 +293,17 @@ def compare(
         values: float64[S].
         visits: float64[S], the share of each position in all visits.
     """
-    discounts = (*DISCOUNTS, gamma)
+
+    def least_error(weights: Float64Array) -> tuple[float, float]:
+        discounts = (*DISCOUNTS, gamma)
+        return min((measure(weights, WrongTarget(other)), other) for other in discounts)
 
     def lead_of(error: str, weights: Float64Array) -> float:
-        least = min(measure(weights, WrongTarget(other)) for other in discounts)
-        return least - measure(weights, PREDICTED_ERRORS[error]._replace(discount=gamma))
+        wrong = PREDICTED_ERRORS[error]._replace(discount=gamma)
+        return least_error(weights)[0] - measure(weights, wrong)
 
     error = measure(visits, WrongTarget(gamma))
-    least, discount = min((measure(visits, WrongTarget(other)), other) for other in discounts)
+    least, discount = least_error(visits)
     nearest = f"discount {discount}"
     reward_error = min(
         measure(visits, WrongTarget(other, other)) for other in (*REWARD_DISCOUNTS, gamma)
@@ -421,10 +425,10 @@ class ProbeLimits(NamedTuple):
 
     score: float
     """the least that holds"""
-    number: str
+    number: str = "excess"
     """of a run with values or a critic, which is judged: ``"error"``, ``"misfit"`` or
     ``"excess"``"""
-    largest: float
+    largest: float = MAX_EXCESS
     """the largest that holds"""
 
     def hold(self, run: LearnerRun) -> bool:
@@ -459,7 +463,7 @@ def open_limits(knows_discount: bool, probe: LearnerProbe, kind: str) -> ProbeLi
     probes = {"critic": CRITIC_PROBES, "values": (CREDIT,) if knows_discount else ()}
     if probe.name in probes.get(kind, ()):
         return ProbeLimits(score, "misfit", MAX_MISFITS[kind])
-    return ProbeLimits(score, "excess", MAX_EXCESS)
+    return ProbeLimits(score)
 
 
 @dataclass
@@ -514,8 +518,8 @@ class LearnerCheck:
         """
         if not run.spread < MIN_SPREAD:
             return False
-        quarter = self.run(probe, probe.steps // 4, self.seeds[0])
-        return quarter is not None and run.spread <= 2 * quarter.spread
+        quarter = self.run(probe, probe.steps // 4, self.seeds[0]) or NO_RUN
+        return run.spread <= 2 * quarter.spread
 
     def check_probe(self, probe: LearnerProbe) -> None:
         """Add the rows of a probe."""
@@ -607,8 +611,8 @@ class LearnerCheck:
         improves = of_values and self.improves(failed[0])
         has_wrong_values = of_values and f"{CREDIT}, values" in failed and not improves
         grows = any(run.excess > MAX_EXCESS for run in self.best_runs.values())
-        one_step = getattr(self.best_runs.get(ONE_STEP), "score", nan)
-        nearest = getattr(self.best_runs.get(CREDIT), "nearest", "")
+        one_step = self.best_runs.get(ONE_STEP, NO_RUN).score
+        nearest = self.best_runs.get(CREDIT, NO_RUN).nearest
         signatures = {
             NO_MASK: grows and not one_step < 0,
             WRONG_UPDATE: grows and not one_step >= 0,
@@ -628,22 +632,21 @@ class LearnerCheck:
     def improves(self, failed: str) -> bool:
         """Return whether the values of a failed row are better with twice the budget."""
         name = name_probe(failed)
-        run = self.double(name)
-        return run is not None and run.falls(self.best_runs[name])
+        return self.double(name).falls(self.best_runs[name])
 
-    def double(self, name: str) -> LearnerRun | None:
+    def double(self, name: str) -> LearnerRun:
         """Return the run in a probe with the first seed and twice the budget."""
-        return self.run(PROBES[name], 2 * PROBES[name].steps, self.seeds[0])
+        return self.run(PROBES[name], 2 * PROBES[name].steps, self.seeds[0]) or NO_RUN
 
     def find_reset_error(self) -> str:
         """Return the error of an automatic reset whose values are the nearest, also with twice the
         budget; empty if others are nearer, without values, or if probes without it fail.
         """
-        error = getattr(self.best_runs.get(TRUNCATION), "reset_error", "")
+        error = self.best_runs.get(TRUNCATION, NO_RUN).reset_error
         failed = {name_probe(row.name) for row in self.rows if row.status == "fails"}
         if not error or failed & {ONE_STEP, CREDIT}:
             return ""
-        return getattr(self.double(TRUNCATION), "reset_error", "")
+        return self.double(TRUNCATION).reset_error
 
     def describe(self, error: str) -> str:
         """Return a cause; in place of the reward, a sign of the policy if the critic is right, and
@@ -662,8 +665,7 @@ class LearnerCheck:
         reset_error = self.find_reset_error()
         if wrong.at_cuts and reset_error:
             return error == reset_error
-        kind = getattr(self.best_runs.get(TRUNCATION), "kind", "")
-        if kind and error in (NEXT_GAME, RESET_STEP):
+        if self.best_runs.get(TRUNCATION, NO_RUN).kind and wrong.follows:
             return False
         scores = [
             (self.best_runs[name].score, PROBES[name].power(error).score)

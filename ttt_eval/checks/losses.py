@@ -383,15 +383,13 @@ def check_loss(
             status: Status = "fails" if effect.direction == "opposite" else "remark"
             yield CheckRow(f"after an update of {update:g}", str(effect), status)
 
-    unjudged = []
-    if meant == POLICY:
-        unjudged.append("the clip, without meant=")
-    if meant == CLIP and clip is None:
-        unjudged.append("the range of the clip, without clip=")
-    if entropy is None:
-        unjudged.append("the coefficient of the entropy, without entropy=")
+    unjudged = {
+        "the clip, without meant=": meant == POLICY,
+        "the range of the clip, without clip=": meant == CLIP and clip is None,
+        "the coefficient of the entropy, without entropy=": of_policy and entropy is None,
+    }
     return run_check(
         f"a loss, {model.game}, seats {seats}, meant as {meant}, "
         f"batches of {batch or 'the default size'}",
-        examine, limit_s, unjudged if of_policy else (),
+        examine, limit_s, [name for name, is_open in unjudged.items() if is_open],
     )  # fmt: skip

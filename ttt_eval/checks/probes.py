@@ -31,6 +31,7 @@ from ttt_envs.envs.config import SELF, EnvConfig
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.phantom import refuse_hidden
 from ttt_eval.checks.check import MOVE_NOTE, Evidence
+from ttt_eval.checks.wrong_targets import PREDICTED_ERRORS, RIGHT_TARGET, WrongTarget
 from ttt_eval.exact.decision_values import ActionModel, DecisionValues, SelfPlayValues
 
 if TYPE_CHECKING:
@@ -43,47 +44,6 @@ TIE = 1e-9
 
 Scores = Callable[[Any], Any]
 """Returns scores of actions, [B, A], from observations, float32[B, 2 * cells]."""
-
-
-class WrongTarget(NamedTuple):
-    """An error of a learner that has a fixed point of its own.
-
-    The values that it learns are those of ``reward_scale * reward + discount * next value``.
-    """
-
-    discount: float = 1.0
-    reward_scale: float = 1.0
-    takes_illegal: bool = False
-    """whether the maximum takes in illegal actions, whose values stay 0"""
-    at_cuts: bool = False
-    """whether only the last step of an episode that is cut has the error"""
-    takes_next_game: bool = False
-    """whether the next value there is that of the next game's first position"""
-    learns_resets: bool = False
-    """whether the step that only begins the next game is learned, with reward 0, of the position in
-    which a game was cut"""
-
-
-NEXT_GAME = "next game's first position at a truncation"
-"""The error of who reads the observation after an automatic reset."""
-RESET_STEP = "the reset step of next-step autoreset is learned"
-"""The error of who takes the step after the end of a game for one of a game."""
-REWARD_TOO = "reward discounted too"
-"""The error of a target that is the discount times reward and next value."""
-RIGHT_TARGET = WrongTarget()
-PREDICTED_ERRORS: Mapping[str, WrongTarget] = {
-    "sign of the next value": WrongTarget(discount=-1.0),
-    "maximum over illegal actions": WrongTarget(takes_illegal=True),
-    "no next value": WrongTarget(discount=0.0),
-    "reward of the other player": WrongTarget(reward_scale=-1.0),
-    "truncation taken for an end": WrongTarget(discount=0.0, at_cuts=True),
-    NEXT_GAME: WrongTarget(at_cuts=True, takes_next_game=True),
-    RESET_STEP: WrongTarget(at_cuts=True, learns_resets=True),
-    "nothing is learned": WrongTarget(discount=0.0, reward_scale=0.0),
-    **{f"discount {discount}": WrongTarget(discount) for discount in (0.99, 0.95, 0.9, 0.5)},
-    REWARD_TOO: WrongTarget(0.9, reward_scale=0.9),
-}
-"""Errors whose results are known without training, see :meth:`LearnerProbe.power`."""
 
 
 class Power(NamedTuple):
@@ -157,7 +117,7 @@ class LearnerProbe:
         """Return the exact results of a learner with an error, without training.
 
         Args:
-            error: a name in :data:`PREDICTED_ERRORS`.
+            error: a name in :data:`~ttt_eval.checks.wrong_targets.PREDICTED_ERRORS`.
 
         Raises:
             ValueError: it is unknown.
@@ -178,7 +138,8 @@ class ExactProbe:
 
     Attributes:
         model: what actions lead to.
-        cut_model, reset_model: the same for who takes :data:`NEXT_GAME`, and :data:`RESET_STEP`.
+        wrong_models: the same with an error at cuts, by what follows them, see
+            :class:`~ttt_eval.checks.wrong_targets.WrongTarget`.
         cut_weights: float64[S], the share of each position in those in which games are cut, with
             best play.
         observations: float32[S, 2 * cells].
@@ -207,22 +168,21 @@ class ExactProbe:
             self.model = SelfPlayValues(arrays, starts)
         self.observations = self.model.observations
         self.values, self.action_values = self.model.optimum()
-        self.cut_model = copy(self.model)
-        self.reset_model = copy(self.model)
+        self.wrong_models: dict[str, ActionModel] = {}
         self.cut_weights = np.zeros(len(self.values))
         if "max_episode_steps" in probe.options:
             goes_on = 1 - self.model.expect_results(np.ones(3))  # openings are all positions
             first = np.ones(len(self.values)) / len(self.values)
-            self.cut_model.next = np.outer(goes_on, first)
+            cut_model = self.wrong_models["next game"] = copy(self.model)
+            cut_model.next = np.outer(goes_on, first)
             cuts = self.model.push(self.greedy(self.action_values))
             self.cut_weights = cuts / cuts.sum()
             share = np.ones_like(goes_on) / (1 + cuts[:, None])  # of steps in games
-            self.reset_model.rewards = share * self.model.rewards
-            self.reset_model.next = share.reshape(-1, 1) * self.model.next + np.outer(
-                1 - share, first
-            )
-        self.best = self.value(self.greedy(self.action_values))
-        self.random = self.value(normalise(self.model.allowed))
+            reset_model = self.wrong_models["reset step"] = copy(self.model)
+            reset_model.rewards = share * self.model.rewards
+            reset_model.next = share.reshape(-1, 1) * self.model.next + np.outer(1 - share, first)
+        self.best = self.model.value(self.greedy(self.action_values))
+        self.random = self.model.value(normalise(self.model.allowed))
 
     def greedy(self, scores: Float64Array) -> Float64Array:
         """Return the policy that plays the best allowed actions, float64[S, A], from scores."""
@@ -235,15 +195,12 @@ class ExactProbe:
 
         return np.asarray(softmax(np.where(self.model.allowed, scores, -np.inf), axis=1))
 
-    def value(self, probabilities: Float64Array) -> float:
-        """Return the value of a policy, float64[S, A], from the beginning; in self-play minus its
-        exploitability.
-        """
-        return self.model.value(probabilities)
-
     def score(self, probabilities: Float64Array) -> float:
-        """Return the value of a policy as a share of the way from random to best: 0 and 1."""
-        return (self.value(probabilities) - self.random) / (self.best - self.random)
+        """Return the value of a policy, float64[S, A], as a share of the way from random to best: 0
+        and 1.
+        """
+        value = self.model.value(probabilities)
+        return (value - self.random) / (self.best - self.random)
 
     def learned_values(self, wrong: WrongTarget) -> tuple[Float64Array, Float64Array]:
         """Return the values of a learner with an error, float64[S], and those of actions,
@@ -260,9 +217,7 @@ class ExactProbe:
 
     def followed(self, wrong: WrongTarget) -> ActionModel:
         """Return what a learner with an error takes actions to lead to."""
-        if wrong.learns_resets:
-            return self.reset_model
-        return self.cut_model if wrong.takes_next_game else self.model
+        return self.wrong_models.get(wrong.follows, self.model)
 
     def weights(self, probabilities: Float64Array) -> Float64Array:
         """Return the share of each position in all visits of a policy, float64[S]."""

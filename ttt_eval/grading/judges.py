@@ -404,7 +404,7 @@ def judge_learner(
     def limits_of(probe: LearnerProbe, kind: str) -> ProbeLimits:
         if probe.name in MAX_ERRORS:
             return ProbeLimits(limits[probe.name], "error", MAX_ERRORS[probe.name])
-        return ProbeLimits(limits[probe.name], "excess", MAX_EXCESS)
+        return ProbeLimits(limits[probe.name])
 
     agents: list[Any] = []
     evidence: list[Evidence] = []

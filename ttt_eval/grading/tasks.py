@@ -16,7 +16,7 @@ import msgspec
 from ttt_envs.core.checks import Refusal, check_range, find_named, name_place, quote
 from ttt_envs.core.files import read_bounded
 from ttt_eval.checks import PROBES
-from ttt_eval.checks.probes import PREDICTED_ERRORS
+from ttt_eval.checks.wrong_targets import PREDICTED_ERRORS
 from ttt_eval.grading.judges import JUDGES, ROWS, TABLES
 from ttt_eval.grading.submission import SubmissionLimits
 
@@ -41,7 +41,7 @@ class GradedTask:
     """what rows are for, as ``task.md`` says it, by name"""
     causes: Mapping[str, str] = field(default_factory=dict)
     """the task's own words for errors of learners, by their name in
-    :data:`ttt_eval.checks.probes.PREDICTED_ERRORS`"""
+    :data:`ttt_eval.checks.wrong_targets.PREDICTED_ERRORS`"""
     hints: Mapping[str, str] = field(default_factory=dict)
     """what may be wrong where no error explains the rows, by the first row without points"""
     unjudged: str = ""
