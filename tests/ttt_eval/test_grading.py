@@ -311,7 +311,7 @@ def test_a_learner_that_asks_for_ever_has_its_limit_of_cpu_time(write, monkeypat
         ('judge = "minimax"', 'judge = "jury"', "there is no judge 'jury'"),
         ("points = 10", 'points = "ten"', "Expected `float`, got `str`"),
         ("[weights]", "[other]", "there is no key 'other': choose one of"),
-        (re.compile(r"= \d$", re.MULTILINE), "= 0", "has no weights"),
+        (re.compile(r'" = [\d.]+$', re.MULTILINE), '" = 0', "has no weights"),
         ("title", "titel", "there is no key 'titel': did you mean 'title'"),
         ("allowed =", "alowed =", "there is no limit 'alowed': did you mean 'allowed'"),
         ('"hold a draw" =', '"hold a drawn" =', "did you mean 'hold a draw'"),
