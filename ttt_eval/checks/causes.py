@@ -38,7 +38,7 @@ OTHER_SIZE = (
     "results are backed up with another size: a discount, another scale, other turns or chance"
 )
 NO_PRIORS = (
-    "priors are not used, or those of another position; a search without priors: use "
+    "priors are not used, or those of another position or move; a search without priors: use "
     "priors=False (--no-priors)"
 )
 MAX_MISTAKEN_SHARE = 0.1

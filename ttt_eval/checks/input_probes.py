@@ -229,6 +229,13 @@ def probe_rollouts(
         "sign of trace", (of_reward[0] * unit).min() >= -EQUAL,
         "later rewards of the other player count negative, and the own ones positive",
     )  # fmt: skip
+    # without next_value, what moves the last row is the start of the trace; "cut" judges no move
+    of_end = np.abs(ask({"next_done": ALL}, {}) - whole)[-1]
+    bootstrap = np.abs(of_next * inputs["next_value"][:-1])
+    yield rule_row(
+        "start of trace", not differ(of_end * (of_end - bootstrap), 0.0),
+        "the trace begins at 0: an end after the last step takes gamma times next_value alone away",
+    )  # fmt: skip
     own_lam = np.abs(of_reward[0]).mean() / max(abs(own) * sizes.mean(), EQUAL)
     if discount:
         yield number_row("lambda", own_lam, lam)

@@ -443,10 +443,13 @@ class _SearchCheck(Checker):
     def check_priors(self) -> None:
         """Visits of a move with a large prior."""
         table = self.table
-        quiet = ~table.ended & ~table.wins
-        early = (table.num_free <= self.root_free) & (table.num_free >= self.root_free - 2)
+        num_placed = self.root_free - table.num_free
+        early = ~table.ended & ~table.wins & np.isin(num_placed, (0, 1, 2))
         undecided = np.abs(table.values) < 1 - TIE  # else a solver needs no priors
-        rows = [*self.choose(quiet & early & undecided, 6), *self.choose(quiet & early, 6)][:6]
+        # where action 0 is illegal, no move has the place among legal moves that it has among all
+        shifted = early & ~table.legal[:, 0]
+        masks = shifted & undecided, shifted, early
+        rows = [row for mask in masks for row in self.choose(mask, 12)][:12]
         gains = []
         for row in rows:
             move = int(self.rng.choice(np.flatnonzero(table.losses[row] < TIE)))
