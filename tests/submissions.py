@@ -37,7 +37,8 @@ ENDS = {
         "line 1: it imports gymnasium; the task allows Python's standard library and numpy only"
     ),
     "from ttt_eval import checks": "line 1: it imports ttt_eval; the task allows",
-    "__import__('base' + 'lines')": "ImportError: the task forbids baselines (line 1)",
+    "__import__('base' + 'lines')": "PermissionError: the task forbids other files",
+    f"exec(open({str(SOLUTIONS / 'minimax.py')!r}).read())": "PermissionError: the task forbids",
     "\0": "SyntaxError: source code string cannot contain null bytes (line 1)",
     "raise SystemExit(3)": "SystemExit: 3 (line 1)",
     "input()": "the file asks for input: it must only define functions: EOFError: ",

@@ -126,7 +126,9 @@ def test_an_error_is_named(write, case):
     source = change(case["source"], {case["right"]: case["wrong"]})
     tasks = {"uct": "mcts", "mcts": "mcts", "q-learning": "q-learning"}
     task = load_task(tasks.get(case["source"], "minimax"))
-    assert grade(write(source), task).remark.startswith(f"likely: {case['cause']}")
+    result = grade(write(source), task)
+    assert result.remark.startswith(f"likely: {case['cause']}")
+    assert result.points <= case.get("points", 9)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from ttt_eval.checks.probes import LearnerProbe, MakeEnv
 from ttt_eval.checks.tables import TIE, make_table
 from ttt_eval.exact.decision_values import SelfPlayValues
 from ttt_eval.grading.submission import SubmissionError, SubmissionProcess
-from ttt_eval.grading.wrong_searches import name_errors
+from ttt_eval.grading.wrong_searches import name_errors, solve_boards
 
 Judge = Callable[..., Check]
 DISCOUNT = 0.9
@@ -70,6 +70,10 @@ without a tree -0.02, one that selects replies in the first player's view -0.91.
 """
 MAX_RANDOM_GAIN = 0.05
 """Maximum standard deviation of what replies gain, of a search without a tree, which has 0.02."""
+MAX_SOURCE_SHARE = 0.5
+"""Maximum share of a wrong source in values after few simulations: right searches have -0.2 to 0.2,
+searches with such a source 0.8 to 1.
+"""
 NUM_ENVS = 16
 """Number of simultaneous games in the environments of submissions."""
 MAX_STEPS = 1.25
@@ -215,6 +219,9 @@ def judge_search(submission: SubmissionProcess) -> Check:
         )
         late_rows, late_causes = _judge_late(late_answers, scale)
         rows += late_rows
+        early_rows = _judge_early(ask)
+        rows += early_rows
+        late_causes = [row.measured for row in early_rows[:1]] + late_causes
     signs = {
         "all moves have the same visits: they are tried in turn": is_equal.all(),
         "the list has the simulations without a visit of the cell: the move with the fewest visits "
@@ -225,7 +232,8 @@ def judge_search(submission: SubmissionProcess) -> Check:
     causes = [cause for cause, fits in signs.items() if fits] + errors
     if "results" not in check.failed:
         causes += late_causes
-    return Check(check.subject, rows, [*causes, *check.causes])
+    judged = {row.name: row for row in rows}  # the last of a name
+    return Check(check.subject, [*judged.values()], [*causes, *check.causes])
 
 
 def _find_scale(ask: Callable[..., Any]) -> Any:
@@ -246,6 +254,25 @@ def _find_scale(ask: Callable[..., Any]) -> Any:
 def _rescale(value: Any, simulations: int, offset: float, factor: float, power: float) -> Any:
     """Return what a value of a scale is from -1 to 1."""
     return (np.float64(value) / simulations**power - offset) / factor
+
+
+def _judge_early(ask: Callable[..., Any]) -> list[CheckRow]:
+    """Return rows that fail as values after few simulations have a wrong source.
+
+    With one simulation more than there are moves nearly all are first visits. The share of a source
+    is its coefficient in a fit by least squares.
+
+    Args:
+        ask: returns visits and the value of a board after simulations with a seed.
+    """
+    table = make_table("plain")
+    is_early = ~table.ended & (table.num_free > MAX_FREE)
+    boards = [table.board(row) for row in np.flatnonzero(is_early).tolist()]
+    values = [ask(board, 1 + board.count(0), seed)[1] for seed, board in enumerate(boards)]
+    parts = [solve_boards(boards, case) for *_, case in TABLES["sources"]]
+    shares = np.linalg.lstsq(np.transpose(parts), values, rcond=None)[0]
+    cause, names, _ = TABLES["sources"][shares.argmax()]
+    return [CheckRow(name, cause, "fails") for name in names if shares.max() > MAX_SOURCE_SHARE]
 
 
 def _judge_late(

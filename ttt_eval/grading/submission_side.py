@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import json
+import os
 import platform
 import random
 import struct
@@ -29,8 +30,10 @@ MAX_MESSAGE = 64 << 20
 """Maximum size of a message in bytes."""
 MAX_ERROR = 200
 """Maximum number of characters of an error's text."""
-OURS = {"ttt_envs", "ttt_eval", "ttt_apps", "learners", "baselines", "studies"}
-"""Packages that hold solutions: a submission cannot import them, even by other means."""
+OURS = ("ttt_envs/", "ttt_eval/", "ttt_apps/", "learners/", "baselines/", "studies/")
+"""Packages that hold solutions: their files are denied, so that no import finds them."""
+SOURCES = (".py", ".pyc", ".ipynb")
+"""Ends of the names of files that may hold solutions."""
 
 # --------------------------------------------------------------------------------------------------
 # Messages
@@ -122,13 +125,21 @@ def set_limits(cpu_s: int, memory: int, file_bytes: int) -> None:
         resource.setrlimit(kind, (limit, limit))
 
 
-class ImportBlocker:
-    """Fails imports of our packages."""
+def deny_sources(own: str) -> None:
+    """Deny files of Python and notebooks but a submission's own, and those of Python and of
+    installed packages that are not ours.
+    """
+    allowed = own, os.path.realpath(os.path.dirname(os.__file__))
 
-    def find_spec(self, name: str, *_: object) -> None:
-        """Raise ImportError for one of :data:`OURS`."""
-        if name.partition(".")[0] in OURS:
-            raise ImportError(f"the task forbids {name}")
+    def refuse(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(arguments[0], str | bytes):
+            path = os.path.realpath(os.fsdecode(arguments[0]))
+            package = path.rpartition("-packages/")[2]  # the whole path if it is in none
+            is_elsewhere = package == path and not path.startswith(allowed)
+            if path.endswith(SOURCES) and (is_elsewhere or package.startswith(OURS)):
+                raise PermissionError("the task forbids other files of Python")
+
+    sys.addaudithook(refuse)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -196,11 +207,10 @@ def describe(error: BaseException) -> str:
 def main(path: str, name: str, descriptor: str, settings: str) -> None:
     """Serve the function of a submission until the grader ends this process."""
     server = Server(Connection(int(descriptor)))
-    blocker: Any = ImportBlocker()
-    sys.meta_path.insert(0, blocker)
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002  # of the submission
     set_limits(**json.loads(settings))
+    deny_sources(path)
     server.attempt(server.load, path, name)
     while True:
         server.attempt(server.call, server.channel.receive())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,8 @@ class WrongSearch(NamedTuple):
     depth: int
     """number of moves after which games count as draws"""
     aims: Sequence[int]
-    """by role (see :meth:`solve`), 1 if the largest value is chosen, -1 for the smallest"""
+    """by role (see :meth:`solve`), 1 if the largest value is chosen, -1 for the smallest, 0 for
+    their mean"""
     results: Sequence[float]
     """values of games that are won, by the winner's stone"""
     draws: Sequence[float]
@@ -68,7 +70,7 @@ class WrongSearch(NamedTuple):
             if ply == self.depth or 0 not in board:
                 return self.draws[mover], board
             role = mover if ply else 0
-            choose: Any = max if aims[role] > 0 else min
+            choose: Any = (fmean, max, min)[aims[role]]
             values = [*self.starts[role]]
             if self.limit:
                 values.append(mover * low)
@@ -100,6 +102,13 @@ class WrongSearch(NamedTuple):
 
 
 TABLES = read_table(__file__)
+
+
+def solve_boards(boards: Sequence[Board], case: Mapping[str, Any]) -> list[float]:
+    """Return values of a search that differs from a right one as a case of the table says."""
+    search = WrongSearch(**TABLES["right"] | case)
+    solve = search.solve(search.aims)
+    return [solve(board)[0] for board in boards]
 
 
 def name_errors(values: Mapping[Board, Any], any_play: bool = False) -> list[str]:
