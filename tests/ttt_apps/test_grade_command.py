@@ -52,9 +52,9 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
         assert [row[name] for name in names] == [str(data[name]) for name in names]
         assert [float(row[name]) for name in task.weights] == [*data["earned"].values()]
         assert sum(data["earned"].values()) == data["points"]
-    assert [row["score"] for row in rows] == ["0.0", "1.0", "0.0", "0.4"]
+    assert [row["score"] for row in rows] == ["0.0", "1.0", "0.0", "0.5"]
     page = (out / "wrong" / "task.html").read_text()
-    assert "4.0 of 10" in page
+    assert "5.0 of 10" in page
     assert page.count('role="img"') == page.count("<strong>you are o and move</strong>") == 2
     assert '<span class="name">6</span>' in page
     [board, *_] = re.findall(r"board = (\[[-01, ]{25,}\])", page)

@@ -44,7 +44,7 @@ def test_a_file_is_replaced_only_by_overwrite(
     evaluate_py("--quiet match random random --games 2 --log log")
     path = Path(option.partition("=")[2])
     path.write_text(CONTENT)
-    scores = Path(__file__).parents[2] / "benchmarks" / "scores" / "random.json"
+    scores = Path(__file__).parents[2] / "benchmarks" / "scores" / "v1" / "random.json"
     places = {"RUN": tiny_run("q-learning"), "LOG": "log", "SCORES": scores}
     line = [places.get(word, word) for word in words.split()]
     assert f"{path} is there already" in evaluate_py.error(*line, option)

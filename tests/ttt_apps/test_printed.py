@@ -274,7 +274,7 @@ def score_rows(files):
 
 @case("bench report SCORES --out=OUT.html", board=False)
 def leader_rows(files):
-    [scores] = read_scores(BENCHMARKS / "scores" / "random.json")
+    [scores] = read_scores(BENCHMARKS / "scores" / "v1" / "random.json")
     [entry] = compare_submissions([scores]).entries
     yield "random", entry.setting, f"{entry.interquartile_mean.mean:.3f}"
     yield f"{len(scores.task_means)} tasks."
@@ -388,7 +388,7 @@ def test_a_command_prints_what_python_computes(words, files, tmp_path, monkeypat
         "DATABASE": files.database,
         "SUBMISSION": BENCHMARKS / "submissions" / "random.npz",
         "SOLUTION": EXAMPLES / "gae.py",
-        "SCORES": BENCHMARKS / "scores" / "random.json",
+        "SCORES": BENCHMARKS / "scores" / "v1" / "random.json",
         "REPORTED": reported,
     }
     line = re.sub(r"\b[A-Z]+\b", lambda word: str(places.get(word[0], word[0])), words)
