@@ -514,6 +514,8 @@ def test_random_functions_are_sampled():
     assert check.row("repeatable").status == "no evidence"
     assert not check.effect.exact
     assert not check.failed
+    assert not check.ok
+    assert check.verdict.startswith("undecided: no evidence in what it reads")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from ttt_eval.checks.calls import CallError, GuardedCaller, open_caller, read_nu
 from ttt_eval.checks.check import Check, CheckRow, judge, no_error
 from ttt_eval.checks.decisions import DecisionModel
 from ttt_eval.checks.directions import Effect, measure_effect
-from ttt_eval.checks.input_probes import RECOGNISED, probe_batch, probe_rollouts
+from ttt_eval.checks.input_probes import RECOGNISED, UNREPEATABLE, probe_batch, probe_rollouts
 from ttt_eval.checks.samples import (
     TIME_LIMIT,
     Arrays,
@@ -188,7 +188,7 @@ def run_check(
     kind: str = "loss",
 ) -> GradientCheck:
     """Return a check whose causes are those of its failed rows. Rows without evidence are not
-    judged.
+    judged, and a function whose answers vary is undecided.
 
     Args:
         subject: what is checked.
@@ -219,7 +219,15 @@ def run_check(
         if row.status == "fails" and f"{row.name} {row.measured}".startswith(start)
     ]
     missing = [f"{row.name}: {row.measured}" for row in rows if row.status == "no evidence"]
-    return GradientCheck(subject, rows, causes[:3], effect, right=no_error([*unjudged, *missing]))
+    undecided = [UNREPEATABLE.measured] if UNREPEATABLE in rows else []
+    return GradientCheck(
+        subject,
+        rows,
+        causes[:3],
+        effect,
+        right=no_error([*unjudged, *missing]),
+        undecided=undecided,
+    )
 
 
 def check_advantages(

@@ -25,7 +25,7 @@ ROUNDING = 1e-5
 """Largest size of a number that counts as 0."""
 RECOGNISED = "recognised"
 UNREPEATABLE = CheckRow(
-    "repeatable", "equal inputs have other answers: nothing was probed", "no evidence"
+    "repeatable", "what it reads: equal inputs have other answers", "no evidence"
 )
 ALL = slice(None)
 BEFORE = slice(END)
