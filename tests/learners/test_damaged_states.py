@@ -51,7 +51,7 @@ GAMES = 12
 BATCH = 4
 
 
-@pytest.mark.more
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="begins the other tests")
 def test_any_array_is_refused_or_harmless():
     run_python("-m", "pytest", "-q", "-m", "", __file__, NUMBA_DISABLE_JIT="1")

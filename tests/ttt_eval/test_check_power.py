@@ -68,6 +68,7 @@ def test_wrong_signs_of_uct_are_found_with_any_seed(error, turns):
 
 
 @pytest.mark.more
+@pytest.mark.parametrize("num_seeds", [4, pytest.param(12, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("turns", ["turns", "plain"])
 @pytest.mark.parametrize(
     ("error", "hides"),
@@ -81,9 +82,9 @@ def test_wrong_signs_of_uct_are_found_with_any_seed(error, turns):
         "selection by the child's side": "",
     }.items(),
 )
-def test_common_errors_of_rollouts_are_found_with_any_seed(error, hides, turns):
+def test_common_errors_of_rollouts_are_found_with_any_seed(error, hides, turns, num_seeds):
     search = plant_search(error, "uct")
-    for seed, returned in enumerate(islice(cycle(RETURNED), 12)):
+    for seed, returned in enumerate(islice(cycle(RETURNED), num_seeds)):
         if hides not in {turns, returned}:
             check = check_search(replace(search, returned=returned), turns, None, seed=seed)
             assert check.failed, seed
