@@ -219,14 +219,14 @@ def run_check(
         if row.status == "fails" and f"{row.name} {row.measured}".startswith(start)
     ]
     missing = [f"{row.name}: {row.measured}" for row in rows if row.status == "no evidence"]
-    undecided = [UNREPEATABLE.measured] if UNREPEATABLE in rows else []
+    gaps = [UNREPEATABLE.measured] if UNREPEATABLE in rows else []
     return GradientCheck(
         subject,
         rows,
         causes[:3],
         effect,
         right=no_error([*unjudged, *missing]),
-        undecided=undecided,
+        undecided=gaps,
     )
 
 
