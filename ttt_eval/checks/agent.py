@@ -181,7 +181,7 @@ class _AgentCheck(Checker):
         even_loss, odd_loss = self.by_player
         self.judge_chosen(
             "players",
-            f"mean loss of the first player {even_loss:.3f}, of the second {odd_loss:.3f}",
+            f"mean loss {even_loss:.3f} with an even number of stones, {odd_loss:.3f} with an odd",
             abs(even_loss - odd_loss), MAX_GAP, self.losses * (odd == (odd_loss > even_loss)),
         )  # fmt: skip
 

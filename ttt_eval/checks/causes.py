@@ -185,7 +185,7 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "outcomes of chance are mixed: one stands for all visits of a move, or they share a node": (
             facts.spread > MIN_SPREAD
         ),
-        facts.sign_pattern: True,
+        facts.sign_pattern: True,  # its place; below whether it fits
         "results of finished games are not backed up, or only to the parent": (
             facts.missing_share > MIN_MISSING_SHARE
             and bool(failed & {"rules", "results", "near the end", "visits"})

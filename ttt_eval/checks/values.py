@@ -127,13 +127,12 @@ class _ValueCheck(Checker):
         """Correlation with the truth, with an even and with an odd number of stones."""
         odd = self.table.odd[self.chosen]
         self.correlations = []
-        parts = {"even": ("first", ~odd), "odd": ("second", odd)}
-        for name, (player, part) in parts.items():
+        for name, part in {"even": ~odd, "odd": odd}.items():
             correlation = self._correlate(part)
             self.correlations.append(correlation)
-            text = f"correlation {correlation:.2f} with the truth where the {player} player moves"
+            text = f"correlation {correlation:.2f} with the truth where the number of stones is "
             self.judge_chosen(
-                f"sign, {name}", text, correlation, MIN_CORRELATION, self.errors * part,
+                f"sign, {name}", text + name, correlation, MIN_CORRELATION, self.errors * part,
                 minimum=True,
             )  # fmt: skip
 
