@@ -284,8 +284,7 @@ def test_values_in_games_of_one_move_must_be_right_without_a_family():
     assert not check.failed
     assert check.row("bandit, values").status == "no evidence"
     assert check.row("credit").status == "holds"
-    with pytest.raises(AssertionError, match="undecided: no evidence in bandit, values"):
-        check.assert_ok()
+    assert check.verdict == "no error found; not judged: bandit, values; values or a critic"
     check_learner(learn_share(lambda part: 1), SHORT).assert_ok()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import nan
+from math import isnan, nan
 
 import numpy as np
 
@@ -113,6 +113,8 @@ class Facts:
     """whether a step was refused because of its turn"""
     errors: Mapping[str, float] = field(default_factory=dict)
     """mean of value - truth, by the result"""
+    leaf_error: float = nan
+    """largest mean absolute error of values after few simulations, by the result"""
     draw_error: float = nan
     """mean absolute error of values of draws"""
     largest_error: float = nan
@@ -164,9 +166,16 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
     win_error, loss_error = (abs(facts.errors.get(name, nan)) for name in ("wins", "losses"))
     are_draws_alone = not max(win_error, loss_error) > MIN_DRAW_ERROR
     all_are_wrong = min(win_error, loss_error) > MAX_WIN_ERROR
+    errors = [error for error in facts.errors.values() if not isnan(error)] or [nan]
     is_constant = "results" in failed and facts.value_range < TIE
     causes = {
         "the search does not end: it does not see finished games, or waits": "time" in failed,
+        "every simulation counts as several visits, such as by a virtual loss that is kept": (
+            "visits" in failed
+            and facts.missing_share < 0
+            and facts.missing_share % 1 == 0
+            and "rules" not in failed
+        ),
         "the tree of another position is kept between calls": (
             "visits" in failed
             and not facts.missing_share > MIN_MISSING_SHARE
@@ -184,6 +193,11 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "finished positions are evaluated as if they were not": "ends" in failed,
         "outcomes of chance are mixed: one stands for all visits of a move, or they share a node": (
             facts.spread > MIN_SPREAD
+        ),
+        "the update leaves out the last move of a simulation, to a leaf or to the end": (
+            "rules" in failed
+            and facts.num_errors + facts.num_illegal_visits == 0
+            and 0 <= facts.missing_share < MIN_MISSING_SHARE
         ),
         facts.sign_pattern: True,  # its place; below whether it fits
         "results of finished games are not backed up, or only to the parent": (
@@ -207,6 +221,9 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "selection has a fixed player's view: right for one player, wrong for the other": (
             not signs_are_wrong and moves_are_one_sided
         ),
+        "all values are too low by the same, such as by a virtual loss that is kept": (
+            max(errors) < -MIN_DRAW_ERROR and np.ptp(errors) < MAX_RIGHT_ERROR
+        ),
         "wins and losses count as draws": (
             MIN_WIN_ERROR < -facts.errors.get("wins", nan) < MAX_WIN_ERROR
             and facts.win_size < MAX_DRAWN_SIZE
@@ -225,6 +242,12 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "wrong player, or at the root alone; an evaluator at the leaves tells which": (
             signs_are_wrong
         ),
+        "values of leaves, or results of rollouts, have another scale or zero, as (v + 1) / 2, "
+        "max(0, v), or draws as wins": (
+            "leaves" in failed
+            and "results" not in failed
+            and facts.leaf_error < MIN_OTHER_RESULT_ERROR
+        ),
         "rollout results are taken for the other player, or rollouts are no random play": (
             "rollouts" in failed
         ),
@@ -237,7 +260,7 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
             "traps" in failed and facts.root_view_share < MAX_MISTAKEN_SHARE and not signs_are_wrong
         ),
         "selection: moves are wrong, but no returned value is, such as without exploration, or "
-        "without a tree below the root": not failed & {"results", "signs", "visits"},
+        "without a tree below the root": not failed & {"results", "signs", "visits", "leaves"},
     }
     # a sign by the facts is proved, whatever else speaks for it; "" is no cause
     return causes | {facts.sign_pattern: bool(facts.sign_pattern)}

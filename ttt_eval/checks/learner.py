@@ -74,7 +74,7 @@ CRITIC_PROBES = ("credit", "truncation")
 """Probes in which critics are judged without a family: values there are far from 0."""
 MAX_MISFITS = {"values": 0.005, "critic": 0.5}
 """Largest misfit that holds without a family."""
-BETTER = "better than with half of it: no verdict, give it more"
+BETTER = "better than with half of it: not judged, give it more"
 MAX_LEAD = 0.0
 """Largest lead that holds without a family. Of 117 right runs in ``truncation`` (36 tabular, 11
 DQN, 70 PPO) it was above 0 in 7, of half the budget or a tenth of the learning rate, and with more
@@ -87,6 +87,9 @@ MAX_EXCESS = 0.25
 learners have 0; the largest of right DQN and PPO is 0.10, with learning rates from 3e-4 to 3e-2,
 targets copied after 1 to 100 updates, and a quarter of the budget to twice the budget.
 """
+NEARER = "values with this error are nearer by {}"
+REWARD_ROW = f"{ONE_STEP}, reward"
+"""The row of :data:`REWARD_TOO`."""
 SURE_PROBES = ("bandit", "credit", "defence", "truncation")
 """Probes in which errors have sure scores, because nothing there is by chance."""
 NEAR_SCORE = 0.04
@@ -121,6 +124,16 @@ FLAT = (
     "values that are nearly the same in all positions: broadcasting [B, 1] with [B] in their loss? "
     "Or they are not trained"
 )
+SKIPPED_STEP = (
+    "values in games of one move are hardly trained: the step after the end of a game is left out, "
+    "as for next-step autoreset, where environments reset in the same step"
+)
+ERRORS_ALONE: Mapping[str, str] = {
+    ONE_STEP: "values are of other actions, games or positions, such as by a shifted index",
+    "defence": "losses do not count: rewards below 0 are clipped or left out",
+    TRUNCATION: "the step at a truncation is left out, or taken for an end",
+}
+"""What fits a failure in one of several probes alone, if nothing else does."""
 OTHER_VALUES = (
     "values do not converge to those of best play: another discount; the next value is a mean, or "
     "that of the action played (SARSA); it plays the actions of the smallest values while it "
@@ -359,7 +372,8 @@ def check_learner(
         family: whose right runs set the limits: ``"tabular"``, ``"dqn"`` or ``"ppo"``; or None for
             another kind of learner or other settings: its limits are lower, one that does not reach
             them with the budget has twice the budget, and it fails only if it no longer learns, or
-            if its values are beyond the possible results.
+            if its values are beyond the possible results; values that still become better are
+            named as not judged.
         seeds: maximum number of seeds of a probe.
         gamma: the learner's discount, with which its values or critic are compared; None for 1, and
             without a family values are judged where no discount changes them alone.
@@ -400,12 +414,13 @@ def check_learner(
     statuses = {row.name: row.status for row in checker.rows}
     judged = [name for name, status in statuses.items() if status in ("holds", "fails")]
     unjudged = [name for name, status in statuses.items() if status == "no evidence"]
-    undecided = [name for name in unjudged if name_probe(name) in checker.best_runs]
+    undecided = [name for name in unjudged if name in checker.best_runs]
     if not any("," in name for name in judged):
         unjudged.append("values or a critic")
     if any(run.kind == "critic" for run in checker.best_runs.values()):
         unjudged.append("a clip and an entropy bonus (check_loss)")
-    text = f"no score of these probes shows: {', '.join(checker.unseen)}"
+    unseen = [error for error in checker.unseen if error != f"discount {discount:g}"]
+    text = f"no score of these probes shows: {', '.join(unseen)}"
     checker.add(CheckRow("unseen", text, "remark"))
     if family is not None and judged:
         if "fails" in statuses.values() and set(causes) <= {NOT_CONVERGED}:
@@ -555,8 +570,14 @@ class LearnerCheck:
             )
         if best.kind and self.curves and probe.name == TRUNCATION:
             for name, number in {"next game": "lead", "reset step": "reset_lead"}.items():
-                text = f"values with this error are nearer by {_list(runs, number)}"
+                text = NEARER.format(_list(runs, number))
                 self.judge(probe, f"{probe.name}, {name}", text, runs, number, MAX_LEAD)
+        is_scaled = best.nearest == REWARD_TOO and best.misfit > MAX_MISFITS["values"]
+        if is_scaled and probe.name == ONE_STEP and self.curves:
+            # values that still rise to the right ones pass smaller ones
+            misfit = nan if self.improves(ONE_STEP) else best.misfit
+            text = NEARER.format(_list([best], "misfit"))
+            self.add(judge(REWARD_ROW, text, misfit, MAX_MISFITS["values"], rule=""))
         if best.kind == "critic":
             low, high = FAMILIES["ppo"][probe.name].entropies
             text = f"{best.entropy:.2f} nats; right PPO {low:.2f} to {high:.2f}"
@@ -607,6 +628,8 @@ class LearnerCheck:
         failed = [row.name for row in self.rows if row.status == "fails"]
         if not failed:
             return []
+        if failed == [REWARD_ROW]:
+            return [REWARD_TOO]
         of_values = self.best_runs.keys().isdisjoint(failed)
         improves = of_values and self.improves(failed[0])
         has_wrong_values = of_values and f"{CREDIT}, values" in failed and not improves
@@ -616,10 +639,11 @@ class LearnerCheck:
         signatures = {
             NO_MASK: grows and not one_step < 0,
             WRONG_UPDATE: grows and not one_step >= 0,
-            FLAT: any(0 < run.spread < MIN_SPREAD for run in self.best_runs.values()),
+            FLAT: all(0 < run.spread < MIN_SPREAD for run in self.best_runs.values()),
             NO_SELF_PLAY: SELF_PLAY_ROWS.issuperset(failed) and len(self.best_runs) > 1,
             NOT_CONVERGED: improves and not self.find_reset_error(),
             **{error: self.explains(error) for error in PREDICTED_ERRORS},
+            SKIPPED_STEP: ONE_STEP not in failed and {f"{ONE_STEP}, values", CREDIT} <= {*failed},
             nearest: has_wrong_values and bool(nearest),
         }
         causes = [cause for cause, fits in signatures.items() if fits]
@@ -627,7 +651,11 @@ class LearnerCheck:
             return [OTHER_VALUES]
         critics = [name_probe(name) for name in failed if name.endswith("critic")]
         targets = [self.best_runs[name].nearest for name in critics]
-        return causes or [CRITIC_ERRORS[name] for name in targets[:1] if name in CRITIC_ERRORS]
+        causes = causes or [CRITIC_ERRORS[name] for name in targets[:1] if name in CRITIC_ERRORS]
+        if causes or not self.curves:
+            return causes
+        places = {name_probe(name) for name in failed}
+        return [error for name, error in ERRORS_ALONE.items() if places == {name}]
 
     def improves(self, failed: str) -> bool:
         """Return whether the values of a failed row are better with twice the budget."""

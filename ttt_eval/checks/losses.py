@@ -212,6 +212,12 @@ def weight_rows(
         f"c A times {required}, c > 0, nan for any",
         f"{(np.round(weights, 3) + 0.0).tolist()} at ratios 0.5, 1, 1.5 and A = 1, then A = -1",
     )  # fmt: skip
+    if weights[1] < -EQUAL:
+        is_inverted = np.abs(weights[[0, 3]]).max() > -weights[1] + EQUAL
+        yield rule_row(
+            "ratio", False, "above 0 times the advantage at ratio 1",
+            "inverted: old / new" if is_inverted else "times minus 1",
+        )  # fmt: skip
     least, least_beyond = np.abs(weights[[[0, 5], [2, 3]]]).min(axis=1)
     yield rule_row(
         "clip", least >= EQUAL, "not 0 at ratio 0.5 with A = 1, and at 1.5 with A = -1",
