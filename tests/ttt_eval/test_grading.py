@@ -127,7 +127,7 @@ def test_an_error_is_named(write, case):
     tasks = {"uct": "mcts", "mcts": "mcts", "q-learning": "q-learning"}
     task = load_task(tasks.get(case["source"], "minimax"))
     result = grade(write(source), task)
-    assert result.remark.startswith(f"likely: {case['cause']}")
+    assert result.remark.startswith((f"likely: {case['cause']}", f"perhaps {case['cause']}"))
     assert result.points <= case.get("points", 9)
 
 
@@ -170,19 +170,6 @@ def test_random_visits_and_a_constant_have_no_points_of_a_search(write):
     )
     result = grade(write(source), load_task("mcts"))
     assert {name for name, points in result.earned.items() if points > 0} == {"form", "seed"}
-
-
-@pytest.mark.parametrize(
-    ("texts", "hint"),
-    [
-        ({"observations = next_observations": "pass"}, "perhaps another position is updated"),
-        ({"EPSILON = 0.3": "EPSILON = 0.0", "1e-6 *": "0 *"}, "perhaps some actions are never"),
-    ],
-    ids=str,
-)
-def test_rows_without_a_known_error_have_a_hint(write, texts, hint):
-    source = change("q-learning", texts)
-    assert grade(write(source), load_task("q-learning")).remark.startswith(hint)
 
 
 def test_a_page_has_a_wrong_value_and_no_list_of_visits(write):
@@ -319,7 +306,7 @@ def test_a_learner_that_asks_for_ever_has_its_limit_of_cpu_time(write, monkeypat
         ('"hold a draw" =', '"hold a drawn" =', "did you mean 'hold a draw'"),
         ("numpy", "nunpy", "there is no package 'nunpy': did you mean 'numpy'"),
         ("[limits]", "[causes]\ndiscount = ''\n[limits]", "there is no cause 'discount': did"),
-        ('needs = ["rules"]', 'needs = ["rule"]', "there is no row 'rule': did you mean 'rules'"),
+        ("[limits]", 'needs = ["rule"]\n[limits]', "there is no row 'rule': did you mean 'rules'"),
         ("[limits]", "[options]\nfamily = 1\n[limits]", "there is no option 'family'"),
         ("points = 10", "points = 0", "points=0.0 is out of range"),
     ],

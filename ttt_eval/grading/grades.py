@@ -129,11 +129,16 @@ def _describe_rows(
 
 
 def _remark(check: Check, task: GradedTask, results: Mapping[str, str]) -> str:
-    """Return the likeliest error, if one explains the rows; else the rows without their points."""
+    """Return the likeliest error, if one explains the rows; else the first row without its points,
+    with a position, and the number of the others.
+    """
     names = [name for name, text in results.items() if text != RIGHT]
     if not names:
         return "no error found"
     if check.failed and check.causes:
         return f"likely: {task.causes.get(check.causes[0], check.causes[0])}"
     hint = task.hints.get(names[0], "")
-    return f"{hint}not right yet: {'; '.join(map(task.describe, names))}"
+    evidence = {row.name: row.evidence[:1] for row in check.rows}
+    place = "".join(f" ({position}: {note})" for position, note in evidence.get(names[0], ()))
+    others = f"; and {len(names) - 1} more" if names[1:] else ""
+    return f"{hint}not right yet: {task.describe(names[0])}{place}{others}"

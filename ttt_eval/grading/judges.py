@@ -33,7 +33,7 @@ from ttt_eval.checks.calls import CallError
 from ttt_eval.checks.check import Status, judge
 from ttt_eval.checks.learner import CREDIT, FLAT, MAX_EXCESS, LearnerCheck, ProbeLimits
 from ttt_eval.checks.probes import LearnerProbe, MakeEnv
-from ttt_eval.checks.tables import TIE, make_table
+from ttt_eval.checks.tables import TIE, make_table, mean
 from ttt_eval.exact.decision_values import SelfPlayValues
 from ttt_eval.grading.submission import SubmissionError, SubmissionProcess
 from ttt_eval.grading.wrong_searches import name_errors, solve_boards
@@ -60,6 +60,22 @@ MAX_FREE = 4
 """Largest number of free cells of positions whose values name an error of a search."""
 NUM_EARLY = 5
 """Number of positions in which answers with different seeds are compared."""
+MIN_EARLY = 5
+"""Number of free cells above which values after few simulations are judged."""
+NUM_REPEATS = 20
+"""Number of seeds with which each of these positions is asked."""
+MAX_SPREAD = 1.3
+"""Maximum mean square of deviations of single values from random play, in standard deviations of
+results without draws; at most 1 is expected.
+"""
+MAX_BIAS = 1.5
+"""The same of the mean value of a board with all seeds: by chi-square with 334 degrees of freedom,
+a right search is above it at most once in 100 million, and above the other limit less often.
+"""
+MIN_INNER = 0.1
+"""Minimum mean square of deviations between seeds; 1 is expected."""
+MAX_BIAS_SHARE = 1.5
+"""Maximum bias as a multiple of the spread, by which a mean is that of random play."""
 MAX_MEAN_ERROR = 0.02
 """Largest difference of a root's value from the mean result of its simulations: a search that
 begins with a rollout from the root has at most 0.01.
@@ -71,18 +87,22 @@ without a tree -0.02, one that selects replies in the first player's view -0.91.
 MAX_RANDOM_GAIN = 0.05
 """Maximum standard deviation of what replies gain, of a search without a tree, which has 0.02."""
 MAX_SOURCE_SHARE = 0.5
-"""Maximum share of a wrong source in values after few simulations: four right searches have at most
-0.1, one with values of perfect play has 1.0, one with rollouts of the wrong player 0.85.
+"""Maximum squared distance of values from a wrong source, as a share of that from random play:
+right searches with two orders of expansion have at least 4.3, those with six errors of the table at
+most 0.12.
 """
 NUM_ENVS = 16
 """Number of simultaneous games in the environments of submissions."""
+BLIND = "positions that differ only in the other player's stones have the same values"
 MAX_STEPS = 1.25
 """Maximum number of moves, as a multiple of the number that a learner is given."""
 TABLES = read_table(__file__)
 GAMES = {name: (Game(**options), discount) for name, (options, discount) in TABLES["games"].items()}
 """Games and discounts of value iteration, by row."""
+KEPT = "right when asked alone, wrong after other calls: something is kept between calls"
 VALUE_NOTE = "the value is {:+.3f}, the truth {:+.3f}"
 SEED_NOTE = "search(board, 200, 1) has one answer each time, search(board, 200, 2) another one"
+EARLY_NOTE = "the mean value with {} seeds is {:+.2f}, that of random play {:+.2f}"
 MEAN_NOTE = "the value is {:+.2f}, the mean result of the visits {:+.2f}"
 
 
@@ -108,9 +128,8 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
     )
     rows = {row.name: row for row in (*values.rows, *agent.rows, exact)}
     signs = {
-        "right when asked alone, wrong after other calls: something is kept between calls (a cache "
-        "whose key lacks something, such as the player to move?)": _is_right_alone(
-            submission, wrong
+        f"{KEPT} (a cache whose key lacks something, such as the player to move?)": (
+            _is_right_alone(submission, wrong)
         ),
         "the pair is the wrong way round: the cell comes first, then the value": all(
             _is_exact(board, answer[::-1]) for board, answer in answers.items()
@@ -176,7 +195,8 @@ def _is_right_alone(submission: SubmissionProcess, boards: Sequence[Sequence[int
 def judge_search(submission: SubmissionProcess) -> Check:
     """Check ``search(board, simulations, seed)``, which returns visits and the root's value."""
     table = make_table("plain")
-    ask = partial(_ask, submission, "a pair (list of nine visits, value)", 2, (9,))
+    form = "a pair (list of nine visits, value)", 2, (9,)
+    ask = partial(_ask, submission, *form)
     scale, *scale_numbers = _find_scale(ask)
     late_answers: dict[Sequence[int], Any] = {}
     flags: list[tuple[bool, bool, bool]] = []
@@ -219,9 +239,16 @@ def judge_search(submission: SubmissionProcess) -> Check:
         )
         late_rows, late_causes = _judge_late(late_answers, scale)
         rows += late_rows
-        early_rows = _judge_early(ask)
+        is_mean = TABLES["values"][1] not in late_causes
+        early_rows = _judge_early(ask, scale_numbers, is_mean, first != other)
         rows += early_rows
         late_causes = [row.measured for row in early_rows[:1]] + late_causes
+        with submission.restart() as alone:
+            first, other = (
+                str(_ask(asked, *form, table.board(0), 9, 0)) for asked in (alone, submission)
+            )
+        if early_rows and first != other:
+            late_causes.insert(0, KEPT)
     signs = {
         "all moves have the same visits: they are tried in turn": is_equal.all(),
         "the list has the simulations without a visit of the cell: the move with the fewest visits "
@@ -256,23 +283,61 @@ def _rescale(value: Any, simulations: int, offset: float, factor: float, power: 
     return (np.float64(value) / simulations**power - offset) / factor
 
 
-def _judge_early(ask: Callable[..., Any]) -> list[CheckRow]:
-    """Return rows that fail as values after few simulations have a wrong source.
+def _judge_early(
+    ask: Callable[..., Any], scale_numbers: Sequence[float], is_mean: bool, is_seeded: bool
+) -> list[CheckRow]:
+    """Return rows that fail as values after few simulations have a wrong source, or are not means
+    of independent random rollouts; what they have measured is the cause.
 
-    With one simulation more than there are moves nearly all are first visits. The share of a source
-    is its coefficient in a fit by least squares.
+    There are as many simulations as moves. The visits tell which positions had a rollout, if none
+    had two, as in most searches; other boards are left out. Mean and variance of a value are known
+    exactly then.
 
     Args:
         ask: returns visits and the value of a board after simulations with a seed.
+        scale_numbers: of the values, see :func:`_find_scale`.
+        is_mean: whether values are means of all simulations; if not, only sources are judged.
+        is_seeded: whether answers differ with the seed; if not, means of seeds are not judged.
     """
     table = make_table("plain")
-    is_early = ~table.ended & (table.num_free > MAX_FREE)
-    boards = [table.board(row) for row in np.flatnonzero(is_early).tolist()]
-    values = [ask(board, 1 + board.count(0), seed)[1] for seed, board in enumerate(boards)]
+    rows = np.flatnonzero(~table.ended & (table.num_free > MIN_EARLY))
+    boards = [table.board(row) for row in rows.tolist()]
+    seeds = count()
+    answers = [
+        [np.hstack(ask(board, board.count(0), next(seeds))) for _ in range(NUM_REPEATS)]
+        for board in boards
+    ]
+    *visits, numbers = np.array(answers, np.float64).T  # [NUM_REPEATS, boards] each
+    num_free = table.num_free[rows]
+    values = _rescale(numbers, num_free, *scale_numbers)
     parts = [solve_boards(boards, case) for *_, case in TABLES["sources"]]
-    shares = np.linalg.lstsq(np.transpose(parts), values, rcond=None)[0]
-    cause, names, _ = TABLES["sources"][shares.argmax()]
-    return [CheckRow(name, cause, "fails") for name in names if shares.max() > MAX_SOURCE_SHARE]
+    errors = np.square(parts - values.mean(axis=0)).sum(axis=1)
+    nearest = errors.argmin()
+    cause, names, _ = TABLES["sources"][nearest]
+    if names and errors[nearest] < MAX_SOURCE_SHARE * errors[0]:
+        return [CheckRow(name, cause, "fails") for name in names]
+    counts = np.stack([num_free - sum(visits), *visits])
+    known = np.flatnonzero(np.isin(counts, (0, 1)).all(axis=(0, 1)) & is_mean)
+    if not known.size:
+        return []
+    counts = counts[..., known]
+    means = np.nan_to_num([table.random_values, *table.solve(mean, mean)[1].T])[
+        :, None, rows[known]
+    ]
+    variances = (counts * (1 - means**2)).sum(axis=0)
+    excess = values[:, known] * num_free[known] - (counts * means).sum(axis=0)
+    deviations = excess / np.sqrt(variances)
+    biases = deviations.sum(axis=0) ** 2 / NUM_REPEATS
+    spread = np.mean(deviations**2)
+    bias = np.mean(biases)
+    inner = spread - bias / NUM_REPEATS  # of values of a board with different seeds
+    if spread < MAX_SPREAD and is_seeded * bias < MAX_BIAS:
+        return []
+    worst = known[biases.argmax()]
+    note = EARLY_NOTE.format(NUM_REPEATS, values[:, worst].mean(), parts[0][worst])
+    fitting = [inner < MIN_INNER, bias < MAX_BIAS_SHARE * spread, True]
+    cause = TABLES["rollouts"][fitting.index(True)]
+    return [CheckRow("rollouts", cause, "fails", "", (table.evidence(rows[worst], note),))]
 
 
 def _judge_late(
@@ -336,6 +401,11 @@ def _judge_late(
         ),
         "no tree below the root: the other player's replies are random": (
             np.std(gains[num_free == NUM_LATE + 1]) < MAX_RANDOM_GAIN
+        ),
+        "moves are selected that are the worst for the player who makes them, own ones too": (
+            share < -MIN_GAIN
+            and table.losses[rows, visits.argmax(axis=1)] @ is_late
+            > table.random_losses[rows] @ is_late
         ),
         "the other player's replies are selected in the view of the player to move": (
             share < -MIN_GAIN
@@ -408,10 +478,10 @@ def judge_learner(
     self-play ``train(game, observations, num_starts, seed)``, which learns from arrays.
 
     A learner that does not reach a limit has a second attempt, with another seed and twice the
-    steps: slow is not wrong. Values fail if they are not possible, or if those of the probe
-    "credit" do not become right, or better with each doubling of the steps. A table of the own
-    stones alone has all points: in these probes they nearly tell the positions apart, and right
-    learners with other settings have the same scores.
+    steps: slow is not wrong. Values fail if they are not possible, if those of the probe "credit"
+    do not become right, or better with each doubling of the steps, or if in no probe the other
+    player's stones change them. Scores do not show this: in these probes the own stones nearly
+    tell the positions apart.
 
     Args:
         submission: that has the function.
@@ -436,10 +506,13 @@ def judge_learner(
     agents: list[Any] = []
     evidence: list[Evidence] = []
     causes: list[str] = []
+    blind: list[bool] = []
     checker = LearnerCheck(train, limits_of, {"error"}, range(1))
     try:
         for name in limits:
             checker.check_probe(PROBES[name])
+            if values:
+                blind.append(_is_blind(PROBES[name], agents[-1]))
             if values and checker.rows[-1].status == "fails":
                 position, errors = _explain_values(PROBES[name], agents[-1])
                 evidence.append(position)
@@ -462,20 +535,32 @@ def judge_learner(
         others = [f"{row.name}: {row.measured}" for row in checker.rows if row.name not in limits]
         failed = {row.name for row in checker.rows if row.status == "fails"}
         status: Status = "no evidence" if failed & {"bandit", CREDIT} else "holds"
-        if not failed <= limits.keys():
+        if all(blind):
+            causes.append(BLIND)
+        if all(blind) or not failed <= limits.keys():
             status = "fails"
         rows.append(
             CheckRow(
                 "values",
                 "; ".join(others),
                 status,
-                "right in credit, or better with each doubling of the steps; possible elsewhere",
+                "right in credit, or better with each doubling of the steps; possible elsewhere; "
+                "others where only the other player's stones differ",
                 tuple(evidence),
             )
         )
     # a table has hints for it
     causes += [cause for cause in checker.causes() if cause != FLAT]
     return Check("a learner", rows, causes)
+
+
+def _is_blind(probe: LearnerProbe, agent: Any) -> bool:
+    """Return whether values depend on the own stones only, and some are learned."""
+    observations = probe.exact.observations
+    own_stones, _ = np.split(observations, 2, axis=1)
+    values = np.asarray(agent(observations))
+    answers = np.unique(np.hstack([own_stones, values]), axis=0)
+    return bool(values.any()) and len(answers) == len(np.unique(own_stones, axis=0))
 
 
 def _explain_values(probe: LearnerProbe, agent: Any) -> tuple[Evidence, list[str]]:
@@ -493,7 +578,14 @@ def _explain_values(probe: LearnerProbe, agent: Any) -> tuple[Evidence, list[str
     action = int(policy[row].argmax())
     note = f"cell {action}: {VALUE_NOTE}"
     evidence = Evidence(exact.text(row), note.format(values[row], exact.action_values[row, action]))
-    signs = {}
+    signs = {
+        "the update adds to the value and takes nothing off it: it grows with each visit": (
+            learned_values[model.rewards < 0] < -1 - MAX_EXCESS
+        ),
+        "next values count after the end of a game: no mask there, or that of another step": (
+            learned_values[model.rewards > 0] > 1 + MAX_EXCESS
+        ),
+    }
     if not learned_values.any():  # maybe in next positions
         cells = np.eye(len(learned_values[0]), len(exact.observations[0]))
         signs = {
@@ -501,8 +593,6 @@ def _explain_values(probe: LearnerProbe, agent: Any) -> tuple[Evidence, list[str
             "moves were made": agent((exact.observations[:, None] + cells)[model.allowed])
         }
     elif probe.name == CREDIT:
-        own_stones, _ = np.split(exact.observations, 2, axis=1)
-        alike = (own_stones[:, None] == own_stones).all(axis=2).argmax(axis=1)
         mean = (normalise(model.allowed) * learned_values).sum(axis=1)
         names, limits, weights = zip(*TABLES["targets"], strict=True)
         next_values = np.array(weights) @ [values, mean, -model.best(-learned_values)]
@@ -511,9 +601,6 @@ def _explain_values(probe: LearnerProbe, agent: Any) -> tuple[Evidence, list[str
         target = (misfits / limits).argmin()
         signs = {
             "all positions have the same values": (learned_values == learned_values[0]).all(),
-            "positions that differ only in the other player's stones have the same values": (
-                (learned_values == learned_values[alike]).all()
-            ),
             names[target]: misfits[target] < limits[target],
         }
     return evidence, [cause for cause, fits in signs.items() if np.any(fits)]

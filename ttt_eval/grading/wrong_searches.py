@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from operator import itemgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ class WrongSearch(NamedTuple):
     """number of moves after which games count as draws"""
     aims: Sequence[int]
     """by role (see :meth:`solve`), 1 if the largest value is chosen, -1 for the smallest, 0 for
-    their mean"""
+    their mean, 2 for that of the first free cell, 3 for that of the last one"""
     results: Sequence[float]
     """values of games that are won, by the winner's stone"""
     draws: Sequence[float]
@@ -70,7 +71,7 @@ class WrongSearch(NamedTuple):
             if ply == self.depth or 0 not in board:
                 return self.draws[mover], board
             role = mover if ply else 0
-            choose: Any = (fmean, max, min)[aims[role]]
+            choose: Any = (fmean, max, itemgetter(0), itemgetter(-1), min)[aims[role]]
             values = [*self.starts[role]]
             if self.limit:
                 values.append(mover * low)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
 
+import numpy as np
+
 from ttt_envs.core.files import write_json
 from ttt_eval.checks import Check
 from ttt_eval.grading import COLUMNS, Grade, GradedTask
@@ -105,6 +107,9 @@ def write_grades(
     notes = check_report(grade.file, grade.check or Check(task.title, ()), line)
     write_report(folder / NOTES / page, notes._replace(verdict=grade.remark))
     rows = sorted(grades, key=itemgetter("file"))
-    points = ((*(row[name] for name in COLUMNS), *row["earned"].values()) for row in rows)
+    points = (
+        (*(row[name] for name in COLUMNS), *np.round([*row["earned"].values()], 2).tolist())
+        for row in rows
+    )
     write_csv(folder / TABLE, [[*COLUMNS, *task.weights], *points])
     write_json(folder / GRADES, rows)
