@@ -65,9 +65,8 @@ class BestResponseValues:
         traversal.make_layers()
         keys = []
         values = []
-        chances_by_depth = {layer.depth: chances for layer, _, chances, _ in backward(traversal)}
-        for layer in traversal.layers:
-            chances = chances_by_depth[layer.depth]
+        chances_by_layer = {layer: chances for layer, _, chances, _ in backward(traversal)}
+        for layer, chances in chances_by_layer.items():
             is_reached = layer.reach[: layer.index.size] > 0
             layer_values = chances[:, :, self.seat] - chances[:, :, 1 - self.seat]
             values.append(np.where(is_reached, layer_values, np.nan))

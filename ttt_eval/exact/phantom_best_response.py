@@ -21,7 +21,7 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt8Array, inlined, int64, kernel
 from ttt_envs.core.records import concatenate
 from ttt_envs.game.phantom import PhantomGame
-from ttt_envs.graph.layers import AGAIN, LINE, OVER, Layer, Players, Traversal, stay_chance
+from ttt_envs.graph.layers import AGAIN, LINE, OVER, Players, Traversal, stay_chance
 from ttt_envs.graph.passes import backward
 from ttt_eval.exact.results import OutcomeProbabilities, in_seats
 
@@ -32,7 +32,7 @@ it moves again.
 
 
 class FlatGraph(NamedTuple):
-    """The N nodes of a game, and their K edges in order of nodes and cells."""
+    """The N nodes of a game, the first one last, and their K edges in order of nodes and cells."""
 
     mover: Int64Array
     """int64[N]"""
@@ -62,6 +62,7 @@ class NodeColumns(NamedTuple):
     switch_node: Int64Array
     stay_node: Int64Array
     share: Float64Array
+    bounds: Float64Array
 
 
 class Belief(NamedTuple):
@@ -74,17 +75,16 @@ class Belief(NamedTuple):
 
 
 class Beliefs(NamedTuple):
-    """Lists of weighted nodes, one after another, and the place of each node in the list that is
-    being written.
+    """Lists of weighted nodes: two of the policy's, from 0 and from N on, and the responder's from
+    ``2 * N`` on, one after another.
     """
 
     nodes: Int64Array
+    """int64[5 * N]"""
     weights: Float64Array
-    frontier: Int64Array
-    """int64[2, N]: the policy's nodes, by turns"""
-    frontier_weights: Float64Array
+    """float64[5 * N]"""
     slots: Int64Array
-    """int64[2, N]: for the stack, and for the frontier"""
+    """int64[N]: the place of each node in the list that was written last"""
 
 
 class Levels(NamedTuple):
@@ -113,15 +113,12 @@ def best_response(game: PhantomGame, policy: Policy, responder: int) -> OutcomeP
     players: Players = in_seats(None, policy, responder)
     traversal = Traversal(game, players, complete=(responder == 0, responder == 1))
     traversal.make_layers()
-    bounds = [gains for _, _, _, gains in backward(traversal)]
-    flat = _flatten(game, traversal.layers, np.concatenate(bounds[::-1]))
+    flat = _flatten(game, traversal)
     size = len(flat.mover)
     beliefs = Beliefs(
-        nodes=np.empty(3 * size, np.int64),
-        weights=np.empty(3 * size),
-        frontier=np.empty((2, size), np.int64),
-        frontier_weights=np.empty((2, size)),
-        slots=np.zeros((2, size), np.int64),
+        nodes=np.empty(5 * size, np.int64),
+        weights=np.empty(5 * size),
+        slots=np.zeros(size, np.int64),
     )
     depth = game.cells + 2
     levels = Levels(
@@ -133,37 +130,33 @@ def best_response(game: PhantomGame, policy: Policy, responder: int) -> OutcomeP
     return OutcomeProbabilities.from_ends(wins, wins - value)
 
 
-def _flatten(game: PhantomGame, layers: list[Layer], bounds: Float64Array) -> FlatGraph:
-    """Return all nodes and edges; a responder's shares are 0."""
-    numbers = []
+def _flatten(game: PhantomGame, traversal: Traversal) -> FlatGraph:
+    """Return all nodes and edges, those of the last layer first; a responder's shares are 0."""
+    numbers: dict[int, Int64Array] = {}  # of the nodes, by depth, board and mover
     num_nodes = 0
-    for layer in layers:
-        layer_numbers = np.full((layer.index.size, 2), -1)
-        for nodes in layer.nodes:
-            layer_numbers[nodes.rows, nodes.mover] = num_nodes + np.arange(len(nodes.rows))
-            num_nodes += len(nodes.rows)
-        numbers.append(layer_numbers)
-    numbers.append(np.zeros((1, 2), np.int64))
     parts = []
-    for layer, next_numbers in zip(layers, numbers[1:], strict=True):
-        for nodes in layer.nodes:
-            child = np.maximum(nodes.child, 0)
-            switch_node = next_numbers[child, 1 - nodes.mover]
-            columns = NodeColumns(
-                mover=np.full(len(nodes.rows), nodes.mover),
-                num_edges=np.diff(nodes.ends, prepend=0),
-                action=nodes.action,
-                switch_node=np.where(nodes.child >= 0, switch_node, nodes.child),
-                stay_node=next_numbers[child, nodes.mover],
-                share=nodes.share if len(nodes.share) else np.zeros(len(child)),
-            )
-            parts.append(columns)
+    for layer, nodes, _, gains in backward(traversal):
+        layer_numbers = numbers.setdefault(layer.depth, np.zeros((layer.index.size, 2), np.int64))
+        layer_numbers[nodes.rows, nodes.mover] = num_nodes + np.arange(len(nodes.rows))
+        num_nodes += len(nodes.rows)
+        next_numbers = numbers.get(layer.depth + 1, layer_numbers)  # after the last, of nothing
+        child = np.maximum(nodes.child, 0)
+        switch_node = next_numbers[child, 1 - nodes.mover]
+        columns = NodeColumns(
+            mover=np.full(len(nodes.rows), nodes.mover),
+            num_edges=np.diff(nodes.ends, prepend=0),
+            action=nodes.action,
+            switch_node=np.where(nodes.child >= 0, switch_node, nodes.child),
+            stay_node=next_numbers[child, nodes.mover],
+            share=nodes.share if len(nodes.share) else np.zeros(len(child)),
+            bounds=gains,
+        )
+        parts.append(columns)
     merged = concatenate(parts)._asdict()
     num_edges = merged.pop("num_edges")
     return FlatGraph(
         **merged,
         begin=np.concatenate([[0], np.cumsum(num_edges)]),
-        bounds=bounds,
         skip=game.skip_chance,
         line_value=-1 if game.game.misere else 1,
     )
@@ -174,16 +167,9 @@ def _flatten(game: PhantomGame, layers: list[Layer], bounds: Float64Array) -> Fl
 
 
 @inlined
-def _add(
-    node: int,
-    weight: float,
-    begin: int,
-    end: int,
-    nodes: Int64Array,
-    weights: Float64Array,
-    slots: Int64Array,
-) -> int:
+def _add(node: int, weight: float, begin: int, end: int, beliefs: Beliefs) -> int:
     """Add a weighted node to the list from ``begin`` to ``end``, once each; return the new end."""
+    nodes, weights, slots = beliefs
     index = slots[node]
     if begin <= index and index < end and nodes[index] == node:
         weights[index] += weight
@@ -208,23 +194,23 @@ def _line_value(k: int, flat: FlatGraph) -> int:
 
 @kernel(interpreted=False, nogil=True)
 def _reply(
-    count: int, begin: int, end: int, flat: FlatGraph, beliefs: Beliefs
+    frontier_end: int, begin: int, end: int, flat: FlatGraph, beliefs: Beliefs
 ) -> tuple[float, float, int]:
-    """Follow the policy from the first ``count`` nodes of the frontier until the responder moves.
+    """Follow the policy from the first ``frontier_end`` nodes until the responder moves.
 
     Returns:
         Value and wins of games that end, and the end of the belief from ``begin`` to ``end``.
     """
     value = 0.0
     wins = 0.0
-    row = int64(0)
-    nodes, weights, frontier, frontier_weights, slots = beliefs
-    while count > 0:
-        size = int64(0)
-        for i in range(count):
-            node = frontier[row, i]
+    frontier = int64(0)
+    next_frontier = int64(len(beliefs.slots))
+    while frontier_end > frontier:
+        next_end = next_frontier
+        for i in range(frontier, frontier_end):
+            node = beliefs.nodes[i]
             for k in range(flat.begin[node], flat.begin[node + 1]):
-                weight = frontier_weights[row, i] * flat.share[k]
+                weight = beliefs.weights[i] * flat.share[k]
                 if weight == 0.0:
                     continue
                 if _is_over(k, flat):
@@ -233,27 +219,13 @@ def _reply(
                     continue
                 stay = stay_chance(flat.action[k], flat.skip)
                 if stay > 0.0:
-                    size = _add(
-                        flat.stay_node[k],
-                        weight * stay,
-                        0,
-                        size,
-                        frontier[1 - row],
-                        frontier_weights[1 - row],
-                        slots[1],
+                    next_end = _add(
+                        flat.stay_node[k], weight * stay, next_frontier, next_end, beliefs
                     )
                 if stay < 1.0:
-                    end = _add(
-                        flat.switch_node[k],
-                        weight * (1.0 - stay),
-                        begin,
-                        end,
-                        nodes,
-                        weights,
-                        slots[0],
-                    )
-        row = 1 - row
-        count = size
+                    end = _add(flat.switch_node[k], weight * (1.0 - stay), begin, end, beliefs)
+        frontier, next_frontier = next_frontier, frontier
+        frontier_end = next_end
     return value, wins, end
 
 
@@ -267,10 +239,10 @@ def _attempt(
     value = 0.0
     wins = 0.0
     end = belief.top
-    nodes, weights, frontier, frontier_weights, slots = beliefs
+    nodes, weights, _ = beliefs
     for result in range(3):
         limits[result] = end
-        count = int64(0)
+        frontier_end = int64(0)
         for i in range(belief.begin, belief.end):
             k = flat.begin[nodes[i]] + j
             if _is_over(k, flat):
@@ -287,18 +259,10 @@ def _attempt(
                 goes_on = result == SKIPPED
                 weight *= flat.skip if goes_on else 1.0 - flat.skip
             if goes_on and (finds_stone or flat.skip > 0):
-                end = _add(flat.stay_node[k], weight, limits[result], end, nodes, weights, slots[0])
+                end = _add(flat.stay_node[k], weight, limits[result], end, beliefs)
             elif not goes_on:
-                count = _add(
-                    flat.switch_node[k],
-                    weight,
-                    0,
-                    count,
-                    frontier[0],
-                    frontier_weights[0],
-                    slots[1],
-                )
-        more_value, more_wins, end = _reply(count, limits[result], end, flat, beliefs)
+                frontier_end = _add(flat.switch_node[k], weight, 0, frontier_end, beliefs)
+        more_value, more_wins, end = _reply(frontier_end, limits[result], end, flat, beliefs)
         value += more_value
         wins += more_wins
     limits[3] = end
@@ -400,15 +364,17 @@ def _start(
     """Return value and wins of the best response from the first node."""
     value = 0.0
     wins = 0.0
-    end = int64(1)
-    beliefs.nodes[0] = 0
-    beliefs.weights[0] = 1.0
-    if flat.mover[0] != responder:
-        beliefs.frontier[0, 0] = 0
-        beliefs.frontier_weights[0, 0] = 1.0
-        value, wins, end = _reply(int64(1), int64(0), int64(0), flat, beliefs)
-    if end == 0:
+    num_nodes = int64(len(beliefs.slots))
+    begin = 2 * num_nodes
+    end = begin + 1
+    is_responders = flat.mover[num_nodes - 1] == responder
+    place = begin if is_responders else 0
+    beliefs.nodes[place] = num_nodes - 1
+    beliefs.weights[place] = 1.0
+    if not is_responders:
+        value, wins, end = _reply(int64(1), begin, begin, flat, beliefs)
+    if end == begin:
         return value, wins
-    belief = Belief(int64(0), end, end)
+    belief = Belief(begin, end, end)
     best, best_wins = _search(int64(0), belief, -np.inf, flat, beliefs, levels)
     return value + best, wins + best_wins
