@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,13 +25,14 @@ from ttt_envs.core.array_cache import cache_path, make_room, max_cache_bytes
 from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.files import FolderLockedError
 from ttt_envs.core.jit import Float64Array, kernel
+from ttt_envs.core.lru_cache import LRUCache
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
 MAX_SOLUTIONS = 8
 """Maximum number of solutions that are kept for the next call, those used last."""
-_solutions: OrderedDict[Game, Solution] = OrderedDict()
+_solutions: LRUCache[Solution] = LRUCache(MAX_SOLUTIONS)
 
 
 def is_searched(game: Game) -> bool:
@@ -66,17 +66,9 @@ def solve(game: Game, *, cache: bool = True, work: Work = DEFAULT_WORK) -> Solut
     """
     if is_searched(game):
         return shared_solution(game) if cache else SearchedSolution(game)
-    solution = _solutions.get(game) if cache else None
-    if solution is None:
-        plan = Plan(game)
-        is_stored_on_disk = cache and game.cells > MAX_SOLVER_CELLS
-        solution = _build_cached(plan, work) if is_stored_on_disk else plan.build(None, work)
-    if cache:
-        _solutions[game] = solution
-        _solutions.move_to_end(game)
-        if len(_solutions) > MAX_SOLUTIONS:
-            _solutions.popitem(last=False)
-    return solution
+    if not cache:
+        return Plan(game).build(None, work)
+    return _solutions.get(game, lambda: _build_cached(Plan(game), work))
 
 
 def is_stored(game: Game) -> bool:
@@ -91,7 +83,11 @@ def _cache_entry(game: Game) -> tuple[str, dict[str, object]]:
 
 
 def _build_cached(plan: Plan, work: Work) -> LayeredSolution:
-    """Return the layers of a game, in a cache folder if the limit allows it, else in memory."""
+    """Return the layers of a game, of 17 cells or more in a cache folder if the limit allows it,
+    else in memory.
+    """
+    if plan.game.cells <= MAX_SOLVER_CELLS:
+        return plan.build(None, work)
     folder = cache_path(*_cache_entry(plan.game))
     size = 0
     if not is_finished(plan.game, folder):  # check before evicting others

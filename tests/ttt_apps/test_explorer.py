@@ -36,10 +36,10 @@ from ttt_apps.explorer.command import listening
 from ttt_apps.explorer.panels import Panels
 from ttt_apps.explorer.root import MAX_DEPTH, Root
 from ttt_apps.explorer.schemas import ValuesRequest
-from ttt_apps.explorer.solutions import LRUCache
 from ttt_envs import Game
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import CACHE_VARIABLE
+from ttt_envs.core.lru_cache import LRUCache
 from ttt_envs.game.boards import Boards, cell_at, to_text
 from ttt_envs.game.rules import DRAW
 

@@ -30,7 +30,6 @@ from ttt_apps.explorer.root import Root
 from ttt_apps.explorer.schemas import PanelRequest
 from ttt_apps.explorer.solutions import (
     SEARCH_BYTES,
-    LRUCache,
     Solutions,
     first_stones,
     why_no_values,
@@ -39,6 +38,7 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int8Array
+from ttt_envs.core.lru_cache import LRUCache
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_eval.exact.strength import choice_in

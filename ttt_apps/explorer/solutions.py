@@ -9,10 +9,8 @@ skips needs none: a search solves its positions.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import Literal
 
 from baselines.connect_four import is_solvable
 from baselines.exact import (
@@ -32,6 +30,7 @@ from baselines.exact.layers import (
 from baselines.exact.optimal import is_stored
 from ttt_apps.explorer.policies import MAX_TABLE_CELLS
 from ttt_envs.core.checks import Refusal
+from ttt_envs.core.lru_cache import LRUCache
 from ttt_envs.game.game import Game
 from ttt_eval.reports.formats import command, game_options
 
@@ -46,51 +45,10 @@ MAX_CELLS_SEARCHED = 20
 SEARCH_BYTES = 1 << 24
 """Size of the search's table."""
 
-Value = TypeVar("Value")
 Availability = Literal["now", "soon", "table", "part", "none"]
 """Exact values at once; in a moment; once a table is stored; of the last moves; or not."""
 Source = Literal["search", "solver", "table", "none"]
 """What gives exact values: a search, a solver, both in a moment; a stored table; or neither."""
-
-
-class _Entry(Generic[Value]):
-    """An entry of a cache."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        """held while the value is made"""
-        self.values: list[Value] = []
-        """the value, once it is made"""
-
-
-class LRUCache(Generic[Value]):
-    """A thread-safe LRU cache, which makes each value once even for concurrent requests, and holds
-    back no other.
-
-    Args:
-        max_size: maximum number of values.
-    """
-
-    def __init__(self, max_size: int) -> None:
-        self._max_size = max_size
-        self._lock = threading.Lock()
-        self._entries: dict[Hashable, _Entry[Value]] = {}
-        """by key; the last used one is the last"""
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._entries and bool(self._entries[key].values)
-
-    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return the cached value of ``key``, or make it."""
-        with self._lock:
-            entry = self._entries.pop(key, None) or _Entry()
-            self._entries[key] = entry
-            if len(self._entries) > self._max_size:
-                del self._entries[next(iter(self._entries))]
-        with entry.lock:
-            if not entry.values:
-                entry.values.append(make())
-        return entry.values[0]
 
 
 class Solutions:
