@@ -86,13 +86,13 @@ def rewrite_links(text: str, page: str, path: str) -> str:
             target = source.removeprefix("docs/")
         if target is None:
             return words
-        address = os.path.relpath(target, os.path.dirname(path) or ".")
-        stem = os.path.splitext(source)[0]
-        if image and (ROOT / f"{stem}-dark.png").is_file():
-            dark = f"{os.path.splitext(address)[0]}-dark.png"
-            return f"![{words}]({address}#only-light) ![{words}]({dark}#only-dark)"
-        if image and (ROOT / f"{stem}.svg").is_file():  # in light and dark colours
-            address = f"{os.path.splitext(address)[0]}.svg"
+        address = Path(os.path.relpath(target, Path(path).parent))
+        dark = f"{address.stem}-dark.png"
+        if image and (ROOT / source).with_name(dark).is_file():
+            dark_address = address.with_name(dark)
+            return f"![{words}]({address}#only-light) ![{words}]({dark_address}#only-dark)"
+        if image and (ROOT / source).with_suffix(".svg").is_file():  # in light and dark colours
+            address = address.with_suffix(".svg")
         return f"{image}[{words}]({address}{mark}{anchor})"
 
     return CODE_OR_LINK.sub(rewrite, text)

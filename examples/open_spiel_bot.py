@@ -80,8 +80,4 @@ print(f"exploitability by OpenSpiel: {gain:.4f}, {time.process_time() - start:.3
 start = time.process_time()
 gain = exploitability(game, policy)
 print(f"exploitability by ours: {gain:.4f}, {time.process_time() - start:.3f} s of CPU")
-result = match_outcome(game, policy, "optimal")
-print(
-    f"{policy} against optimal: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} "
-    "lost"
-)
+print(f"{policy} against optimal: {match_outcome(game, policy, 'optimal').text}")

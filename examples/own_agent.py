@@ -34,9 +34,6 @@ game = Game(3, 3, 3, tyro.cli(Options, description=__doc__).skip_chance)
 policy = as_policy(agent, game)
 
 for opponent in ("random", "win-or-block", "optimal"):
-    result = match_outcome(game, policy, opponent)
-    print(
-        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
-    )
+    print(f"against {opponent}: {match_outcome(game, policy, opponent).text}")
 print(f"a best responder wins {best_response(game, policy, 1).win:.2%} moving second")
 print(f"exploitability: {exploitability(game, policy):.4f}")

@@ -12,8 +12,6 @@ an extension that few wheels have.
     python examples/pufferlib_a2c.py --steps 300000
 """
 
-from dataclasses import dataclass
-
 import gymnasium
 import pufferlib
 import pufferlib.vector
@@ -23,7 +21,7 @@ from torch import nn
 from torch.distributions import Categorical
 
 from ttt_envs import Game, as_policy
-from ttt_eval.exact import exploitability, match_outcome
+from ttt_eval.exact import exploitability, result_lines
 
 
 class Games(pufferlib.PufferEnv):
@@ -81,36 +79,29 @@ def make_net(outputs):
     )
 
 
-@dataclass
-class Options:
-    """What the command line sets."""
+def main(steps: int = 300_000, opponent: str = "optimal:epsilon=0.5", seed: int = 0):
+    """Train and measure.
 
-    steps: int = 300_000
-    """moves that it learns from"""
-    opponent: str = "optimal:epsilon=0.5"
-    """whom it learns against, a spec string"""
-    seed: int = 0
-    """of all that is drawn"""
-
-
-def main():
-    """Train and measure."""
-    options = tyro.cli(Options, description=__doc__)
-    torch.manual_seed(options.seed)
+    Args:
+        steps: moves that it learns from
+        opponent: whom it learns against, a spec string
+        seed: of all that is drawn
+    """
+    torch.manual_seed(seed)
     torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 
     game = Game(3, 3, 3)
     count = 64
     length = 8
-    settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "raise"}
+    settings = {"opponent": opponent, "seat": "alternate", "illegal_action": "raise"}
     envs = pufferlib.vector.make(
         Games, env_kwargs={"count": count, **settings}, backend=pufferlib.PufferEnv
     )
     actor = make_net(9)
     critic = make_net(1)
     optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=1e-3)
-    updates = max(1, options.steps // (count * length))
-    envs.async_reset(options.seed)
+    updates = max(1, steps // (count * length))
+    envs.async_reset(seed)
     # the same memory, in which each step writes the next observations
     obs = torch.from_numpy(envs.observations)
     for update in range(updates):
@@ -147,14 +138,8 @@ def main():
     envs.close()
 
     policy = as_policy(actor, game, returns="values")  # the legal move of the highest logit
-    for opponent in ("random", "optimal"):
-        result = match_outcome(game, policy, opponent)
-        print(
-            f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} "
-            "lost"
-        )
-    print(f"exploitability: {exploitability(game, policy):.4f}")
+    print(result_lines(game, policy))
 
 
 if __name__ == "__main__":  # processes of Multiprocessing import this file
-    main()
+    tyro.cli(main, description=__doc__)

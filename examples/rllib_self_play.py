@@ -31,7 +31,7 @@ from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaski
 from ray.tune.registry import register_env
 
 from ttt_envs import Game, as_policy, mnk_v0
-from ttt_eval.exact import exploitability, match_outcome
+from ttt_eval.exact import exploitability, result_lines
 
 
 @dataclass
@@ -121,11 +121,6 @@ for iteration in range(iterations):
 
 # the legal move of the highest logit
 policy = as_policy(logits, game, "planes", "values", batch=True)
-for opponent in ("random", "optimal"):
-    result = match_outcome(game, policy, opponent)
-    print(
-        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
-    )
-print(f"exploitability: {exploitability(game, policy):.4f}")
+print(result_lines(game, policy))
 algorithm.stop()
 ray.shutdown()

@@ -18,7 +18,7 @@ from stable_baselines3 import DQN
 from stable_baselines3.common.env_util import make_vec_env
 
 from ttt_envs import Game, as_policy
-from ttt_eval.exact import exploitability, match_outcome
+from ttt_eval.exact import result_lines
 
 
 @dataclass
@@ -59,9 +59,4 @@ for _ in range(200):
 print(f"best move of all is legal: {np.mean(legal):.2%} of {len(legal)} positions that it met")
 
 policy = as_policy(model, game)
-for opponent in ("random", "optimal"):
-    result = match_outcome(game, policy, opponent)
-    print(
-        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
-    )
-print(f"exploitability: {exploitability(game, policy):.4f}")
+print(result_lines(game, policy))

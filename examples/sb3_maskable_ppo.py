@@ -21,7 +21,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy as evaluate_without_masks
 
 from ttt_envs import Game, as_policy
-from ttt_eval.exact import exploitability, match_outcome
+from ttt_eval.exact import match_outcome, result_lines
 
 
 @dataclass
@@ -65,9 +65,4 @@ print(f"mean result in {options.games} games, masks forgotten: {wrong:.4f}")
 print(f"mean result in {options.games} games, with masks: {right:.4f}")
 print(f"mean result, exactly: {result.value:.4f}")
 
-for opponent in ("random", "optimal"):
-    result = match_outcome(game, policy, opponent)
-    print(
-        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
-    )
-print(f"exploitability: {exploitability(game, policy):.4f}")
+print(result_lines(game, policy))

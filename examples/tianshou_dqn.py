@@ -27,7 +27,7 @@ from tianshou.trainer import OffPolicyTrainerParams
 from tianshou.utils.net.common import Net
 
 from ttt_envs import Game, as_policy
-from ttt_eval.exact import exploitability, match_outcome
+from ttt_eval.exact import exploitability, result_lines
 
 
 @dataclass
@@ -128,9 +128,4 @@ for epoch in range(epochs):
         f"{exploitability(game, agent):.4f}"
     )
 
-for opponent in ("random", "optimal"):
-    result = match_outcome(game, agent, opponent)
-    print(
-        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
-    )
-print(f"exploitability: {exploitability(game, agent):.4f}")
+print(result_lines(game, agent))

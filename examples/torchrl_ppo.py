@@ -29,7 +29,7 @@ from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
 from ttt_envs import Game, as_policy
-from ttt_eval.exact import exploitability, match_outcome
+from ttt_eval.exact import exploitability, result_lines
 
 
 @dataclass
@@ -110,9 +110,4 @@ for number, data in enumerate(collector):
 collector.shutdown()
 
 policy = as_policy(net, game, "planes", "values")  # the legal move of the highest logit
-for opponent in ("random", "optimal"):
-    result = match_outcome(game, policy, opponent)
-    print(
-        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
-    )
-print(f"exploitability: {exploitability(game, policy):.4f}")
+print(result_lines(game, policy))

@@ -39,6 +39,7 @@ from ttt_eval.exact.dynamic_programming import (
     perfect_value,
     regret,
     regret_table,
+    result_lines,
 )
 
 pytestmark = pytest.mark.usefixtures("private_cache")
@@ -55,6 +56,14 @@ LARGER = [
 
 def close(ours, expected, atol=1e-12):
     assert_allclose(ours, [float(Fraction(share)) for share in expected], rtol=0, atol=atol)
+
+
+def test_results_are_shown_as_lines():
+    _, *lines = result_lines(T3, "optimal").splitlines()
+    assert lines == [
+        "against optimal: 0.00% won, 100.00% drawn, 0.00% lost",
+        "exploitability: 0.0000",
+    ]
 
 
 def test_random_play_has_its_known_results(known_values):

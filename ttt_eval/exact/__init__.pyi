@@ -12,6 +12,7 @@ from .dynamic_programming import outcome as outcome
 from .dynamic_programming import perfect_value as perfect_value
 from .dynamic_programming import regret as regret
 from .dynamic_programming import regret_table as regret_table
+from .dynamic_programming import result_lines as result_lines
 from .policy_cache import cached as cached
 from .policy_evaluation import PolicyEvaluation as PolicyEvaluation
 from .policy_evaluation import policy_gradient as policy_gradient

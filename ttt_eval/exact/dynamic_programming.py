@@ -49,6 +49,17 @@ def match_outcome(
     return as_first.mean(as_second)
 
 
+def result_lines(game: Game, policy: str | Policy) -> str:
+    """Return :func:`match_outcome` against ``random`` and ``optimal``, and :func:`exploitability`,
+    a line each.
+    """
+    lines = [
+        f"against {opponent}: {match_outcome(game, policy, opponent).text}"
+        for opponent in ("random", "optimal")
+    ]
+    return "\n".join([*lines, f"exploitability: {exploitability(game, policy):.4f}"])
+
+
 def perfect_value(game: Game, *, work: Work = DEFAULT_WORK) -> float:
     """Return the value of perfect play by both, for player_0.
 

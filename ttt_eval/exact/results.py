@@ -49,6 +49,11 @@ class OutcomeProbabilities(NamedTuple):
         """Expected score, 0 to 1: a draw counts half."""
         return self.win + self.draw / 2
 
+    @property
+    def text(self) -> str:
+        """Shares of wins, draws and losses in percent."""
+        return f"{self.win:.2%} won, {self.draw:.2%} drawn, {self.loss:.2%} lost"
+
     def reversed(self) -> OutcomeProbabilities:
         """Return the same from the other player's view."""
         return OutcomeProbabilities(self.loss, self.draw, self.win)
