@@ -134,7 +134,9 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
         "the pair is the wrong way round: the cell comes first, then the value": all(
             _is_exact(board, answer[::-1]) for board, answer in answers.items()
         ),
-        **dict.fromkeys(name_errors({board: pair[1] for board, pair in answers.items()}), True),
+        **dict.fromkeys(
+            name_errors({board: pair[1] for board, pair in answers.items() if wrong}), True
+        ),
         "games that go on are taken for finished: a line that wins is none": any(
             move is None for move, _ in answers.values()
         ),

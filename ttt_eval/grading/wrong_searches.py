@@ -8,8 +8,6 @@ from operator import itemgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ttt_envs.core.checks import DATA_PROBLEMS
 from ttt_envs.core.files import read_table
 from ttt_envs.game.game import Game
@@ -59,15 +57,17 @@ class WrongSearch(NamedTuple):
         Args:
             aims: by role: 0 for the first move, later the mover's stone.
         """
-        lines = [line.cells for line in Game().lines if [*line.cells] not in self.unseen]
+        lines = [
+            itemgetter(*line.cells) for line in Game().lines if [*line.cells] not in self.unseen
+        ]
 
         @cache
         def search(
             board: Board, mover: int = 1, ply: int = 0, low: float = -self.limit
         ) -> tuple[float, Board]:
-            for total in np.array(board)[lines].sum(axis=1):
+            for total in (sum(line(board)) for line in lines):
                 if total in self.ends and board.count(0) >= self.least_free:
-                    return self.results[int(total) // 3], board
+                    return self.results[total // 3], board
             if ply == self.depth or 0 not in board:
                 return self.draws[mover], board
             role = mover if ply else 0
@@ -98,7 +98,7 @@ class WrongSearch(NamedTuple):
         bounds = [*map(self.solve, aims)]
         return all(
             bounds[0](board)[0] - MAX_ERROR < values[board] < bounds[-1](board)[0] + MAX_ERROR
-            for board in sorted(values, key=np.count_nonzero, reverse=True)  # the cheapest first
+            for board in sorted(values, key=lambda board: board.count(0))  # the cheapest first
         )
 
 
