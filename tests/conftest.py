@@ -28,12 +28,12 @@ FIRST = (
     "tensorflow",
     "torch",
     "large",
+    "tests/ttt_eval/test_grading.py",
     "tests/ttt_eval/test_comparison_pages.py",
     "tests/test_documents.py",
     "tests/studies/test_studies.py",
     "tests/test_conformance.py",
-    "tests/ttt_envs/test_environments.py",
-    "tests/ttt_eval/test_exact.py",
+    "tests/ttt_eval/test_check_learner.py",
 )
 """groups of tests that begin first, before the others in order. Where nothing is compiled yet, one
 worker compiles many kernels for everybody. The longest groups follow, so that nobody is left alone

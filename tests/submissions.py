@@ -133,6 +133,8 @@ SHEET = TABLES["sheet"]
 """{task: {error, in the words of the teacher's sheet: texts of the solution and wrong ones}}"""
 NAMED = TABLES["named"]
 """errors of minimax and of a search that the student is told by name"""
+MORE_NAMED = TABLES["more_named"]
+"""Others, of searches by simulations and of loops, for ``make test-more``."""
 
 
 def change(name: str, texts: dict[str, str]) -> str:

@@ -62,7 +62,8 @@ def is_slow(name, game):
     """Whether a case compiles a kernel once more, or decomposes tables again and again."""
     if name == "hooi":
         return bool(game.variants)
-    return name in ("expectiminimax", "mcts", "timed") and (game.torus or game.cells > 200)
+    max_cells = 64 if name == "mcts" else 200
+    return name in ("expectiminimax", "mcts", "timed") and (game.torus or game.cells > max_cells)
 
 
 def case_of(spec, game, packages=(), id=None, marks=()):

@@ -49,10 +49,10 @@ def case(name, *values, id=None, slow=False, more=False):
 
 def cases_of_rules(rule):
     """A case for each of the learners that supports this rule, slow for those of
-    Stable-Baselines3.
+    Stable-Baselines3, and ``more`` for the one of TensorFlow.
     """
     return [
-        case(name, slow="stable_baselines3" in load_learner(name).needs)
+        case(name, slow="stable_baselines3" in load_learner(name).needs, more=name == "q-net")
         for name in sorted(LEARNERS)
         if rule in load_learner(name).variants
     ]

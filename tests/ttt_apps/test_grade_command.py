@@ -34,8 +34,8 @@ def folder(tmp_path):
 
 def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py):
     out = tmp_path / "grades"
-    words = ["grade", folder, "--task=minimax"]
-    text = evaluate_py.text(*words, f"--jobs=2 --out={out}")
+    words = ["grade", folder, f"--task=minimax --jobs=2 --out={out}"]
+    text = evaluate_py.text(*words)
     assert re.search(r"note: 4 of 4, about 0 min left: \S+: \d+ of 10: ", evaluate_py.err)
     assert "right/solution.py 0 0 0 not graded: hand in NAME.py" in text
     assert "broken.py 0 0 0 SyntaxError: expected ':' (line 1)" in text
@@ -98,10 +98,8 @@ def test_only_what_is_new_or_changed_is_graded(folder, tmp_path, evaluate_py, mo
     assert "right has no submissions" in evaluate_py.error("grade", folder / "right", "--task=gae")
 
 
-def test_a_system_without_a_filter_of_system_calls_is_told(
-    folder, tmp_path, evaluate_py, monkeypatch
-):
-    words = ["grade", folder / "right.py", "--task=minimax"]
+def test_a_system_without_a_filter_of_system_calls_is_told(tmp_path, evaluate_py, monkeypatch):
+    words = ["grade", SOLUTIONS / "gae.py", "--task=gae"]
     evaluate_py(*words)
     assert "no filter of system calls" not in evaluate_py.err
     program = tmp_path / "submission_side.py"

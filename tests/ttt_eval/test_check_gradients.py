@@ -335,7 +335,7 @@ def test_normalised_advantages_are_probed_and_those_of_one_step_are_not_judged(a
         estimates = gae(rewards, values, dones, next_value, next_done)
         return estimates - estimates.mean(axis, keepdims=True)
 
-    check = check_advantages(estimate, lam=0.9, environments=8)
+    check = check_advantages(estimate, "1x4/2", lam=0.9, environments=8)
     assert check.failed == ("lambda",) * (axis is None)
     assert ("not judged: environments" in check.verdict) == (axis == 1)
 

@@ -41,10 +41,14 @@ from ttt_eval.checks.wrong_targets import (
 
 SHORT = ("bandit", "credit", "defence")
 TORCH = (pytest.mark.needs("torch"), pytest.mark.smoke)
-planted_families = pytest.mark.parametrize(
-    "family",
-    [pytest.param(family, marks=() if family == "tabular" else TORCH) for family in FAMILIES],
-)
+
+
+def planted_families(*marks):
+    """Decorate a test of all families, of which those that need torch have marks."""
+    return pytest.mark.parametrize(
+        "family",
+        [pytest.param(family, marks=() if family == "tabular" else marks) for family in FAMILIES],
+    )
 
 
 def probe_of(make_env):
@@ -188,7 +192,7 @@ def test_wrong_critics_are_named_by_their_discount(discount, name, cause):
     assert check.ok == (not cause)
 
 
-@planted_families
+@planted_families(TORCH[0])
 def test_errors_of_an_automatic_reset_are_named(family):
     rows = {NEXT_GAME: "truncation, next game", RESET_STEP: "truncation, reset step"}
     probes = ["bandit", "truncation"]
@@ -416,7 +420,7 @@ def test_no_training_is_repeated_for_another_seed():
 # -- learners
 
 
-@planted_families
+@planted_families(*TORCH)
 def test_right_learners_hold(family):
     check_learner(plant(family), ["bandit", "credit", "defence"], family, 3, seed=5).assert_ok()
 
@@ -434,7 +438,7 @@ def test_planted_errors_fail(family, error, name):
     assert name in check_learner(plant(family, error), name, family).failed
 
 
-@planted_families
+@planted_families(*TORCH)
 def test_planted_lines_are_lines_of_the_learners(family):
     for name in [*LEARNER_ERRORS[family], *SETTINGS[family]]:
         assert callable(plant(family, name))
@@ -568,11 +572,16 @@ def copy_repository(folder):
     return shutil.copytree(ROOT / "examples" / "learner_repository", folder / "repository")
 
 
+def run_tests(repository, names, code=0):
+    """Return what tests of these names print."""
+    selected = ["-p", "no:cacheprovider", "-k", names, "tests"]
+    path = {"PYTHONPATH": str(ROOT)}
+    return run_python("-m", "pytest", "-q", *selected, cwd=repository, code=code, **path).stdout
+
+
 def test_the_repository_to_copy_passes_its_test(tmp_path):
-    folder = copy_repository(tmp_path)
-    selected = ["-p", "no:cacheprovider", "-k", "bandit or self-play", "tests"]
-    result = run_python("-m", "pytest", "-q", *selected, cwd=folder, PYTHONPATH=str(ROOT))
-    assert "1 passed, 1 skipped, 8 deselected" in result.stdout
+    output = run_tests(copy_repository(tmp_path), "bandit or self-play")
+    assert "1 passed, 1 skipped, 8 deselected" in output
 
 
 def test_the_repository_to_copy_fails_without_a_mask_at_the_end(tmp_path):
@@ -583,10 +592,9 @@ def test_the_repository_to_copy_fails_without_a_mask_at_the_end(tmp_path):
     new = "        if terminated:\n            next_obs, info = env.reset()\n        if True:\n"
     assert source.count(old) == 1
     path.write_text(source.replace(old, new), "utf-8")
-    selected = ["-p", "no:cacheprovider", "-k", "bandit", "tests"]
-    result = run_python("-m", "pytest", "-q", *selected, cwd=folder, code=1, PYTHONPATH=str(ROOT))
-    assert "1 failed, 9 deselected" in result.stdout
-    assert NO_MASK in result.stdout
+    output = run_tests(folder, "bandit", code=1)
+    assert "1 failed, 9 deselected" in output
+    assert NO_MASK in output
 
 
 def test_the_command_shows_rows_when_they_are_known(evaluate_py):

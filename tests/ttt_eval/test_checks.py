@@ -200,19 +200,20 @@ def test_alternating_turns_hide_the_sign_that_follows_depth():
     assert not check_search(search, "turns").ok
 
 
-def alternating_negamax(game, board, evaluator, simulations, seed):
-    """The best move and the value, if the value of every next position is the other player's."""
-
-    @cache
-    def move_value(board, action):
+@cache
+def alternating_values(game, board):
+    """Values of actions, if the value of every next position is the other player's."""
+    values = {}
+    for action in game.legal_actions(board):
         again = game.again[game.index(board), action] == 1
         next_board, reward, over = game.step(board, action, again)
-        return reward if over else -max(move_values(next_board).values())
+        values[action] = reward if over else -max(alternating_values(game, next_board).values())
+    return values
 
-    def move_values(board):
-        return {action: move_value(board, action) for action in game.legal_actions(board)}
 
-    values = move_values(board)
+def alternating_negamax(game, board, evaluator, simulations, seed):
+    """The best move and its value."""
+    values = alternating_values(game, board)
     best = max(values, key=values.get)
     return best, values[best]
 
