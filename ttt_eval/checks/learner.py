@@ -572,7 +572,7 @@ class LearnerCheck:
             for name, number in {"next game": "lead", "reset step": "reset_lead"}.items():
                 text = NEARER.format(_list(runs, number))
                 self.judge(probe, f"{probe.name}, {name}", text, runs, number, MAX_LEAD)
-        is_scaled = best.nearest == REWARD_TOO and best.misfit > MAX_MISFITS["values"]
+        is_scaled = best.kind == "values" and best.nearest == REWARD_TOO
         if is_scaled and probe.name == ONE_STEP and self.curves:
             # values that still rise to the right ones pass smaller ones
             misfit = nan if self.improves(ONE_STEP) else best.misfit
