@@ -338,11 +338,10 @@ class _SearchCheck(Checker):
         untold, _ = self.judge_moves("without knowledge", rows, self.zeros, self.many, limit, 200)
         shares = [self._missing_share(late, answers), self._missing_share(rows, untold)]
         facts.missing_share = finite(shares).max()
-        if not self.owned:
-            traps = self.choose((table.num_free <= LATE_FREE + 1) & (table.traps > -np.inf), None)
-            # equal ones stay in random order
-            traps = sorted(traps, key=lambda row: -table.traps[row])[:NUM_POSITIONS]
-            self.judge_moves("traps", traps, self.zeros, self.many, MAX_LATE_LOSS, 2000)
+        traps = self.choose((table.num_free <= LATE_FREE + 1) & (table.traps > -np.inf), None)
+        # equal ones stay in random order
+        traps = sorted(traps, key=lambda row: -table.traps[row])[:NUM_POSITIONS]
+        self.judge_moves("traps", traps, self.zeros, self.many, MAX_LATE_LOSS, 2000)
         positions, moves = np.transpose(self.made_moves)
         total = np.nansum(table.losses[positions, moves])
         if total > TIE:
