@@ -245,12 +245,11 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "values of leaves, or results of rollouts, have another scale or zero, as (v + 1) / 2, "
         "max(0, v), or draws as wins": (
             "leaves" in failed
-            and "results" not in failed
+            and not failed & {"results", "rollouts"}
             and facts.leaf_error < MIN_OTHER_RESULT_ERROR
         ),
-        "rollout results are taken for the other player, or rollouts are no random play": (
-            "rollouts" in failed
-        ),
+        "rollout results are taken for the other player, or with a sign that misses a turn, or "
+        "rollouts are no random play": "rollouts" in failed,
         OTHER_SIZE: "results" in failed,
         NO_PRIORS: failed <= {"priors", "inner priors"},
         "selection: it prefers what is good for the other player, or plays what it visits least": (
@@ -276,7 +275,8 @@ def sign_cause(votes: Float64Array, facts: Facts) -> str:
     """
     if (votes * RIGHT_SIGNS >= 0).all():
         return ""
-    if facts.own_weight < MAX_OWN_WEIGHT:
+    is_inverted = facts.largest_error > MIN_ROOT_ERROR
+    if facts.own_weight < MAX_OWN_WEIGHT and not is_inverted:
         return OFF_BY_ONE
     even, odd = votes
     if np.count_nonzero(even * odd) >= 2 and (even * odd <= 0).all():
@@ -284,6 +284,6 @@ def sign_cause(votes: Float64Array, facts: Facts) -> str:
     cause = max(SIGN_PATTERNS, key=lambda name: (votes @ SIGN_PATTERNS[name]).sum())
     if cause in (OTHER_PLAYER, INVERTED) and facts.told_share > 1:
         return NEXT_PLAYER
-    if cause == OTHER_PLAYER and facts.largest_error > MIN_ROOT_ERROR:
+    if cause == OTHER_PLAYER and is_inverted:
         return OTHER_ROOT
     return cause or "some values have the wrong sign"
