@@ -49,6 +49,7 @@ ENDS = {
 }
 """Submissions that cannot be loaded, and the remark."""
 CALLS = {
+    "return {(-1, 0, 0, 0, 0, -1, 0, 0, 1): (6, 0)}[tuple(board)]": "its table has no entry",
     "while True: pass": "it took more than 2 s of CPU time",
     "while True: print('words ' * 1000)": "it took more than 2 s",
     "while True: os.fork()": "it starts a process, or opens a connection: PermissionError",

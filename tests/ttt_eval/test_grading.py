@@ -110,6 +110,7 @@ def test_the_sheet_has_the_points_of_an_error(write, name, error):
         *(pytest.param(*case, marks=pytest.mark.slow) for case in SETTINGS),
         ("q-learning", {"EPSILON = 0.3": "EPSILON = 1.0"}),
         ("q-learning", {"STEP_SIZE = 0.1": "STEP_SIZE = 0.5"}),
+        ("q-learning", {"EPSILON = 0.3": "EPSILON = 0.1", "1e-6 *": "0 *"}),
         (
             "q-learning",
             {

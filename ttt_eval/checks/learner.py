@@ -133,12 +133,14 @@ SKIPPED_STEP = (
     "values in games of one move are hardly trained: the step after the end of a game is left out, "
     "as for next-step autoreset, where environments reset in the same step"
 )
+DEFENCE = "defence"
 ERRORS_ALONE: Mapping[str, str] = {
     ONE_STEP: "values are of other actions, games or positions, such as by a shifted index",
-    "defence": "losses do not count: rewards below 0 are clipped or left out",
+    DEFENCE: "losses do not count: rewards below 0 are clipped or left out",
     TRUNCATION: "the step at a truncation is left out, or taken for an end",
 }
-"""What fits a failure in one of several probes alone, if nothing else does."""
+"""What fits a failure in one of several probes alone, if nothing else does; in :data:`DEFENCE`,
+where no game is won, only if all learned values are equal."""
 OTHER_VALUES = (
     "values do not converge to those of best play: another discount; the next value is a mean, or "
     "that of the action played (SARSA); it plays the actions of the smallest values while it "
@@ -662,7 +664,11 @@ class LearnerCheck:
         if causes or not self.curves:
             return causes
         places = {name_probe(name) for name in failed}
-        return [error for name, error in ERRORS_ALONE.items() if places == {name}]
+        return [
+            error
+            for name, error in ERRORS_ALONE.items()
+            if places == {name} and not (name == DEFENCE and self.best_runs[name].spread)
+        ]
 
     def improves(self, failed: str) -> bool:
         """Return whether the values of a failed row are better with twice the budget."""

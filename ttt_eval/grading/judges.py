@@ -31,7 +31,14 @@ from ttt_eval.checks import (
 )
 from ttt_eval.checks.calls import CallError
 from ttt_eval.checks.check import Status, judge
-from ttt_eval.checks.learner import CREDIT, FLAT, MAX_EXCESS, LearnerCheck, ProbeLimits
+from ttt_eval.checks.learner import (
+    CREDIT,
+    FLAT,
+    MAX_EXCESS,
+    OTHER_VALUES,
+    LearnerCheck,
+    ProbeLimits,
+)
 from ttt_eval.checks.probes import LearnerProbe, MakeEnv
 from ttt_eval.checks.tables import TIE, make_table, mean
 from ttt_eval.exact.decision_values import SelfPlayValues
@@ -50,6 +57,8 @@ converged; with a discount of 0.99 they have 0.005 in "credit", those of a polic
 """
 PAIR = ("a pair (cell, value), the cell a number from 0 to 8", 2, ())
 """The form of an answer of minimax, see :func:`_ask`."""
+SIGNS = {"sign, even", "sign, odd"}
+"""Rows of values: if both hold, moves that are wrong have causes of their values."""
 MAX_ALONE = 3
 """Maximum number of positions that a submission is asked in processes of their own."""
 NUM_SIMULATIONS = 200
@@ -100,6 +109,7 @@ TABLES = read_table(__file__)
 GAMES = {name: (Game(**options), discount) for name, (options, discount) in TABLES["games"].items()}
 """Games and discounts of value iteration, by row."""
 KEPT = "right when asked alone, wrong after other calls: something is kept between calls"
+EXACT_NOTE = "the answer is {}; the value is {:g}, best: {}"
 VALUE_NOTE = "the value is {:+.3f}, the truth {:+.3f}"
 SEED_NOTE = "search(board, 200, 1) has one answer each time, search(board, 200, 2) another one"
 EARLY_NOTE = "the mean value with {} seeds is {:+.2f}, that of random play {:+.2f}"
@@ -107,7 +117,11 @@ MEAN_NOTE = "the value is {:+.2f}, the mean result of the visits {:+.2f}"
 
 
 def judge_minimax(submission: SubmissionProcess) -> Check:
-    """Check ``minimax(board)``, which returns a move and the value for the player to move."""
+    """Check ``minimax(board)``, which returns a move and the value for the player to move.
+
+    Values that are all equal where no move wins at once are judged as 0: they need no search.
+    """
+    table = make_table("plain")
     answers: dict[Sequence[int], Any] = {}
 
     def ask(board: Sequence[int]) -> Any:
@@ -116,18 +130,31 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
         return answers[board]
 
     agent = check_agent(lambda board: ask(board)[0], limit_s=None)
-    values = check_values(lambda board: ask(board)[1], limit_s=None)
+    later_values = {
+        str(value) for board, (_, value) in answers.items() if not table.wins[table.index(board)]
+    }
+    values = check_values(
+        lambda board: ask(board)[1] if len(later_values) != 1 else 0, limit_s=None
+    )
     wrong = [board for board, answer in answers.items() if not _is_exact(board, answer)]
+    wrong_answers = [
+        (table.index(board), truncate(answers[board])) for board in wrong[:MAX_EVIDENCE]
+    ]
     exact = judge(
         "exact",
         f"{len(wrong)} of {len(answers)} moves or values are not the best",
-        len(wrong) if answers else nan,
+        nan if submission.error else len(wrong),
         0,
-        [position for row in values.rows for position in row.evidence],
+        [
+            table.evidence(
+                row, EXACT_NOTE.format(answer, table.values[row], *table.best_moves([row]))
+            )
+            for row, answer in wrong_answers
+        ],
         rule="none",
     )
     rows = {row.name: row for row in (*values.rows, *agent.rows, exact)}
-    signs = {
+    patterns = {
         f"{KEPT} (a cache whose key lacks something, such as the player to move?)": (
             _is_right_alone(submission, wrong)
         ),
@@ -140,9 +167,10 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
         "games that go on are taken for finished: a line that wins is none": any(
             move is None for move, _ in answers.values()
         ),
-        **dict.fromkeys([*agent.causes, *values.causes], True),
+        **dict.fromkeys(agent.causes, not SIGNS.isdisjoint(values.failed)),
+        **dict.fromkeys(values.causes, True),
     }
-    causes = [cause for cause, fits in signs.items() if fits and wrong]
+    causes = [cause for cause, fits in patterns.items() if fits and wrong]
     return Check(agent.subject, [*rows.values()], causes)
 
 
@@ -552,7 +580,7 @@ def judge_learner(
             )
         )
     # a table has hints for it
-    causes += [cause for cause in checker.causes() if cause != FLAT]
+    causes += [cause for cause in checker.causes() if cause not in (FLAT, OTHER_VALUES)]
     return Check("a learner", rows, causes)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import combinations
+from math import nan
 from operator import itemgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from ttt_envs.core.checks import DATA_PROBLEMS
 from ttt_envs.core.files import read_table
-from ttt_envs.game.game import Game
 
 Board = Sequence[int]
 """Stones by cell: 1 of the player who is asked, -1 of the other player, 0 empty."""
@@ -21,8 +22,8 @@ MAX_ERROR = 0.02
 class WrongSearch(NamedTuple):
     """A search with an error."""
 
-    unseen: Sequence[Sequence[int]]
-    """cells of lines that do not win"""
+    lines: Sequence[Sequence[int]]
+    """cells that win"""
     ends: Sequence[int]
     """sums of stones in a line that end a game"""
     depth: int
@@ -51,15 +52,13 @@ class WrongSearch(NamedTuple):
     """1 if all first moves have the first bounds, else 0"""
 
     def solve(self, aims: Sequence[int]) -> Callable[[Board], tuple[float, Board]]:
-        """Return a function of boards, which returns the value of the player to move, and the board
-        with the moves that were not taken back.
+        """Return a function of boards, which returns the value of the player to move, NaN if it has
+        ended, and the board with the moves that were not taken back.
 
         Args:
             aims: by role: 0 for the first move, later the mover's stone.
         """
-        lines = [
-            itemgetter(*line.cells) for line in Game().lines if [*line.cells] not in self.unseen
-        ]
+        lines = [itemgetter(*cells) for cells in self.lines]
 
         @cache
         def search(
@@ -67,7 +66,7 @@ class WrongSearch(NamedTuple):
         ) -> tuple[float, Board]:
             for total in (sum(line(board)) for line in lines):
                 if total in self.ends and board.count(0) >= self.least_free:
-                    return self.results[total // 3], board
+                    return self.results[total // 3] if ply else nan, board
             if ply == self.depth or 0 not in board:
                 return self.draws[mover], board
             role = mover if ply else 0
@@ -93,16 +92,27 @@ class WrongSearch(NamedTuple):
         return search
 
     def explains(self, values: Mapping[Board, Any], any_play: bool) -> bool:
-        """Return whether all values are those of the search, or between those of any play."""
+        """Return whether all values are those of the search, or between those of any play; where
+        the search takes the game for finished any may be.
+        """
         aims = [(-1, -1, -1), (1, 1, 1)] if any_play else [self.aims]
         bounds = [*map(self.solve, aims)]
-        return all(
-            bounds[0](board)[0] - MAX_ERROR < values[board] < bounds[-1](board)[0] + MAX_ERROR
+        return not any(
+            values[board] <= bounds[0](board)[0] - MAX_ERROR
+            or values[board] >= bounds[-1](board)[0] + MAX_ERROR
             for board in sorted(values, key=lambda board: board.count(0))  # the cheapest first
         )
 
 
 TABLES = read_table(__file__)
+LINES = TABLES["right"]["lines"]
+TABLES["minimax"] |= {
+    f"games that go on are taken for finished: the cells {cells} count as a line, "
+    f"in place of {line}": [{"lines": [cells, *(other for other in LINES if other != line)]}]
+    for line in LINES
+    for cells in map(list, combinations(range(9), 3))
+    if cells not in LINES
+}
 
 
 def solve_boards(boards: Sequence[Board], case: Mapping[str, Any]) -> list[float]:
