@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-LIMITS = {"library": 226_075, "tests": 177_700}
+LIMITS = {"library": 227_600, "tests": 177_700}
 """Maximum number of nodes. The limits have room; a change that needs more raises them and says
 why.
 """

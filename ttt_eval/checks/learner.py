@@ -140,7 +140,8 @@ ERRORS_ALONE: Mapping[str, str] = {
     TRUNCATION: "the step at a truncation is left out, or taken for an end",
 }
 """What fits a failure in one of several probes alone, if nothing else does; in :data:`DEFENCE`,
-where no game is won, only if all learned values are equal."""
+where no game is won, only if all learned values are equal.
+"""
 OTHER_VALUES = (
     "values do not converge to those of best play: another discount; the next value is a mean, or "
     "that of the action played (SARSA); it plays the actions of the smallest values while it "
