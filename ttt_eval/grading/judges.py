@@ -628,7 +628,9 @@ def _explain_values(probe: LearnerProbe, agent: Any) -> tuple[Evidence, list[str
         next_values = np.array(weights) @ [values, mean, -model.best(-learned_values)]
         errors = (model.rewards - learned_values).reshape(-1, 1) + model.next @ next_values.T
         misfits = shares.ravel() @ np.abs(errors)
-        target = (misfits / limits).argmin()
+        ratios = misfits / limits
+        # a discount fits almost exactly, or not at all
+        target = np.where((ratios < 1) & (limits == np.min(limits)), 0.01 * ratios, ratios).argmin()
         signs = {
             "all positions have the same values": (learned_values == learned_values[0]).all(),
             names[target]: misfits[target] < limits[target],
