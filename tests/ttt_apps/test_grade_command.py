@@ -36,7 +36,7 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
     out = tmp_path / "grades"
     words = ["grade", folder, f"--task=minimax --jobs=2 --out={out}"]
     text = evaluate_py.text(*words)
-    assert re.search(r"note: 4 of 4, about 0 min left: \S+: \d+ of 10: ", evaluate_py.err)
+    assert re.search(r"note: 4 of 4, about 0 min left: \S+: [\d.]+ of 10: ", evaluate_py.err)
     assert "right/solution.py 0 0 0 not graded: hand in NAME.py" in text
     assert "broken.py 0 0 0 SyntaxError: expected ':' (line 1)" in text
     assert f"written to {out}: grades.csv" in text
@@ -52,9 +52,9 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
         assert [row[name] for name in names] == [str(data[name]) for name in names]
         assert [float(row[name]) for name in task.weights] == [*data["earned"].values()]
         assert sum(data["earned"].values()) == data["points"]
-    assert [row["score"] for row in rows] == ["0.0", "1.0", "0.0", "0.5"]
+    assert [row["score"] for row in rows] == ["0.0", "1.0", "0.0", "0.55"]
     page = (out / "wrong" / "task.html").read_text()
-    assert "5.0 of 10" in page
+    assert "5.5 of 10" in page
     assert page.count('role="img"') == page.count("<strong>you are o and move</strong>") == 2
     assert '<span class="name">6</span>' in page
     [board, *_] = re.findall(r"board = (\[[-01, ]{25,}\])", page)
@@ -91,7 +91,7 @@ def test_only_what_is_new_or_changed_is_graded(folder, tmp_path, evaluate_py, mo
     shutil.copy(SOLUTION, folder / "late.py")
     rows = evaluate_py.json(*words)
     assert files[3:] == ["wrong/task.py", "wrong/task.py", "broken.py", "late.py"]
-    assert [row["points"] for row in rows] == [10, 10, 10, 0, 5]
+    assert [row["points"] for row in rows] == [10, 10, 10, 0, 5.5]
     assert json.loads((out / "grades.json").read_text()) == rows
     (out / "grades.json").write_text("[{}]")
     assert "has no grades" in evaluate_py.error(*words)
