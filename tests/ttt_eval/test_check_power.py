@@ -36,7 +36,7 @@ def test_the_three_calls_of_a_loop(error, call, row):
 
 
 def test_the_lists_of_errors_are_those_of_the_page():
-    assert [len(errors) for errors in FAMILIES.values()] == [33, 30, 13]
+    assert [len(errors) for errors in FAMILIES.values()] == [34, 30, 13]
     assert sum(row["harmless"] for row in ERRORS.values()) == 2
 
 
