@@ -128,7 +128,13 @@ def test_a_right_learner_with_other_settings_has_all_points(write, name, texts):
     assert (result.score, result.remark) == (1.0, "no error found")
 
 
-@pytest.mark.parametrize("case", [*NAMED, *more(zip(MORE_NAMED))], ids=str)
+def mark_named(case):
+    """Return a case of ``make test-more``, or of ``make slow`` for the slowest source."""
+    marks = pytest.mark.slow if case["source"] == "mcts" else pytest.mark.more
+    return pytest.param(case, marks=marks)
+
+
+@pytest.mark.parametrize("case", [*NAMED, *map(mark_named, MORE_NAMED)], ids=str)
 def test_an_error_is_named(write, case):
     source = change(case["source"], {case["right"]: case["wrong"]})
     tasks = {"uct": "mcts", "mcts": "mcts", "q-learning": "q-learning"}
