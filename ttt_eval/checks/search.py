@@ -256,11 +256,11 @@ class _SearchCheck(Checker):
         # a search may divide by one more, the simulation that makes the root
         errors = np.abs(values - np.clip(values, *np.sort([truth, LEAF_SHARE * truth], axis=0)))
         means = {name: mean_of(part) for name, part in self._by_result(rows, errors).items()}
-        error = self.facts.leaf_error = np.fmax.reduce([*means.values()])
-        text = ", ".join(f"{name} {error:.2f}" for name, error in means.items())
+        self.facts.leaf_error = np.fmax.reduce([*means.values()])
+        text = ", ".join(f"{name} {number:.2f}" for name, number in means.items())
         self.judge(
             "leaves", f"mean error of values after {LEAF_SIMULATIONS} simulations: {text}",
-            error, MAX_LEAF_ERROR[self.owned],
+            self.facts.leaf_error, MAX_LEAF_ERROR[self.owned],
             rows, errors, VALUE_NOTE, values, truth,
         )  # fmt: skip
 

@@ -81,7 +81,7 @@ MAX_BIAS = 1.5
 """The same of the mean value of a board with all seeds: by chi-square with 334 degrees of freedom,
 a right search is above it at most once in 100 million, and above the other limit less often.
 """
-MIN_INNER = 0.1
+MIN_SEED_SPREAD = 0.1
 """Minimum mean square of deviations between seeds; 1 is expected."""
 MAX_BIAS_SHARE = 1.5
 """Maximum bias as a multiple of the spread, by which a mean is that of random play."""
@@ -273,9 +273,10 @@ def judge_search(submission: SubmissionProcess) -> Check:
         early_rows = _judge_early(ask, scale_numbers, is_mean, first != other)
         rows += early_rows
         late_causes = [row.measured for row in early_rows[:1]] + late_causes
-        with submission.restart() as alone:
+        with submission.restart() as new_process:
             first, other = (
-                str(_ask(asked, *form, table.board(0), 9, 0)) for asked in (alone, submission)
+                str(_ask(process, *form, table.board(0), 9, 0))
+                for process in (new_process, submission)
             )
         if early_rows and first != other:
             late_causes.insert(0, KEPT)
@@ -347,25 +348,26 @@ def _judge_early(
     if names and errors[nearest] < MAX_SOURCE_SHARE * errors[0]:
         return [CheckRow(name, cause, "fails") for name in names]
     counts = np.stack([num_free - sum(visits), *visits])
-    known = np.flatnonzero(np.isin(counts, (0, 1)).all(axis=(0, 1)) & is_mean)
-    if not known.size:
+    chosen = np.flatnonzero(np.isin(counts, (0, 1)).all(axis=(0, 1)))
+    if not is_mean or not chosen.size:
         return []
-    counts = counts[..., known]
+    counts = counts[..., chosen]
     means = np.nan_to_num([table.random_values, *table.solve(mean, mean)[1].T])[
-        :, None, rows[known]
+        :, None, rows[chosen]
     ]
     variances = (counts * (1 - means**2)).sum(axis=0)
-    excess = values[:, known] * num_free[known] - (counts * means).sum(axis=0)
+    excess = values[:, chosen] * num_free[chosen] - (counts * means).sum(axis=0)
     deviations = excess / np.sqrt(variances)
     biases = deviations.sum(axis=0) ** 2 / NUM_REPEATS
     spread = np.mean(deviations**2)
     bias = np.mean(biases)
-    inner = spread - bias / NUM_REPEATS  # of values of a board with different seeds
-    if spread < MAX_SPREAD and is_seeded * bias < MAX_BIAS:
+    seed_spread = spread - bias / NUM_REPEATS
+    is_biased = is_seeded and bias >= MAX_BIAS
+    if spread < MAX_SPREAD and not is_biased:
         return []
-    worst = known[biases.argmax()]
+    worst = chosen[biases.argmax()]
     note = EARLY_NOTE.format(NUM_REPEATS, values[:, worst].mean(), parts[0][worst])
-    fitting = [inner < MIN_INNER, bias < MAX_BIAS_SHARE * spread, True]
+    fitting = [seed_spread < MIN_SEED_SPREAD, bias < MAX_BIAS_SHARE * spread, True]
     cause = TABLES["rollouts"][fitting.index(True)]
     return [CheckRow("rollouts", cause, "fails", "", (table.evidence(rows[worst], note),))]
 
@@ -629,8 +631,10 @@ def _explain_values(probe: LearnerProbe, agent: Any) -> tuple[Evidence, list[str
         errors = (model.rewards - learned_values).reshape(-1, 1) + model.next @ next_values.T
         misfits = shares.ravel() @ np.abs(errors)
         ratios = misfits / limits
+        is_discount = np.equal(limits, min(limits))
         # a discount fits almost exactly, or not at all
-        target = np.where((ratios < 1) & (limits == np.min(limits)), 0.01 * ratios, ratios).argmin()
+        ratios[is_discount & (ratios < 1)] *= 0.01
+        target = ratios.argmin()
         signs = {
             "all positions have the same values": (learned_values == learned_values[0]).all(),
             names[target]: misfits[target] < limits[target],
