@@ -25,8 +25,8 @@ MAX_PROBLEM = 400
 
 
 class Refusal(ValueError):  # noqa: N818  # says what happened
-    """A caller's mistake: the message is one sentence with value, rule and remedy, which commands
-    print alone.
+    """A caller's mistake. Its message, one sentence with value, rule and remedy, is all that a
+    command prints.
     """
 
 
