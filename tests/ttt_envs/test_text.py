@@ -185,6 +185,7 @@ def test_a_prompt_says_rules_until_the_first_answer_and_the_position():
         r"\boxed{\textbf{b2}}",
         "I see [b2] as best",
         "<think>a3? <move>a3</move></think> <move>b2</move>",
+        "<move>b2</move> <think> or <move>a3</move>",
         "<move>b2</move>, yes, <move>b2</move>",
         "[a3] is worse: <move>b2</move>",
         "x" * (3 * MAX_ANSWER_LENGTH) + "<move>b2</move>",
@@ -211,6 +212,7 @@ def test_answers_that_name_one_move(answer):
                 "b22",
                 "4",
                 "\uff42\uff12",
+                "<think> <move>b2</move>",
             ],
         ),
         ("several-moves", ["<move>b2</move><move>a3</move>", r"\boxed{b2} \boxed{a3}"]),
@@ -392,7 +394,7 @@ def answer(env, rng):
 
 @pytest.mark.parametrize("presentation", PRESENTATIONS)
 def test_observations_are_prompts_in_the_space_and_rewards_of_turns_add_up(presentation):
-    reward = TurnReward(Game(skip_chance=0.5), regret=0.5, illegal=0.1)
+    reward = TurnReward(Game(skip_chance=0.5), regret=0.5, illegal=2.5)
     settings = {
         "presentation": presentation,
         "skip_chance": 0.5,
@@ -409,6 +411,7 @@ def test_observations_are_prompts_in_the_space_and_rewards_of_turns_add_up(prese
             assert env.observation_space.contains(observation)
             assert "probability 0.5" in observation
             observation, gained, is_over, _, info = env.step(answer(env, rng))
+            assert (gained < -2) == bool(info["problem"])  # which no legal answer gets
             total += gained
         assert set(info) == {"seat", "mover", "result", "winner", "problem"}
         text = env.unwrapped.text

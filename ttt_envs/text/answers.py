@@ -56,13 +56,14 @@ def parse_answer(
 
     Args:
         answer: the answer, a string; of a longer one the last :data:`MAX_ANSWER_LENGTH` characters
-            are read. Text up to ``</think>`` is ignored.
+            are read. Text up to ``</think>`` is ignored, and so is what follows a ``<think>``
+            without an end, which was cut off.
         presentation: the presentation that was shown.
         position: if given, the position that was shown: then a move must be legal in it.
     """
     if not isinstance(answer, str):
         return Problem("no-move", f"The answer is not text. {_advice(presentation)}")
-    text = answer[-MAX_ANSWER_LENGTH:].rpartition("</think>")[2]
+    text = answer.rpartition("</think>")[2].partition("<think>")[0][-MAX_ANSWER_LENGTH:]
     names: list[str] = []
     for mark in _MARKS:
         names = names or [_lower(name.strip(_DECORATION)) for name in mark.findall(text)]

@@ -128,7 +128,8 @@ class TurnReward:
     advantage, and of errors.
 
     It is the ``reward`` of the text environments, which call it with the turns since the previous
-    answer.
+    answer, and with a refused answer as a turn of its own. ``TextGame.turns`` has the refused
+    answers of a turn when the turn has ended; until then they are in ``TextGame.problems``.
     """
 
     game: Game
