@@ -42,7 +42,7 @@ from ttt_eval.benchmark.tasks import TASKS
 from ttt_eval.exact.dynamic_programming import exploitation
 from ttt_eval.exact.strength import strength
 from ttt_eval.grading import grade, load_task
-from ttt_eval.language_models.asking import Sampling
+from ttt_eval.language_models.asking import Interview, Sampling
 from ttt_eval.language_models.results import estimate_usage
 from ttt_eval.matches import ladder
 from ttt_eval.matches.account import make_account
@@ -289,7 +289,8 @@ def graded_rows(files):
 @case("llm --model=any --dry-run --games=10")
 def usage_rows(files):
     settings = TextGameConfig(tiny.GAME, opponent="optimal")
-    usage = estimate_usage(Sampling("any", 0.0, 1024, 0, {}), settings, 10, False)
+    usage = estimate_usage(Interview(Sampling("any"), {}), settings, 10, False)
+    yield "illegal answers are asked again"
     for name, count in usage.items():
         yield name.replace("_", " "), number(count)
 

@@ -230,6 +230,7 @@ def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers
     assert (moves["illegal_share"], moves["moves"]) == (1.0, 0)
     assert moves["problems"] == {"unknown-cell": moves["answers"]}
     if ends:
+        assert result["different"] < 8  # in the second seat the opponent moves first
         assert (result["losses"]["mean"], result["forfeits"]["a"]) == (1.0, 8)
         assert moves["answers"] == 8 * answers
     else:
@@ -426,6 +427,7 @@ def test_prompts_of_a_file_are_answered_by_a_file(tmp_path, evaluate_py):
     result = evaluate_py.json(line)
     while "games" not in result:
         rounds += 1
+        assert evaluate_py.json(line, "--dry-run")["prompts"] == result["prompts"]
         with file.open("a") as answers:
             for number, row in enumerate(rows_of(tmp_path / "out" / "prompts.jsonl")):
                 text = stub.answer(row["body"])
@@ -436,6 +438,7 @@ def test_prompts_of_a_file_are_answered_by_a_file(tmp_path, evaluate_py):
                 answer = {"text": text} if number % 2 else {"response": {"body": body}}
                 answers.write(json.dumps({"custom_id": row["custom_id"], **answer}) + "\n")
         result = evaluate_py.json(line)
+    assert evaluate_py.json(line, "--dry-run")["prompts"] == 0
     assert rounds == 1  # without temperature, all that games ask is a position
     assert_whole(result, game, games=4)
     assert result["usage"]["completion_tokens"] == 3 * ((result["usage"]["answers"] + 1) // 2)
@@ -495,7 +498,9 @@ def test_stored_answers_of_any_content_are_no_danger(tmp_path):
 
 
 def test_a_dry_run_says_how_much_there_is_to_ask(tmp_path, evaluate_py):
-    result = evaluate_py.json(command(tmp_path), "--games=4 --positions=all --dry-run")
+    result = evaluate_py.json(
+        command(tmp_path), "--games=4 --positions=all --temperature=1 --dry-run"
+    )
     prompts = len(reachable_positions(Game(2, 3, 3)).mover) + 2 * 6
     assert (result["prompts"], result["completion_tokens"]) == (prompts, 1024 * prompts)
     assert 100 * prompts < result["prompt_tokens"] < 400 * prompts

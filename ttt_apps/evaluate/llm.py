@@ -4,8 +4,9 @@ answers.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,7 +21,14 @@ from ttt_envs.core.array_cache import cache_root
 from ttt_envs.core.checks import check_range, name_place
 from ttt_envs.core.files import parse_json, read_bounded
 from ttt_envs.text.text_game import TextGameConfig
-from ttt_eval.language_models.asking import TIMEOUT_S, Interview, Sampling, make_ask, open_answers
+from ttt_eval.language_models.asking import (
+    TIMEOUT_S,
+    Answers,
+    Interview,
+    Sampling,
+    make_ask,
+    open_answers,
+)
 from ttt_eval.language_models.results import estimate_usage, evaluate_model
 from ttt_eval.matches.luck import check_correction
 from ttt_eval.reports.language_model import language_model_report
@@ -56,7 +64,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
     --out
     """
     dry_run: cli.Flag = False
-    """print the number of prompts and of tokens, and stop"""
+    """print the number of prompts without a stored answer and of their tokens, and stop"""
     presentation: str = "grid"
     """presentation of the game: grid, coordinates, numbers, shuffled, and on 3 x 3 magic-square or
     words
@@ -124,20 +132,26 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
             seed=self.seed,
         )
         correction = check_correction(self.luck_correction, game)
-        usage = estimate_usage(sampling, settings, games, has_positions)
+        name = folder_name([self.endpoint.partition("://")[2], self.model])
+        path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
+        usage: dict[str, int] = {}
+        if self.dry_run or self.endpoint:
+            stored = open_answers(path) if path.exists() else nullcontext(Answers(BytesIO()))
+            with stored as known:
+                usage = estimate_usage(Interview(sampling, known), settings, games, has_positions)
+        repeats = "; illegal answers are asked again" if self.illegal == "ask" else ""
         if self.dry_run:
-            self.show(usage, cli.facts_table(usage, "estimates, at most for answers"))
+            title = f"estimates of what is not stored, at most for answers{repeats}"
+            self.show(usage, cli.facts_table(usage, title))
             return
         ask = make_ask(self.endpoint, self.concurrency, self.timeout) if self.endpoint else None
         name = folder_name([game.slug, self.model, self.presentation, *filter(None, [tag])])
         out = self.out or Path("runs", "llm", name)
         fixed_keys = {**self._stored_settings(sampling, settings), "luck_correction": correction}
         self.check_folder(out, fixed_keys, {"games": {"games": games}} if games else {})
-        name = folder_name([self.endpoint.partition("://")[2], self.model])
-        path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
         if ask is not None:
             cli.warn(
-                f"up to {usage['prompts']:,} prompts, less those with stored answers: --dry-run "
+                f"about {usage['prompts']:,} prompts without a stored answer{repeats}: --dry-run "
                 "estimates tokens"
             )
         with open_answers(path) as answers, cli.bar("answers", path.parent) as progress:

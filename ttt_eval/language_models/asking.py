@@ -120,8 +120,8 @@ class Answers(dict[str, Answer]):
         last_date: when the file was last written, in local time.
     """
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self.last_date = time.strftime("%Y-%m-%d", time.localtime(os.fstat(file.fileno()).st_mtime))
+    def __init__(self, file: IO[bytes], last_date: str = "") -> None:
+        self.last_date = last_date
         super().__init__(filter(None, map(_read_line, read_to_append(file))))
         self._file = file
 
@@ -146,7 +146,8 @@ def open_answers(path: Path) -> Iterator[Answers]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path.parent), open_to_write(path) as file:
-        yield Answers(file)
+        written = time.localtime(os.fstat(file.fileno()).st_mtime)
+        yield Answers(file, time.strftime("%Y-%m-%d", written))
 
 
 def _read_line(line: bytes) -> tuple[str, Answer] | None:

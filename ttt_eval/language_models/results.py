@@ -28,7 +28,7 @@ from ttt_envs.text import SELF, TextGame, Turn, make_presentation, present
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.exact.dynamic_programming import played_losses
 from ttt_eval.exact.strength import PolicyChoice, strength
-from ttt_eval.language_models.asking import Answer, Interview, Sampling
+from ttt_eval.language_models.asking import Answer, Interview
 from ttt_eval.language_models.credit import turn_credits
 from ttt_eval.matches.luck import OFF, make_correction
 from ttt_eval.matches.results import ChosenMoves, PlayedResult
@@ -88,6 +88,8 @@ class ModelGames(StoredScore, kw_only=True):
 
     scores: list[float] | UnsetType = UNSET
     """of each pair, by seed, without luck where it is corrected"""
+    different: int | UnsetType = UNSET
+    """number of games that differ in a move or a skip"""
     moves: MoveCounts
     blunders: list[Blunder]
 
@@ -172,17 +174,7 @@ def evaluate_model(
     """
     game = settings.game
     sampling = interview.sampling
-    # of all games, whose seeds differ
-    form = make_presentation(settings.presentation, game, settings.seed)
-    settings = replace(settings, presentation=form)
-    boards = reachable_positions(game) if positions else Boards.start(game, 0)
-    texts = make_games(settings, games)
-    answers = [
-        TextGame(**vars(settings) | {"opponent": SELF, "start": boards.position(row)})
-        for row in range(len(boards.mover))
-    ]
-    interview.hold(texts)
-    interview.hold(answers, single=True)
+    boards, texts, answers = _hold_all(interview, settings, games, positions)
     if interview.missing:
         return None
     pure = sampling.deterministic
@@ -200,21 +192,45 @@ def evaluate_model(
     )
 
 
-def estimate_usage(
-    sampling: Sampling, settings: TextGameConfig, games: int, positions: bool
-) -> dict[str, int]:
-    """Return how many ``prompts`` an evaluation without stored and without illegal answers has,
-    about how many ``prompt_tokens``, and at most how many ``completion_tokens``.
-
-    The players of a pair of games place a stone on each cell at most, so that the model moves as
-    often in a pair as a board has cells, with skips on average.
+def _hold_all(
+    interview: Interview, settings: TextGameConfig, games: int, positions: bool
+) -> tuple[Boards, list[TextGame], list[TextGame]]:
+    """Hold all conversations; return the positions that the model is asked about, the games, and a
+    game from each position.
     """
-    boards = Boards.start(settings.game)
-    prompts = games // 2 * settings.game.cells
-    if positions:
-        boards = reachable_positions(settings.game)
-        prompts += len(boards.mover)
-    prompt = present(settings.game, boards.position(0), settings.presentation, seed=settings.seed)
+    game = settings.game
+    # of all games, whose seeds differ
+    form = make_presentation(settings.presentation, game, settings.seed)
+    settings = replace(settings, presentation=form)
+    boards = reachable_positions(game) if positions else Boards.start(game, 0)
+    texts = make_games(settings, games)
+    answers = [
+        TextGame(**vars(settings) | {"opponent": SELF, "start": boards.position(row)})
+        for row in range(len(boards.mover))
+    ]
+    interview.hold(texts)
+    interview.hold(answers, single=True)
+    return boards, texts, answers
+
+
+def estimate_usage(
+    interview: Interview, settings: TextGameConfig, games: int, positions: bool
+) -> dict[str, int]:
+    """Return how many ``prompts`` an evaluation requests beside the stored answers of an interview
+    that asks nobody, about how many ``prompt_tokens``, and at most how many ``completion_tokens``.
+
+    Further illegal answers are not counted. The players of a game place a stone on each empty cell
+    at most, in turns, with skips on average. Without temperature the positions contain the prompts
+    of games.
+    """
+    _, texts, answers = _hold_all(interview, settings, games, positions)
+    sampling = interview.sampling
+    prompts = sum(not text.turns for text in answers)
+    if not (positions and sampling.deterministic):
+        empty = [np.sum(text.position.cells == 0) for text in texts if not text.over]
+        prompts += sum((int(cells) + 1) // 2 for cells in empty)
+    start = Boards.start(settings.game).position(0)
+    prompt = present(settings.game, start, settings.presentation, seed=settings.seed)
     tokens = prompts * len(prompt.encode()) // BYTES_PER_TOKEN
     return {
         "prompts": prompts,
@@ -336,7 +352,17 @@ def describe_games(
     scores = (1 - half_points.mean(axis=0) / 2).tolist()
     own = [turn for text in texts for turn in text.turns if turn.position.mover == text.seats[0]]
     moves, blunders = describe_turns(game, own)
-    return ModelGames(**score.to_record(), scores=scores, moves=moves, blunders=blunders)
+    courses = {
+        (*text.seats, *((turn.position.mover, turn.action) for turn in text.turns))
+        for text in texts
+    }
+    return ModelGames(
+        **score.to_record(),
+        scores=scores,
+        different=len(courses),
+        moves=moves,
+        blunders=blunders,
+    )
 
 
 def _by_pairs(values: Sequence[float]) -> NDArray[Any]:

@@ -66,6 +66,10 @@ def _tiles(result: LanguageModelResult, exact: ExactResult | None) -> list[Tile]
         if score.corrected is not None:
             raw = score.raw.rate("score")
             tiles.append(parts.interval_tile(f"raw {name}", raw, formats.number))
+        different = result.games.different
+        if isinstance(different, int) and different < score.games:
+            note = f"of {score.games:,}: the interval takes all as independent"
+            tiles.append(Tile("different games", f"{different:,}", note))
     for place in ("games", "positions"):
         part = getattr(result, place)
         if part is not None:
