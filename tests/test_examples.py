@@ -10,8 +10,10 @@ import re
 import pytest
 from clients import run as clients
 from clients.endings import ending
+from json_files import rows_of
 from processes import ROOT, run_python
 
+from examples.grpo_data import ILLEGAL, reward
 from learners.sb3 import RandomState
 from ttt_envs import Game
 from ttt_eval.benchmark.agents import agent_policy, load_agent
@@ -37,6 +39,7 @@ SCRIPTS = {
     "q_learning_from_scratch",
     "open_spiel_bot",
     "tour",
+    "grpo_data",
 }
 ELSEWHERE = {
     "tianshou_dqn": "test_tianshou.py",
@@ -95,6 +98,20 @@ def test_q_learning_from_scratch(tmp_path):
         float(run(path, tmp_path, "--episodes", games).split(": ")[1]) for games in (1, 4_000)
     )
     assert 0 <= final < before <= 1
+
+
+def test_grpo_data(tmp_path):
+    """The row and the rewards of a position that is solved by hand: b3 wins, and after a3 the
+    mover wins if the other turn is skipped, else draws.
+    """
+    file = tmp_path.with_suffix(".rows")
+    run(EXAMPLES / "grpo_data.py", tmp_path, "--out", file)
+    [row] = [row for row in rows_of(file) if row["position"] == "oxo/xxo/..x x"]
+    assert (row["legal"], row["regrets"]) == (["a3", "b3"], [0.75, 0.0])
+    completions = ["b3", [{"content": "a3"}], "a1"]
+    columns = {name: [value] * 3 for name, value in row.items()}
+    assert reward([], completions, **columns) == [0.0, -0.75, ILLEGAL]
+    assert ILLEGAL < -2  # the loss of a won game
 
 
 @pytest.mark.needs("open_spiel")
