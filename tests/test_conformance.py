@@ -84,7 +84,9 @@ def cases_of(name):
             marks = [pytest.mark.more] if is_slow(name, game) else []
             yield case_of(first, game, kind.needs, f"{name}-{game}", marks)
     for spec in specs:
-        yield case_of(spec, tiny.GAME if RUN.search(spec) else GAMES[1], kind.needs)
+        # a net in the place of rollouts has a kernel of its own
+        marks = [pytest.mark.more] if "rollout" in spec else []
+        yield case_of(spec, tiny.GAME if RUN.search(spec) else GAMES[1], kind.needs, marks=marks)
 
 
 DECLARED = [name for name in sorted(POLICIES) if name in NAMES or KINDS[name].test_specs]

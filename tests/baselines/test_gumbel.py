@@ -58,6 +58,7 @@ def test_it_agrees_with_a_plain_implementation(shape, skip, seed, considered, si
         "max_num_considered_actions": considered,
     }
     result = gumbel_search(game, boards, evaluator, simulations=simulations, noise=noise, **named)
+    assert_allclose(result.probabilities(1), result.improved, rtol=1e-12)
     for row in range(2):
         other = PlainTree(game, boards.position(row), evaluator, noise=noise[row], **named)
         for considered_visit in counted_visits(min(considered, len(other.prior[()])), simulations):
@@ -110,20 +111,6 @@ def test_priors_and_values_are_all_that_an_evaluator_needs():
 @given(st.integers(0, 40), st.integers(1, 200))
 def test_sequential_halving_schedules_existing_visits(moves, simulations):
     assert list(considered_visits(moves, simulations)) == counted_visits(moves, simulations)
-
-
-@pytest.mark.parametrize("skip", [0.0, 0.25])
-def test_results_do_not_depend_on_the_batch(skip):
-    game = Game(3, 4, 3, skip)
-    boards = plain.positions_of_random_play(game, 30)
-    noise = noise_for(boards)
-    together = gumbel_search(game, boards, Noise(), simulations=20, noise=noise)
-    assert_allclose(together.probabilities(1), together.improved, rtol=1e-12)
-    for row in range(0, 30, 7):
-        rows = np.array([row])
-        alone = gumbel_search(game, boards.take(rows), Noise(), simulations=20, noise=noise[rows])
-        for part in ("improved", "scores", "improved_values"):
-            assert_array_equal(getattr(alone, part)[0], getattr(together, part)[row])
 
 
 def test_a_move_solved_as_worse_is_not_chosen():

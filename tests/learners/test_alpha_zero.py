@@ -29,6 +29,7 @@ from ttt_eval.exact.dynamic_programming import exploitability
 
 SMALL = {"hidden": (4,), "simulations": 4, "gradient_steps": 3, "batch_size": 8, "buffer_size": 100}
 SKIPS = Game(skip_chance=0.25)
+SEARCHES = ["gumbel", pytest.param("puct", marks=pytest.mark.more)]
 
 
 def build(game=None, seed=0, **settings):
@@ -109,7 +110,7 @@ def test_search_values_with_skips_need_chance_nodes():
         assert (abs(stones[0] - stones[1]) > 1).any()  # it was played with skips
 
 
-@pytest.mark.parametrize("search", ["gumbel", pytest.param("puct", marks=pytest.mark.more)])
+@pytest.mark.parametrize("search", SEARCHES)
 def test_a_game_depends_on_its_number_and_the_seed(search):
     net = build(SKIPS, search=search)
 
@@ -134,33 +135,29 @@ class Unfused:
         self.action_values = net.action_values
 
 
+def search_tree(search, game, boards, guide):
+    if search == "gumbel":
+        return gumbel_search(game, boards, guide, value_scale=0.5).search.tree
+    by_puct = MCTSSearch(game, boards, np.zeros(40, np.uint64), leaf=guide)
+    by_puct.run(50)
+    return by_puct.tree
+
+
+@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("game", [Game(), SKIPS, Game(3, 4, 3), Game(4, 4, 4, 0.25)], ids=str)
 @pytest.mark.parametrize(
     "make_evaluator", [lambda net: net, lambda net: net.mean], ids=["own", "mean"]
 )
-def test_the_fused_search_equals_one_that_calls_the_net(game, make_evaluator, monkeypatch):
+def test_the_fused_search_equals_one_that_calls_the_net(game, make_evaluator, search, monkeypatch):
     net = make_evaluator(build(game, hidden=(16,)))
     boards = plain.positions_of_random_play(game, 40)
-    assert (isinstance(net, FusedEvaluator), isinstance(Unfused(net), FusedEvaluator)) == (
-        True,
-        False,
-    )
-
-    def by_puct(guide):
-        search = MCTSSearch(game, boards, np.zeros(40, np.uint64), leaf=guide)
-        search.run(50)
-        return search
-
-    for search in (
-        lambda guide: gumbel_search(game, boards, guide, value_scale=0.5).search,
-        by_puct,
-    ):
-        for together in (search_module.CHUNK_SIZE, 50, 7):  # the second time much is remembered
-            monkeypatch.setattr(search_module, "CHUNK_SIZE", together)
-            for array, expected in zip(
-                search(net).tree[:3], search(Unfused(net)).tree[:3], strict=True
-            ):
-                assert_array_equal(array, expected)
+    assert isinstance(net, FusedEvaluator)
+    assert not isinstance(Unfused(net), FusedEvaluator)
+    for together in (search_module.CHUNK_SIZE, 50, 7):  # the second time much is remembered
+        monkeypatch.setattr(search_module, "CHUNK_SIZE", together)
+        trees = [search_tree(search, game, boards, guide)[:3] for guide in (net, Unfused(net))]
+        for array, expected in zip(*trees, strict=True):
+            assert_array_equal(array, expected)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -164,7 +164,8 @@ CONFIGS = [
 
 
 CASES = [
-    (config, game)
+    # the environment has a kernel of its own for a torus
+    pytest.param(config, game, marks=[pytest.mark.more] if visible(game).torus else [])
     for config in CONFIGS
     for game in GAMES
     if not (isinstance(game, PhantomGame) and {"afterstate", "negamax"} & {*vars(config).values()})

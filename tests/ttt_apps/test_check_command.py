@@ -72,8 +72,8 @@ CASES = {
     ("search", f"{__name__}:is_own_evaluation", "--evaluator=none"): (
         lambda: check_search(is_own_evaluation, evaluator=None)
     ),
-    ("agent", f"{__name__}:first_free", "--own-play", "--board=4x4", "--game=turns"): (
-        lambda: check_agent(first_free, "turns", board="4x4", own_play=True)
+    ("agent", f"{__name__}:first_free", "--own-play", "--board=connect-four", "--game=turns"): (
+        lambda: check_agent(first_free, "turns", board="connect-four", own_play=True)
     ),
     ("values", f"{__name__}:opposite", "--seed=1"): lambda: check_values(opposite, seed=1),
     ("learner", f"{__name__}:train_nothing", "--probes", "bandit", "trap", "--family=dqn"): (

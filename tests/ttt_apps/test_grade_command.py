@@ -13,23 +13,25 @@ from ttt_apps.cli.signals import INTERRUPTED
 from ttt_apps.evaluate import grade as grade_command
 from ttt_eval.grading import TASKS, grade, load_task, submission_side
 
-SOLUTION = SOLUTIONS / "minimax.py"
 
-
-@pytest.fixture
-def folder(tmp_path):
-    """A right submission and a folder of its name without one, a wrong one in a folder of its own,
-    and one that cannot be loaded.
+def make_folder(path, name, right, wrong):
+    """Return a folder with a right submission and a folder of its name without one, a wrong one in
+    a folder of its own, and one that cannot be loaded.
     """
-    path = tmp_path / "homework"
     (path / "wrong").mkdir(parents=True)
-    shutil.copy(SOLUTION, path / "right.py")
-    (path / "wrong" / "task.py").write_text(SOLUTION.read_text().replace(", (2, 4, 6)]", "]"))
+    shutil.copy(SOLUTIONS / f"{name}.py", path / "right.py")
+    (path / "wrong" / "task.py").write_text(change(name, {right: wrong}))
     (path / "broken.py").write_text("def minimax(board)")
     (path / "right").mkdir()
     (path / "right" / "notes.txt").touch()
     (path / ".hidden").touch()
     return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Submissions of minimax."""
+    return make_folder(tmp_path / "homework", "minimax", ", (2, 4, 6)]", "]")
 
 
 def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py):
@@ -68,7 +70,7 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
     assert "10.0 of 10" in (out / "right.html").read_text()
 
 
-def test_only_what_is_new_or_changed_is_graded(folder, tmp_path, evaluate_py, monkeypatch, capsys):
+def test_only_what_is_new_or_changed_is_graded(tmp_path, evaluate_py, monkeypatch, capsys):
     files = []
 
     def interrupt(path, task, file):
@@ -79,7 +81,11 @@ def test_only_what_is_new_or_changed_is_graded(folder, tmp_path, evaluate_py, mo
 
     monkeypatch.setattr(grade_command, "grade", interrupt)
     out = tmp_path / "grades"
-    words = ["grade", folder, "--task=minimax", f"--out={out}"]
+    # of a task whose grade takes little time
+    folder = make_folder(
+        tmp_path / "homework", "value-iteration", "discount * expected", "expected"
+    )
+    words = ["grade", folder, "--task=value-iteration", f"--out={out}"]
     with pytest.raises(SystemExit) as stop:
         evaluate_py(*words)
     assert stop.value.code == INTERRUPTED
@@ -88,10 +94,10 @@ def test_only_what_is_new_or_changed_is_graded(folder, tmp_path, evaluate_py, mo
     assert "the same command continues" in printed.err
     assert len(evaluate_py.json(*words)) == 4
     shutil.move(folder / "right.py", folder / "broken.py")
-    shutil.copy(SOLUTION, folder / "late.py")
+    shutil.copy(SOLUTIONS / "value-iteration.py", folder / "late.py")
     rows = evaluate_py.json(*words)
     assert files[3:] == ["wrong/task.py", "wrong/task.py", "broken.py", "late.py"]
-    assert [row["points"] for row in rows] == [10, 10, 10, 0, 5.5]
+    assert [row["points"] for row in rows] == [10, 10, 10, 0, 4]
     assert json.loads((out / "grades.json").read_text()) == rows
     (out / "grades.json").write_text("[{}]")
     assert "has no grades" in evaluate_py.error(*words)

@@ -1,6 +1,7 @@
 """Checks of agents and of values: right ones pass, planted errors fail the row that names them."""
 
 import time
+from itertools import product
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def test_planted_errors_of_agents(agent, row, cause):
 
 def test_visits_probabilities_and_moves_are_read_alike():
     checks = [
-        check_agent(agent)
+        check_agent(agent, own_play=True)
         for agent in (
             best_move,
             lambda board: np.eye(9)[best_move(board)] * 100,
@@ -85,8 +86,7 @@ def test_visits_probabilities_and_moves_are_read_alike():
     assert checks[0].rows == checks[1].rows == checks[2].rows
 
 
-@pytest.mark.parametrize("game", ["plain", "skip"])
-@pytest.mark.parametrize("spec", ["win-or-block", "random"])
+@pytest.mark.parametrize(("game", "spec"), [("plain", "random"), ("skip", "win-or-block")])
 def test_a_policy_has_its_exact_exploitability(game, spec):
     table = make_table(game)
     policy = make_policy(spec, table.game)
@@ -144,8 +144,10 @@ def test_planted_errors_of_values(change, row, cause):
     assert any(part in check.cause for part in cause.split("|")) or row == "symmetry"
 
 
-@pytest.mark.parametrize("game", GAMES)
-@pytest.mark.parametrize("board", ["3x3", Game(2, 4, 3), Game(5, 5, 4)])
+@pytest.mark.parametrize(
+    ("board", "game"),
+    [*product(["3x3"], GAMES), (Game(2, 4, 3), "skip"), (Game(5, 5, 4), "turns")],
+)
 def test_values_of_another_policy(game, board):
     table = make_table(game, board)
 

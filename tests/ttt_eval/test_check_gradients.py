@@ -181,7 +181,13 @@ def enumerated_gradient(model, estimator, size=2):
 
 @pytest.mark.parametrize(
     ("name", "seats"),
-    [("grpo", (1,)), ("per-turn", (0,)), ("gigpo", (0,)), ("rae", (0, 1)), ("turn-level", (0, 1))],
+    [
+        ("grpo", (1,)),
+        ("per-turn", (0,)),
+        ("gigpo", (0,)),
+        ("rae", (0, 1)),
+        pytest.param("turn-level", (0, 1), marks=pytest.mark.more),
+    ],
 )
 def test_batches_are_those_of_enumeration(name, seats):
     model = DecisionModel(TINY, seats, 3)

@@ -23,7 +23,7 @@ def more(*values):
     ("error", "call", "row"),
     [
         ("", "", ""),
-        ("draws recorded as losses", "values", "draws"),
+        more("draws recorded as losses", "values", "draws"),
         more("priors ignored", "search", "priors"),
         more("images of boards, not of policies", "policy", "block"),
     ],
