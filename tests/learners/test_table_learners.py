@@ -2,6 +2,7 @@
 to play.
 """
 
+import itertools
 from collections import defaultdict
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
-from learners.q_table import QTable, count_update, find, write_keys
+from learners.q_table import NUM_RATES, QTable, count_update, find, write_keys
 from learners.training import Trainer
 from ttt_envs import Boards, Game, PhantomGame
 from ttt_envs.game import reference
@@ -47,7 +48,8 @@ def test_a_final_reward_is_learned_at_the_step_size():
 
 
 def test_the_value_of_a_move_is_the_mean_result_of_its_games():
-    """Player o begins in the centre, then completes the diagonal in one game and loses another:
+    """Player o begins in the centre, then completes the diagonal in one game and loses the others,
+    more than there are tabulated rates:
 
     ...   o.x
     ...   xo.
@@ -55,12 +57,14 @@ def test_the_value_of_a_move_is_the_mean_result_of_its_games():
     """
     first_move = decision(".../.../... o", action=4, reward=0, discount=1)
     learner = NaiveMCConfig().build(Game(), np.random.default_rng(0))
+    won, lost = (decision("o.x/xo./... o", 8, reward, discount=0) for reward in (1, -1))
     values = []
-    for last_reward in (1, -1):
+    for last_move in (won, *itertools.repeat(lost, NUM_RATES)):
         learner.update(first_move)
-        learner.update(decision("o.x/xo./... o", action=8, reward=last_reward, discount=0))
+        learner.update(last_move)
         values.append(learner.action_values(first_move.boards)[0, 4])
-    assert values == [1.0, 0.5]  # a win counts 1, a loss 0
+    means = 1 / np.arange(1, NUM_RATES + 2)  # a win counts 1, a loss 0
+    assert values == pytest.approx(means)
 
 
 class Dictionary:

@@ -253,6 +253,10 @@ def test_outcomes_of_illegal_moves_and_invalid_positions_are_refused(position, a
             chance_outcomes(T3, position, action)
 
 
+def test_a_value_over_a_skip_weights_both_turns():
+    assert rules.values_over_skip(8.0, 4.0, 0.25) == 5.0
+
+
 def test_a_stone_in_the_air_is_no_position():
     game = Game(3, 3, 3, gravity=True)
     text = ".../.o./... x"

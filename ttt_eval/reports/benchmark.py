@@ -68,8 +68,8 @@ def leaderboard_markdown(comparison: Comparison, command: str) -> str:
     lines = [
         f"`{command} --markdown FILE`",
         "",
-        f"{_count_tasks(comparison)}; intervals are 95%, by a bootstrap over seeds, and hold at "
-        "once.",
+        f"{_count_tasks(comparison)}; 95% intervals by Student's t and a bootstrap over seeds hold "
+        "at once.",
         *comparison.notes,
         "",
         *page.markdown(_leaderboard(comparison)),
