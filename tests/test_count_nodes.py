@@ -10,7 +10,8 @@ pytestmark = pytest.mark.more
 
 SOURCE = '"""A module."""\n\nimport os\n\n# a comment\nX: int = (\n    1\n)\n"""About X."""\n'
 """three nodes: an assignment, its target and its value"""
-COUNT_NODES = runpy.run_path(str(ROOT / "tools" / "count_nodes.py"))
+FILE = ROOT / "tools" / "count_nodes.py"
+COUNT_NODES = runpy.run_path(str(FILE))
 
 
 @pytest.mark.parametrize(("limit", "code"), [(2, 1), (3, 0), (4, 0)])
@@ -20,9 +21,13 @@ def test_sizes_are_compared_with_their_limits(limit, code, tmp_path, capsys):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(SOURCE)
     assert COUNT_NODES["main"](tmp_path, {"library": 3, "tests": limit}) == code
-    library, tests = capsys.readouterr().out.splitlines()
+    output = capsys.readouterr()
+    library, tests = output.out.splitlines()
     assert library == "library: 3 nodes of the syntax tree, limit 3"
     assert tests == f"tests: 3 nodes of the syntax tree, limit {limit}"
+    line = COUNT_NODES["LINE"]
+    assert FILE.read_text().splitlines()[line - 1].startswith("LIMITS = ")
+    assert (f"{FILE.name}:{line}: the size of tests " in output.err) == bool(code)
 
 
 def test_layout_types_names_and_comments_are_free():
