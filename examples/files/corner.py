@@ -16,8 +16,8 @@ class Corner(Named):
     """Takes an empty corner with probability ``firmly``, otherwise moves at random."""
 
     name: ClassVar[str] = "corner"
-    pure: ClassVar[bool] = True
-    variants: ClassVar[frozenset[str]] = frozenset({"overlines", "misere", "torus"})
+    pure = True
+    variants = ("overlines", "misere", "torus")
 
     game: Game
     firmly: float = 1.0
@@ -35,4 +35,6 @@ class Corner(Named):
         free = corners.sum(axis=1, keepdims=True)
         chosen = corners / np.maximum(free, 1.0)
         weight = np.where(free > 0, self.firmly, 0.0)
-        return weight * chosen + (1 - weight) * empty / empty.sum(axis=1, keepdims=True)
+        anywhere = empty / empty.sum(axis=1, keepdims=True)
+        shares: NDArray[np.float64] = weight * chosen + (1 - weight) * anywhere
+        return shares

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from learners import Fraction, Learner, LearnerConfig, Transition
-from ttt_envs import Boards, Game, best_shares, sample
+from ttt_envs import Boards, Game, PhantomGame, best_shares, sample
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class FavouriteConfig(LearnerConfig):
     epsilon: Fraction = 0.3
     """probability of a random move while learning, 0 to 1"""
 
-    def build(self, game: Game, rng: np.random.Generator) -> Favourite:
+    def build(self, game: Game | PhantomGame, rng: np.random.Generator) -> Favourite:
         """Return an untrained learner."""
         return Favourite(self, game)
 
@@ -32,7 +32,7 @@ class Favourite(Learner):
     name = FavouriteConfig.name
     stored = ("rewards", "counts")
 
-    def __init__(self, config: FavouriteConfig, game: Game) -> None:
+    def __init__(self, config: FavouriteConfig, game: Game | PhantomGame) -> None:
         self.config = config
         self.game = game
         self.rewards = np.zeros(game.cells)

@@ -55,7 +55,7 @@ from ttt_eval.matches.tournament import run_tournament
 from ttt_eval.puzzles import from_policy
 from ttt_eval.reports.formats import format_elo, game_options
 from ttt_eval.runs.run_files import REPORT, RunDirectory
-from ttt_eval.store.metrics import COUNTS, LOSSES
+from ttt_eval.store.metrics import COUNTS
 from ttt_eval.store.result_store import RESULT
 
 ROOT = Path(__file__).parents[2]
@@ -226,7 +226,7 @@ def explained_rows(files):
 @case("ladder", board=False)
 def rung_rows(files):
     for rung in ladder.read_ladder("3x3").rungs:
-        losses = (f"{getattr(rung, name):.4f}" for name in LOSSES)
+        losses = (f"{loss:.4f}" for loss in (rung.exploitability, rung.regret, rung.mean_loss))
         cost = f"{1e6 * rung.cost.cpu_s_per_move:,.3g}"
         yield rung.spec, f"{rung.rating:.0f}", "exact", *losses, cost
 

@@ -86,7 +86,7 @@ def test_rating_of_a_rung_is_its_own(measured):
         assert result.exact == ladder.exact
         if result.exact:
             assert result.rating.mean == pytest.approx(rung.rating, abs=0.01)
-            assert result.exploitability == pytest.approx(rung.exploitability, abs=1e-12)
+            assert result.losses.exploitability == pytest.approx(rung.exploitability, abs=1e-12)
         else:
             assert result.rating.low < rung.rating < result.rating.high
 

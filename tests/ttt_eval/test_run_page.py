@@ -25,6 +25,7 @@ from ttt_envs.game.boards import Boards, coordinate, from_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import PhantomGame
 from ttt_eval import exact, record
+from ttt_eval.exact.results import Exploitation, OutcomeProbabilities
 from ttt_eval.exact.strength import Strength, first_choice, strength, worst_positions
 from ttt_eval.reports import plots
 from ttt_eval.reports.formats import explorer_command, format_interval, number
@@ -144,7 +145,9 @@ def test_the_sample_game_is_reproducible_and_shows_the_loss_of_each_move(run):
 
 
 def test_perfect_play_has_its_sentence(run):
-    assert "It plays perfectly" in page_of(run, Strength(1e-17, 0.0, {})).text()
+    draw = OutcomeProbabilities(1e-17, 1.0, 0.0)
+    measured = Strength(Exploitation(draw, draw, 0.0), [], {})
+    assert "It plays perfectly" in page_of(run, measured).text()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 Python.
 """
 
-from collections import Counter
+from unittest.mock import Mock
 
 import numpy as np
 import plain
@@ -57,9 +57,8 @@ def loss_in(game, policy, text):
 
 def test_strength_is_that_of_the_exact_functions():
     result = strength(SKIP, "win-or-block", ["random", "optimal"])
-    assert result.exploitability == exploitability(SKIP, "win-or-block")
-    assert result.regret == regret(SKIP, "win-or-block")
-    assert result.mean_loss == mean_loss(SKIP, "win-or-block")
+    for measure in (exploitability, regret, mean_loss):
+        assert getattr(result, measure.__name__) == measure(SKIP, "win-or-block")
     assert strength(Game(3, 4, 3), "win-or-block", []).mean_loss is None
     assert result.seats["random"][0] == outcome(SKIP, "win-or-block", "random")
     assert result.results["optimal"] == match_outcome(SKIP, "win-or-block", "optimal")
@@ -93,20 +92,10 @@ def test_strength_makes_solves_and_asks_once(game, monkeypatch):
     """The policy is asked once in each position; its opponent once in each seat, which differ in
     the mover.
     """
-    calls = []
-
-    def counted(name):
-        function = getattr(measurement, name)
-
-        def call(*args, **options):
-            calls.append(name)
-            return function(*args, **options)
-
-        return call
-
     expected = exploitability(game, Drawn(game, seed=2))
-    for name in ("make_pure", "solve", "Traversal"):
-        monkeypatch.setattr(measurement, name, counted(name))
+    counts = {"make_pure": 2, "solve": 1, "Traversal": 6}
+    for name in counts:
+        monkeypatch.setattr(measurement, name, Mock(wraps=getattr(measurement, name)))
     policy = Recorded(Drawn(game, seed=2))
     opponent = Recorded(Drawn(game, seed=3))
     assert strength(game, policy, [opponent]).exploitability == expected
@@ -114,7 +103,7 @@ def test_strength_makes_solves_and_asks_once(game, monkeypatch):
     assert len(set(opponent.queries)) == len(opponent.queries)
     # both are made once; two best responses, self-play, all positions, and a game in each seat are
     # traversed
-    assert Counter(calls) == {"make_pure": 2, "solve": 1, "Traversal": 6}
+    assert {name: getattr(measurement, name).call_count for name in counts} == counts
 
 
 @pytest.mark.parametrize("against", [None, "random"])

@@ -11,10 +11,10 @@ from rich.table import Table
 
 from ttt_apps.cli import options as cli
 from ttt_envs.agents.specs import make_pure
-from ttt_envs.game.game import Game
-from ttt_eval.exact import dynamic_programming
 from ttt_eval.exact.measurement import Measurement
-from ttt_eval.exact.policy_cache import cached
+from ttt_eval.exact.results import OutcomeProbabilities
+from ttt_eval.exact.strength import strength
+from ttt_eval.store.metrics import LOSSES, METRICS
 
 
 @dataclass(frozen=True)
@@ -55,43 +55,29 @@ class Exploitability(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
         """Compute and print."""
         game = self.any_game_for(self.a)
         policy = make_pure(self.a, game)
-        policy = cached(policy, game) if isinstance(game, Game) else policy
-        with cli.bar("best responses") as progress:
-            best = dynamic_programming.exploitation(game, policy, work=self.work(progress))
-        losses: list[dict[str, float]] = []
-        regret = None
-        if dynamic_programming.has_regret(game):
-            with cli.bar("regret") as progress:
-                table = dynamic_programming.regret_table(game, policy, work=self.work(progress))
-            regret = dynamic_programming.mean_regret(table)
-            losses = [row._asdict() for row in table]
-        mean_loss = None
-        if dynamic_programming.has_mean_loss(game):
-            with cli.bar("mean loss") as progress:
-                mean_loss = dynamic_programming.mean_loss(game, policy, work=self.work(progress))
+        with cli.bar("exact measures") as progress:
+            exact = strength(game, policy, (), work=self.work(progress))
+        best = exact.responders
         responses = {"first": as_dict(best.first), "second": as_dict(best.second)}
         gains = None
         if best.gains is not None:
             gains = dict(zip(("first", "second"), best.gains, strict=True))
+        losses = [row._asdict() for row in exact.regret_by_stones]
         data = {
             "game": game.to_dict(),
             "policy": self.a,
-            "exploitability": best.exploitability,
+            **dict.fromkeys(LOSSES),
+            **exact.measures,
             "best_response": responses,
             "game_value": best.game_value,
             "gains": gains,
-            "regret": regret,
             "regret_by_stones": losses,
-            "mean_loss": mean_loss,
         }
         facts: dict[str, object] = {
-            "exploitability (NashConv / 2)": _format(best.exploitability),
-            "gain of a responder beyond perfect play": gains,
+            METRICS[name].long_label or METRICS[name].label: _format(value)
+            for name, value in exact.measures.items()
         }
-        if regret is not None:
-            facts["regret, the value lost by an average move playing itself"] = _format(regret)
-        if mean_loss is not None:
-            facts["mean loss, the value lost by a move in all positions"] = _format(mean_loss)
+        facts["gain of a responder beyond perfect play"] = gains
         title = f"best responses to {self.a}, exactly, {game}"
         rows = [row for row in losses if row["loss"] > 0]
         self.show(
@@ -102,7 +88,7 @@ class Exploitability(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
         )
 
 
-def as_dict(result: dynamic_programming.OutcomeProbabilities) -> dict[str, float]:
+def as_dict(result: OutcomeProbabilities) -> dict[str, float]:
     """Return JSON-ready data; docs/files.md documents the keys."""
     return {**result._asdict(), "value": result.value}
 

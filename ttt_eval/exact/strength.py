@@ -22,12 +22,14 @@ from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_envs.graph.layers import Traversal
 from ttt_eval.exact.measurement import (
     Measurement,
+    RegretRow,
     expected_losses,
     has_mean_loss,
     has_regret,
+    mean_regret,
     visits,
 )
-from ttt_eval.exact.results import OutcomeProbabilities, in_seats
+from ttt_eval.exact.results import Exploitation, OutcomeProbabilities, in_seats
 from ttt_eval.store.metrics import LOSSES, RATES
 
 __all__ = ["Strength", "strength", "training_callback", "worst_positions"]
@@ -36,20 +38,32 @@ __all__ = ["Strength", "strength", "training_callback", "worst_positions"]
 class Strength(NamedTuple):
     """Exact strength of a policy."""
 
-    exploitability: float
-    """a best responder's gain over the value of the game, the mean of both seats: 0 is perfect"""
-    regret: float | None
-    """mean loss of value per move in self-play; None where the board is too large to solve, or
-    stones are hidden
+    responders: Exploitation
+    """results of the best responders"""
+    regret_by_stones: Sequence[RegretRow]
+    """loss of value in self-play; empty where the board is too large to solve, or stones are hidden
     """
     seats: Mapping[str, tuple[OutcomeProbabilities, OutcomeProbabilities]]
     """by opponent: its results moving first, and moving second"""
-    gains: tuple[float, float] | None = None
-    """a best responder's gain over perfect play, moving first and second: the policy's weakness as
-    second and as first player; None where regret is
-    """
     mean_loss: float | None = None
     """see :func:`~ttt_eval.exact.mean_loss`; None on large boards, and where stones are hidden"""
+
+    @property
+    def exploitability(self) -> float:
+        """A best responder's gain over the value of the game, mean of both seats: 0 is perfect."""
+        return self.responders.exploitability
+
+    @property
+    def gains(self) -> tuple[float, float] | None:
+        """A best responder's gain over perfect play, moving first and second: the policy's weakness
+        as second and as first player; None where regret is.
+        """
+        return self.responders.gains
+
+    @property
+    def regret(self) -> float | None:
+        """Mean loss of value per move in self-play; None where it is not known."""
+        return mean_regret(self.regret_by_stones) if self.regret_by_stones else None
 
     @property
     def measures(self) -> dict[str, float]:
@@ -217,10 +231,10 @@ def strength(
     """
     exact = Measurement(game, policy, work, cache=isinstance(game, Game), masked=masked)
     responders = exact.exploitation()
-    regret = exact.regret() if has_regret(game) else None
+    regret_by_stones = exact.regret_table() if has_regret(game) else []
     mean_loss = exact.mean_loss() if has_mean_loss(game) else None
     seats = {str(opponent): exact.outcomes(opponent) for opponent in opponents}
-    return Strength(responders.exploitability, regret, seats, responders.gains, mean_loss)
+    return Strength(responders, regret_by_stones, seats, mean_loss)
 
 
 def measure(

@@ -33,6 +33,7 @@ from ttt_eval.language_models.credit import turn_credits
 from ttt_eval.matches.luck import OFF, make_correction
 from ttt_eval.matches.results import ChosenMoves, PlayedResult
 from ttt_eval.matches.score import Forfeits, Score, StoredScore
+from ttt_eval.store.metrics import Losses
 from ttt_eval.store.result_store import Data
 from ttt_eval.store.results import Spec, to_json
 
@@ -69,14 +70,12 @@ class Blunder(ChosenMoves, kw_only=True):
     """number of moves there"""
 
 
-class ExactResult(Struct, kw_only=True):
+class ExactResult(Losses, kw_only=True):
     """Exact strength of a model that answers a question always alike."""
 
     without_move: str = "moves at random"
     """what happens where it names no legal move"""
-    exploitability: float
-    regret: float | UnsetType = UNSET
-    mean_loss: float | UnsetType = UNSET
+    exploitability: float  # it is always known
     gains: dict[str, float] | UnsetType = UNSET
     """of a best response, by its seat"""
     results: dict[str, dict[str, float]]

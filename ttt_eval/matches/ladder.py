@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType, convert, field, to_builtins
@@ -38,6 +38,7 @@ from ttt_eval.matches.results import ChosenMoves
 from ttt_eval.matches.score import CorrectedPairs, Score, StoredCorrection
 from ttt_eval.matches.tournament import DRAWS, bradley_terry
 from ttt_eval.store.cost import processor
+from ttt_eval.store.metrics import Losses
 from ttt_eval.store.policy_identity import policy_identity
 from ttt_eval.store.result_store import (
     Data,
@@ -171,7 +172,7 @@ def play_pairing(game: Game, a: str | Policy, b: str | Policy, games: int, seed:
 _Rating = Annotated[float, Meta(ge=-MAX_RATING, le=MAX_RATING)]
 
 
-class Rung(Struct):
+class Rung(Losses):
     """A policy of a ladder."""
 
     spec: str
@@ -179,9 +180,6 @@ class Rung(Struct):
     low: _Rating
     high: _Rating
     cost: MoveCost
-    exploitability: float | None = None
-    regret: float | None = None
-    mean_loss: float | None = None
 
     @property
     def interval(self) -> Interval:
@@ -337,13 +335,23 @@ class LadderResult(GameResult, tag="ladder", kw_only=True):
     misfit: float | UnsetType = UNSET
     """root mean square difference of score and expected score"""
     exact: bool = False
-    exploitability: float | None = None
-    regret: float | None = None
-    mean_loss: float | None = None
+    losses: Losses = field(default_factory=Losses)
+    """in the file among the other keys"""
     worst_positions: list[WorstPosition] = field(default_factory=list)
     ladder: LadderSource
     settings: LadderSettings
     processor: str = ""
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, object], folder: Path = Path()) -> Self:
+        """See :meth:`Result.from_dict <ttt_eval.store.results.Result.from_dict>`."""
+        return super().from_dict({**data, "losses": data}, folder)
+
+    def to_dict(self) -> Data:
+        """See :meth:`Result.to_dict <ttt_eval.store.results.Result.to_dict>`."""
+        content = super().to_dict()
+        losses: Data = content.pop("losses")
+        return content | losses
 
 
 def rate_policy(
@@ -460,10 +468,7 @@ def _add_losses(result: LadderResult, game: Game, policy: Policy) -> None:
     """Add the exact losses of the policy, and the positions with the largest ones against random
     play, which reaches every position.
     """
-    losses = strength(game, policy, ())
-    result.exploitability = losses.exploitability
-    result.regret = losses.regret
-    result.mean_loss = losses.mean_loss
+    result.losses = Losses(**strength(game, policy, ()).measures)
     mistakes = worst_positions(game, policy, ANCHOR, MAX_WORST_POSITIONS)
     result.worst_positions = [_describe_mistake(game, mistake) for mistake in mistakes]
 

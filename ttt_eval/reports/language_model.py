@@ -54,9 +54,8 @@ def _tiles(result: LanguageModelResult, exact: ExactResult | None) -> list[Tile]
     """
     tiles: list[Tile] = []
     if exact is not None:
-        regret = exact.regret if isinstance(exact.regret, float) else None
         tiles += parts.measure_tiles({"exploitability": exact.exploitability}, ", exactly")
-        tiles += parts.measure_tiles({"regret": regret}, " in self-play, exactly")
+        tiles += parts.measure_tiles({"regret": exact.regret}, " in self-play, exactly")
     if result.games is not None:
         score = result.games.played
         name = f"score against {result.opponent}"

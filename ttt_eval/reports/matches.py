@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from msgspec.structs import asdict
+
 from ttt_eval.matches.elo import elo_interval
 from ttt_eval.matches.ladder import LadderResult
 from ttt_eval.matches.results import MatchResult
@@ -21,7 +23,6 @@ from ttt_eval.reports.page import (
     Tile,
     left_out,
 )
-from ttt_eval.store.metrics import LOSSES
 from ttt_eval.store.statistics import Interval
 
 MAX_POINTS = 200
@@ -219,7 +220,7 @@ def ladder_report(result: LadderResult) -> Report:
 
 
 def _loss_tiles(result: LadderResult) -> list[Tile]:
-    return parts.measure_tiles({name: getattr(result, name) for name in LOSSES})
+    return parts.measure_tiles(asdict(result.losses))
 
 
 def _ladder_tiles(result: LadderResult) -> list[Tile]:
@@ -290,6 +291,6 @@ def _worst_positions(result: LadderResult) -> Parts:
     if spots:
         boards = [parts.spot_board(result.game, spot, likely=spot.likely) for spot in spots]
         return [Text(page.words("worst of the ladder")), BoardRow(boards)]
-    if result.regret == 0:
+    if result.losses.regret == 0:
         return [left_out("It loses nothing.")]
     return [left_out(page.words("no worst positions"))]

@@ -33,6 +33,8 @@ class Metric(Struct, frozen=True):
     """lowest and highest possible value"""
     note: str = ""
     """what its values mean, in a few words"""
+    long_label: str = ""
+    """the label with its meaning, where there is room for it"""
     unit: str = ""
     unit_size: float = 1.0
     """value of one unit"""
@@ -47,12 +49,22 @@ class Metric(Struct, frozen=True):
         return f"{self.format(value)} {self.unit}".rstrip()
 
 
+class Losses(Struct, kw_only=True):
+    """Exact measures of a policy without an opponent, None where they are not known. Its fields are
+    the list of these measures: :class:`ttt_eval.exact.strength.Strength` computes them.
+    """
+
+    exploitability: float | None = None
+    regret: float | None = None
+    mean_loss: float | None = None
+
+
 METRICS = {
     name: convert({"name": name, **row}, Metric) for name, row in read_table(__file__).items()
 }
 """Measures by name; a name that is not here is a rate, of which more is better."""
-LOSSES = ("exploitability", "regret", "mean_loss")
-"""Exact measures of a policy without an opponent; the others are not known for every game."""
+LOSSES = Losses.__struct_fields__
+"""Names of :class:`Losses`; all but the first are not known for every game."""
 LOSS_LABELS = tuple(METRICS[name].label for name in LOSSES)
 COUNTS = ("wins", "draws", "losses")
 """Counts of a run's games since its start, in a line of measurements."""
