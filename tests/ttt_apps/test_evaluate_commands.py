@@ -59,6 +59,12 @@ def test_exploitability(evaluate_py):
     assert data["gains"] is data["regret"] is data["mean_loss"] is None  # too large to solve
 
 
+def test_a_function_that_is_stopped_is_named(evaluate_py, capsys):
+    with pytest.raises(SystemExit):
+        evaluate_py.main(["match", "players:stuck", "random"])
+    assert capsys.readouterr().err.startswith("stopped; stuck was asked for its move in ")
+
+
 def test_solve_by_layers(evaluate_py, tmp_path, monkeypatch):
     monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
     monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "0")

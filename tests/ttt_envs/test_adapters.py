@@ -356,8 +356,9 @@ def test_functions_choose_columns_under_gravity():
     boards = plain.from_texts("o.../x.../o... x", "..../..../.... o", game=game)
     leftmost = as_policy(lambda observation, mask: int(mask.argmax()), game)
     assert_array_equal(leftmost.probabilities(boards).argmax(axis=1), [9, 8])
-    with pytest.raises(ValueError, match="illegal action 9: obey the mask of 4 actions"):
+    with pytest.raises(ValueError, match="illegal action 9: obey the mask of 4 actions") as problem:
         as_policy(lambda observation, mask: 9, game).probabilities(boards)
+    assert "'o.../x.../o... x'" in problem.value.__notes__[0]
     weights = np.array([0.5, 0.25, 0.125, 0.125])
     shares = as_policy(
         lambda observation, mask: weights, game, returns="probabilities"

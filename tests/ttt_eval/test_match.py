@@ -1,6 +1,7 @@
 """Matches: results known from elsewhere, and independence of results from blocks and workers."""
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import plain
@@ -12,6 +13,7 @@ from players import Cheat
 from ttt_envs import Game, from_text, make_policy
 from ttt_envs.agents.policy import Forfeit, Policy
 from ttt_envs.game.rules import STREAM_SKIP
+from ttt_eval.exact import outcome
 from ttt_eval.matches import match
 from ttt_eval.matches.match import PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks, play_pairs
 from ttt_eval.matches.openings import Openings
@@ -154,6 +156,16 @@ def test_blocks_are_small_enough_to_share_and_to_stop_early():
 def test_errors(a, pairs, block):
     with pytest.raises(ValueError, match="choose"):
         total(play_blocks(settings(a), pairs, block=block))
+
+
+def test_distributions_of_callers_are_checked_as_by_exact():
+    weights = SimpleNamespace(pure=True, probabilities=lambda boards, *_: 2 * (boards.cells == 0))
+    rule = r"moves in '[./]{11} o': \[2. .* must be 0 on occupied cells, nowhere negative, and sum"
+    with pytest.raises(ValueError, match=rule):
+        outcome(GAME, weights, "random")
+    for weights.pure in (True, False):
+        with pytest.raises(ValueError, match=rule):
+            play_pairs(GAME, weights, "random", 9)
 
 
 def test_score_sums_by_result_and_by_seat():

@@ -39,6 +39,9 @@ def test_policy_identity_covers_its_files(tmp_path, monkeypatch):
         (tmp_path / "of_the_user.py").write_text(text)
         identities.append(policy_identity("of_the_user:Class:key=1"))
     assert len(set(identities)) == 4
+    (tmp_path / "script.py").write_text("raise SystemExit")
+    for spec in ("gomocup:python,arguments=(script.py -o mcts:rollouts=2)", "script.inner:Class"):
+        assert policy_identity(spec) == ""  # without running it
 
 
 def test_run_that_is_trained_on_is_made_anew(tmp_path):

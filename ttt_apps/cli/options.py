@@ -599,16 +599,22 @@ def run_command(command: Callable[[], object]) -> None:
     except (Refusal, MemoryError, OSError, msgspec.DecodeError) as problem:
         if os.environ.get(TRACEBACK, "0") != "0":
             raise
-        text = describe_os_error(problem) if isinstance(problem, OSError) else str(problem)
+        text = _with_notes(
+            describe_os_error(problem) if isinstance(problem, OSError) else str(problem), problem
+        )
         # it may quote long files or arguments
         print(
             f"error: {truncate(escape_unprintable(installed_names(text)), 4_000)}", file=sys.stderr
         )
         sys.exit(2)
     except KeyboardInterrupt as stop:
-        text = installed_names(str(stop)) if isinstance(stop, Stopped) else "stopped"
+        text = _with_notes(installed_names(str(stop)) or "stopped", stop)
         print(escape_unprintable(text), file=sys.stderr)
         sys.exit(INTERRUPTED)
+
+
+def _with_notes(text: str, problem: BaseException) -> str:
+    return "; ".join((text, *getattr(problem, "__notes__", ())))
 
 
 def describe_os_error(problem: OSError) -> str:
@@ -801,12 +807,11 @@ def bar(description: str, folder: Path | None = None) -> Iterator[Callable[..., 
 
         try:
             yield update
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             if folder is None:
                 raise
-            raise Stopped(
-                f"stopped; finished work is stored in {folder}: the same command continues"
-            ) from None
+            stop.add_note(f"finished work is stored in {folder}: the same command continues")
+            raise Stopped(_with_notes("stopped", stop)) from None
 
 
 def status(words: str) -> Status:

@@ -142,7 +142,7 @@ class TerminalGame:
         seats = {"first": 0, "second": 1, "alternate": episode % 2, "random": self.live.random_seat}
         self.own = seats[self.seat] ^ self.swapped
         """the person's seat in this game"""
-        self.player = make_player(self.policy, self.live.episode_key)
+        self.player = make_player(self.policy, self.game, self.live.episode_key)
         self.player.begin(ONLY)
         self._settings = Counter[str]()
 

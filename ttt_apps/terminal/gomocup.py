@@ -270,7 +270,7 @@ class Brain:
         has_clock = self._limit_s("time_left") is not None
         if self._player is None or (move_s, has_clock) != self._times:
             policy = make_timed_policy(self.spec, self._current, move_s, has_clock)
-            self._player = make_player(policy, self._live.episode_key)
+            self._player = make_player(policy, self._current, self._live.episode_key)
             self._player.begin(ONLY)
             self._times = (move_s, has_clock)
         return self._player

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.agents.observations import DType, Observation, ObservationBuilder, map_parts
-from ttt_envs.agents.policy import Policy, to_policy
+from ttt_envs.agents.policy import Policy, note_question, to_policy
 from ttt_envs.agents.wrappers import SampledPolicy
 from ttt_envs.core.checks import Refusal, TypeRefusal, check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array
@@ -98,22 +98,23 @@ class CallableAgent(Policy):
                 self.function(observations, mask), self.name, self.returns, (count, *shape)
             )
         else:
-            rows = (
-                (map_parts(operator.itemgetter(b), observations), mask[b].copy())
-                for b in range(count)
-            )
-            output = np.stack(
-                [_to_array(self.function(*row), self.name, self.returns, shape) for row in rows]
-            )
+            answers = []
+            for b in range(count):
+                with note_question(self, self.game, boards.take(np.array([b]))):
+                    row = map_parts(operator.itemgetter(b), observations), mask[b].copy()
+                    answers.append(_to_array(self.function(*row), self.name, self.returns, shape))
+            output = np.stack(answers)
         if not is_action:
             return output.astype(np.float64), legal
         is_legal = legal[np.arange(count), output.clip(0, num - 1)]
-        errors = output[(output < 0) | (output >= num) | ~is_legal]
+        errors = np.flatnonzero((output < 0) | (output >= num) | ~is_legal)
         if len(errors):
-            raise Refusal(
-                f"{self.name} chose the illegal action {errors[0]}: obey the mask of {num} "
-                "actions, or return values or logits of all actions and set returns="
-            )
+            with note_question(self, self.game, boards.take(errors[:1])):
+                raise Refusal(
+                    f"{self.name} chose the illegal action {output[errors[0]]}: obey the mask of "
+                    f"{num} actions, or return values or logits of all actions and set returns=, "
+                    "in a spec as in file:agent:returns=values"
+                )
         return output, legal
 
     def _to_shares(self, numbers: Float64Array, support: BoolArray) -> Float64Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -11,9 +12,9 @@ from numpy.typing import NDArray
 from ttt_envs.core.checks import Refusal, TypeRefusal, escape_unprintable, truncate
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, kernel
 from ttt_envs.core.random import uniforms
-from ttt_envs.game.boards import Boards
+from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import VARIANTS
-from ttt_envs.game.phantom import HIDING, AnyGame, check_variants
+from ttt_envs.game.phantom import HIDING, AnyGame, check_variants, visible
 from ttt_envs.game.rules import STREAM_OPPONENT
 
 ALL_VARIANTS = ("gravity", "overlines", "misere", "torus")
@@ -169,6 +170,22 @@ def to_policy(policy: Any) -> Policy:
     raise TypeRefusal(
         f"{policy} is no policy, it needs pure and probabilities: or use as_policy(function, game)"
     )
+
+
+@contextmanager
+def note_question(policy: object, game: AnyGame, boards: Boards) -> Iterator[None]:
+    """Add a note to exceptions, unless they have one: which policy was asked about which
+    positions.
+    """
+    try:
+        yield
+    except BaseException as problem:
+        if not hasattr(problem, "__notes__"):
+            text = to_text(boards.position(0), visible(game))
+            problem.add_note(
+                f"{policy} was asked for its move in {text!r} (1 of {len(boards.mover)})"
+            )
+        raise
 
 
 @runtime_checkable

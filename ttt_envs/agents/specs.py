@@ -76,7 +76,7 @@ _NO_POLICIES = {
 GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
 
 _AGENTS = (
-    "; an agent is def agent(observation, mask), or def make(game): return as_policy(agent, game)"
+    "an agent is def agent(observation, mask), or def make(game): return as_policy(agent, game)"
 )
 """advice where a function is neither"""
 
@@ -273,7 +273,7 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
         # it is no class of policies, or does not fit the game
         raise Refusal(
             f"{spec_parts.name} made no policy of {game}: {type(problem).__name__}: {problem}"
-            f"{_AGENTS if inspect.isfunction(kind) else ''}"
+            f"{'; ' + _AGENTS if inspect.isfunction(kind) else ''}"
         ) from problem
 
 
@@ -391,7 +391,7 @@ def bind_arguments(spec: Spec, function: Any, first: Any) -> inspect.BoundArgume
         required = [p.name.replace("_", "-") for p in parameters[1:] if p.default is p.empty]
         hint = f"write {spec.name}:{','.join(f'{key}=...' for key in required)}"
         if inspect.isfunction(function):
-            hint += _AGENTS
+            hint = f"{_AGENTS}; for another parameter {hint}"
         if not keys:
             hint = "write its name alone"
         elif unknown:

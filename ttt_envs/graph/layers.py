@@ -359,14 +359,7 @@ class Traversal:
             layer.index.keys[rows, 0], p, follow, self.rules, images, nodes, keys
         )
         if num_edges < 0:
-            row = -1 - num_edges
-            position = self.boards(layer, nodes).position(row)
-            raise Refusal(
-                f"{policy} gave no distribution over legal moves in "
-                f"{to_text(position, visible(self.game))!r}: "
-                f"{np.array2string(p[row], precision=4)} must be 0 on occupied cells, nowhere "
-                "negative, and sum to 1"
-            )
+            raise _no_distribution(policy, self.game, self.boards(layer, nodes), p, -1 - num_edges)
         nodes = nodes._replace(
             child=nodes.child[:num_edges].copy(),
             action=nodes.action[:num_edges].copy(),
@@ -408,13 +401,34 @@ def all_positions(game: AnyGame) -> Boards:
     return concatenate(parts)
 
 
-def query_policy(policy: Policy, boards: Boards) -> Float64Array:
-    """Return the probabilities of a policy, float64[B, cells].
+def _no_distribution(
+    policy: object, game: AnyGame, boards: Boards, p: Float64Array, row: int
+) -> Refusal:
+    return Refusal(
+        f"{policy} gave no distribution over legal moves in "
+        f"{to_text(boards.position(row), visible(game))!r}: "
+        f"{np.array2string(p[row], precision=4)} must be 0 on occupied cells, nowhere negative, "
+        "and sum to 1"
+    )
+
+
+def check_distributions(policy: object, game: Game, boards: Boards, p: Float64Array) -> None:
+    """Raise ValueError unless the answers float64[B, cells] of a policy are distributions over
+    legal moves; the message names the first position in which one is not.
+    """
+    total = np.where((p == 0) | ((p > 0) & boards.legal(game)), p, np.nan).sum(axis=1)
+    for row in np.flatnonzero(~(abs(total - 1) <= TOLERANCE))[:1]:
+        raise _no_distribution(policy, game, boards, p, int(row))
+
+
+def query_policy(policy: Policy, boards: Boards, *rng: np.random.Generator | None) -> Float64Array:
+    """Return the probabilities of a policy, float64[B, cells]; one that is not pure needs a
+    generator.
 
     Raises:
         ValueError: it gave another shape.
     """
-    answer = np.ascontiguousarray(policy.probabilities(boards), np.float64)
+    answer = np.ascontiguousarray(policy.probabilities(boards, *rng), np.float64)
     if answer.shape != boards.cells.shape:
         raise Refusal(
             f"{policy} gave probabilities of shape {list(answer.shape)} for {len(boards.mover)} "

@@ -20,14 +20,23 @@ from uuid import uuid4
 import numpy as np
 from msgspec import convert
 
-from ttt_envs.agents.policy import Forfeit, Player, Policy, act_in_episodes
+from ttt_envs.agents.policy import (
+    Forfeit,
+    Player,
+    Policy,
+    PolicyWrapper,
+    act_in_episodes,
+    note_question,
+)
 from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, compile_at_once
+from ttt_envs.core.packages import PACKAGES
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, PositionValues, distinct_boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, ILLEGAL, NOT_OVER, Outcome, begin_rows, play_rows
+from ttt_envs.graph.layers import check_distributions, query_policy
 from ttt_eval.exact.policy_cache import make_policy_once
 from ttt_eval.matches.games import Move, PlayedGame
 from ttt_eval.matches.luck import OFF, LuckCorrection, LuckTracker, StateValues, make_correction
@@ -252,32 +261,56 @@ class StatelessPlayer(Player):
         return act_in_episodes(self.policy, boards, self.keys.take(slots), plies)
 
 
-@dataclass(frozen=True)
-class DeduplicatedPolicy(Policy):
-    """A pure policy queried once per distinct position of a batch: parallel games share many
-    positions.
+class QueriedPolicy(Policy):
+    """A policy without an ``act`` of its own, as matches query it.
+
+    A pure one is queried once per distinct position of a batch: parallel games share many. The
+    answers of a caller's class are checked.
+
+    Args:
+        policy: the policy.
+        game: the game.
     """
 
-    policy: Policy
+    def __init__(self, policy: Policy, game: Game) -> None:
+        self.policy = policy
+        self.game = game
+        self.pure = policy.pure
+        is_ours = type(policy).__module__.partition(".")[0] in PACKAGES
+        self._is_checked = is_ours and type(policy) is not PolicyWrapper
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return move probabilities float64[B, cells]."""
-        # no one-word key, and hardly any equal boards
-        if boards.cells.shape[1] >= MAX_CELLS_BASE_3:
-            return self.policy.probabilities(boards, rng)
-        distinct, inverse = distinct_boards(boards)
-        return np.asarray(self.policy.probabilities(distinct, rng)).take(inverse, axis=0)
+        """Return move probabilities float64[B, cells].
+
+        Raises:
+            ValueError: a caller's class gave no distribution over legal moves.
+        """
+        inverse = None
+        # larger boards have no one-word key, and hardly any are equal
+        if self.pure and boards.cells.shape[1] < MAX_CELLS_BASE_3:
+            boards, inverse = distinct_boards(boards)
+        try:  # which costs nothing, as a context would
+            p = query_policy(self.policy, boards, rng)
+        except BaseException:
+            with note_question(self, self.game, boards):
+                raise
+        if not self._is_checked:
+            check_distributions(self, self.game, boards, p)
+        return p if inverse is None else p.take(inverse, axis=0)
 
     def __str__(self) -> str:
         return str(self.policy)
 
 
-def make_player(policy: Policy, keys: UInt64Array, stones: Int64Array | None = None) -> Player:
+def make_player(
+    policy: Policy, game: Game, keys: UInt64Array, stones: Int64Array | None = None
+) -> Player:
     """Return the player of a policy in a match: its own stateful ``player()`` if it has one."""
     if policy.player is not None:
         return policy.player()
-    distinct = policy.pure and not policy.has_own_act
-    return StatelessPlayer(DeduplicatedPolicy(policy) if distinct else policy, keys, stones)
+    return StatelessPlayer(
+        policy if policy.has_own_act else QueriedPolicy(policy, game), keys, stones
+    )
 
 
 class OutOfTimeError(Forfeit):
@@ -388,7 +421,7 @@ def _compile_move(policy: Policy, game: Game) -> None:
     """Let a temporary player make a move, with no time to think."""
     slots = np.zeros(1, np.int64)
     with compile_at_once():
-        player = make_player(policy, np.zeros(1, np.uint64))
+        player = make_player(policy, game, np.zeros(1, np.uint64))
         player.begin(slots)
         with suppress(Forfeit):
             player.act(Boards.start(game), slots, np.random.default_rng(0), np.zeros(1))
@@ -468,7 +501,9 @@ class _Block:
         self.outcome = np.full(2 * pairs, NOT_OVER, np.int8)
         self.rows_by_pairs = np.arange(2 * pairs).reshape(2, pairs).T.ravel()
         """int64[2 P]: the rows pair by pair, a first and then b first"""
-        self.players = [make_player(policy, action_keys, self.stones) for policy in self.policies]
+        self.players = [
+            make_player(policy, game, action_keys, self.stones) for policy in self.policies
+        ]
         if match.clock is not None:
             self.players = [TimedGames(player, match.clock, now) for player in self.players]
         generators = np.random.SeedSequence(match.seed, spawn_key=(seed_block, start))

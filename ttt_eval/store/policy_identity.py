@@ -8,10 +8,13 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from ttt_envs.agents.specs import POLICIES, FromFile, parse_spec, trusted
+from ttt_envs.agents.specs import POLICIES, parse_spec
+from ttt_envs.core.checks import Refusal
 
 SETTLED_NS = 2_000_000_000
 """Age of files from which their times tell whether they have changed, in nanoseconds: some systems
@@ -59,13 +62,17 @@ def _hash_files(states: tuple[tuple[Path, int, int, int], ...]) -> str:
 
 def _files_of(spec: str) -> Iterator[Path]:
     parts = parse_spec(spec)
-    # the search for a module may import a package
-    is_refused = isinstance(parts.name, FromFile) and not trusted()
-    if ":" in parts.name and not is_refused:
-        with suppress(ImportError, ValueError):  # there is no such module, or it is a script's
-            module = find_spec(parts.name.partition(":")[0])
-            if module is not None and module.origin:
-                yield Path(module.origin)
+    module, colon, _ = parts.name.partition(":")
+    if colon:
+        package, *inner_names = module.split(".")
+        with suppress(ValueError):  # a script's module
+            found: Any = find_spec(package)
+            # find_spec("a.b") would import a
+            for name in inner_names:
+                folders = getattr(found, "submodule_search_locations", None) or ()
+                found = PathFinder.find_spec(name, folders)
+            if getattr(found, "has_location", False):
+                yield Path(found.origin)
     for value in filter(None, (parts.unkeyed, *(parts.keyed[key] for key in sorted(parts.keyed)))):
         if os.path.isfile(value):
             yield Path(value)
@@ -77,4 +84,5 @@ def _files_of(spec: str) -> Iterator[Path]:
                 {file for name in names for file in Path(value).glob(name) if file.is_file()}
             )
         elif set("(:") & set(value) or value in POLICIES:
-            yield from _files_of(value)
+            with suppress(Refusal):  # other text, such as the arguments of a program
+                yield from _files_of(value)

@@ -198,7 +198,8 @@ function drawVerdict() {
   const answer = number + 1 === state.at && !isOver() ? answerOf("exact") : null
   const reply = next.mover === mover ? [] : (facts.plies[number + 1]?.best ?? (answer ? bestOf(answer, next) : []))
   const top = valueAt(number) * (1 - 2 * mover)
-  const text = puzzles.verdictOf({game: gameOf(state), mover: SEATS[mover], top, best: judged.best, replies: {[cell]: reply}}, cell, judged.loss)
+  const whose = own < 0 ? `${SEATS[mover]}'s move` : "Your move"
+  const text = puzzles.verdictOf({game: gameOf(state), mover: SEATS[mover], top, best: judged.best, replies: {[cell]: reply}, whose}, cell, judged.loss)
   find("verdict").replaceChildren(...ttt.rich(text))
 }
 

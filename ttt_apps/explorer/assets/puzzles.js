@@ -19,20 +19,23 @@ const puzzles = (() => {
 
   const listed = (cells, columns, joint = "or") => cells.map((cell) => ttt.coordinate(cell, columns)).join(", ").replace(/, ([^,]*)$/, ` ${joint} $1`)
 
-  /** What a move loses of the value `top` of the `best` ones, and the best reply to it, as text for rich(). */
-  function verdictOf({game, mover, top, best, replies}, cell, loss) {
+  /** What a move loses of the value `top` of the `best` ones, and the best reply to it, as text for rich(); `whose` says
+   * whose move it was, once it is played. */
+  function verdictOf({game, mover, top, best, replies, whose}, cell, loss) {
     const columns = game.columns
     const digits = digitsOf(game)
     const name = ttt.coordinate(cell, columns)
     const right = loss <= TIE
     const others = best.filter((place) => place !== cell)
-    const also = others.length ? `, and so ${others.length > 1 ? "are" : "is"} ${listed(others, columns, "and")}` : ""
+    const [is, are, loses, joint] = whose ? ["was", "were", "lost", ";"] : ["is", "are", "loses", ", and"]
+    const move = whose ? `${whose} *${name}*` : `*${name}*`
+    const also = others.length ? `${joint} so ${others.length > 1 ? are : is} ${listed(others, columns, "and")}` : ""
     const sentences = right
-      ? [`*${name}* is best${also}. Its value is *${signed(top, digits)}*.`]
-      : [`*${name}* loses *${plain(loss, game)}*: its value is ${signed(top - loss, digits)}. Best is *${listed(best, columns)}*, with *${signed(top, digits)}*.`]
+      ? [`${move} ${is} best${also}. Its value is *${signed(top, digits)}*.`]
+      : [`${move} ${loses} *${plain(loss, game)}*: its value is ${signed(top - loss, digits)}. Best ${is} *${listed(best, columns)}*, with *${signed(top, digits)}*.`]
     if (replies[cell]?.length) sentences.push(`The best reply to ${name}: ${mover === "o" ? "x" : "o"} ${listed(replies[cell], columns)}.`)
     const answer = best[0]
-    if (!right && replies[answer]?.length) sentences.push(`To ${ttt.coordinate(answer, columns)} it is ${listed(replies[answer], columns)}.`)
+    if (!right && replies[answer]?.length) sentences.push(`To ${ttt.coordinate(answer, columns)} it ${is} ${listed(replies[answer], columns)}.`)
     return sentences.join(" ")
   }
 
