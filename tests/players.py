@@ -1,5 +1,7 @@
 """Policies for tests of what plays against any policy."""
 
+import random
+
 import numpy as np
 import plain
 
@@ -30,6 +32,11 @@ class Cheat(FirstEmpty):
 def stuck(observation, mask):
     """A function that is stopped while it thinks."""
     raise KeyboardInterrupt
+
+
+def drawn(observation, mask):
+    """A random function."""
+    return random.choice(np.flatnonzero(mask))
 
 
 class Scripted(Policy):

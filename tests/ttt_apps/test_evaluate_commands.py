@@ -59,7 +59,14 @@ def test_exploitability(evaluate_py):
     assert data["gains"] is data["regret"] is data["mean_loss"] is None  # too large to solve
 
 
-def test_a_function_that_is_stopped_is_named(evaluate_py, capsys):
+def test_a_function_that_draws_or_is_stopped_is_named(evaluate_py, capsys):
+    for line in (
+        "exact players:drawn random",
+        "exploitability players:drawn",
+        "exact random table",
+    ):
+        evaluate_py(line)
+        assert ("drawn answers differently" in evaluate_py.err) == ("drawn" in line)
     with pytest.raises(SystemExit):
         evaluate_py.main(["match", "players:stuck", "random"])
     assert capsys.readouterr().err.startswith("stopped; stuck was asked for its move in ")

@@ -176,6 +176,12 @@ def test_another_player_adds_only_missing_games(done, tmp_path):
     assert (tmp_path / UNITS).read_text() == units
 
 
+def test_a_fault_tells_the_finished_pairings(tmp_path):
+    with pytest.raises(ValueError, match="set returns=") as problem:
+        run(tmp_path, ("random", "table", "players:drawn:returns=values"))
+    assert "finished and kept in" in problem.value.__notes__[1]
+
+
 @pytest.mark.parametrize("settings", [{"pairs": 0}, {"players": ("random", "random")}])
 def test_invalid_tournaments_are_rejected_before_anything_is_written(settings, tmp_path):
     with pytest.raises(ValueError, match=r"choose|name"):

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
+import numpy as np
 import tyro
 from rich.table import Table
 
 from ttt_apps.cli import options as cli
+from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_pure
+from ttt_envs.core.checks import Refusal
+from ttt_envs.game.phantom import AnyGame, visible
 from ttt_eval.exact.measurement import Measurement
 from ttt_eval.exact.results import OutcomeProbabilities
 from ttt_eval.exact.strength import strength
+from ttt_eval.matches.move_cost import draw_positions
 from ttt_eval.store.metrics import LOSSES, METRICS
 
 
@@ -39,6 +45,7 @@ class Exact(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
             "mean": as_dict(first.mean(second)),
         }
         table = _outcomes_table(f"{self.a} against {self.b}, exactly, {game}", "moving", results)
+        _warn_of_draws(game, a, b)
         self.show({"game": game.to_dict(), "a": self.a, "b": self.b, **results}, table)
 
 
@@ -80,6 +87,7 @@ class Exploitability(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
         facts["gain of a responder beyond perfect play"] = gains
         title = f"best responses to {self.a}, exactly, {game}"
         rows = [row for row in losses if row["loss"] > 0]
+        _warn_of_draws(game, policy)
         self.show(
             data,
             _outcomes_table(title, "the responder moves", responses),
@@ -88,21 +96,35 @@ class Exploitability(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
         )
 
 
+def _warn_of_draws(game: AnyGame, *policies: Policy) -> None:
+    """Warn of policies that answer differently when they are asked about positions again."""
+    with suppress(Refusal):  # a game that is over so soon has no such positions
+        boards = draw_positions(visible(game))
+        for policy in policies:
+            if not np.allclose(policy.probabilities(boards), policy.probabilities(boards)):
+                cli.warn(
+                    f"{policy} answers differently when it is asked again: the results are of one "
+                    "draw of its answers, and file:agent:samples=20 measures their frequencies"
+                )
+
+
 def as_dict(result: OutcomeProbabilities) -> dict[str, float]:
     """Return JSON-ready data; docs/files.md documents the keys."""
     return {**result._asdict(), "value": result.value}
 
 
-def _format(number: float) -> str:
-    """Format with six decimal places, and with an exponent where they would show a number that is
-    not 0 as 0.
+def _format(number: float | None) -> str | None:
+    """Format a known number with six decimal places, and with an exponent where they would show one
+    that is not 0 as 0.
     """
+    if number is None:
+        return None
     return f"{number:.6f}" if number == 0 or round(number, 6) else f"{number:.1e}"
 
 
 def _outcomes_table(title: str, name: str, outcomes: Mapping[str, Mapping[str, float]]) -> Table:
-    rows = [
-        {name: seat} | {key: _format(share) for key, share in row.items()}
+    rows: list[dict[str, object]] = [
+        {name: seat, **{key: _format(share) for key, share in row.items()}}
         for seat, row in outcomes.items()
     ]
     return cli.rows_table(rows, title)

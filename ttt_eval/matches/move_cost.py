@@ -73,7 +73,7 @@ def measure_move_costs(game: Game, *specs: str) -> list[MoveCost]:
 def _time_policies(game: Game, specs: Sequence[str]) -> list[MoveCost]:
     """Measure policies in this process."""
     with compile_at_once():
-        boards = _positions(game)  # also loads the compiler, which is no cost of a policy
+        boards = draw_positions(game)  # also loads the compiler, which is no cost of a policy
         return [time_moves(game, spec, boards) for spec in specs]
 
 
@@ -106,7 +106,7 @@ def time_moves(game: Game, spec: str, boards: Boards) -> MoveCost:
     return MoveCost(mean, setup, peak, peak - before)
 
 
-def _positions(game: Game) -> Boards:
+def draw_positions(game: Game) -> Boards:
     """Return the positions of :func:`measure_move_costs`."""
     rng = np.random.default_rng(0)
     depths = range(max(1, 2 * game.cells // 3))

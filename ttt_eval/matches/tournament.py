@@ -287,11 +287,21 @@ def run_tournament(
     # sorted, so that stored games are found in any order of the names
     names = [(min(players[i], players[j]), max(players[i], players[j])) for i, j in pairings]
     scores = dict.fromkeys(pairings, Score.empty())
-    with closing(play_matches(match, names, pairs, folder, provenance, jobs=jobs)) as blocks:
-        for number, score in blocks:
-            i, j = pairings[number]
-            scores[i, j] += score if players[i] < players[j] else score.reversed()
-            progress(sum(score.games for score in scores.values()) // 2, pairs * len(pairings))
+    try:
+        with closing(play_matches(match, names, pairs, folder, provenance, jobs=jobs)) as blocks:
+            for number, score in blocks:
+                i, j = pairings[number]
+                scores[i, j] += score if players[i] < players[j] else score.reversed()
+                progress(sum(score.games for score in scores.values()) // 2, pairs * len(pairings))
+    except Exception as problem:
+        finished = [
+            f"{players[i]} {score.rate('score').mean:.3f} against {players[j]}"
+            for (i, j), score in scores.items()
+            if 0 < score.games == 2 * pairs
+        ]
+        if finished:
+            problem.add_note(f"finished and kept in {folder}: {', '.join(finished)}")
+        raise
     weights = {pairing: score.weights() for pairing, score in scores.items()}
     anchor_index = None if anchor is None else players.index(anchor)
     ratings = bradley_terry(weights, len(players), anchor=anchor_index, seed=match.seed)

@@ -11,7 +11,7 @@ from ttt_eval.matches.elo import elo_interval
 from ttt_eval.matches.ladder import LadderResult
 from ttt_eval.matches.results import MatchResult
 from ttt_eval.matches.sprt import SprtResult
-from ttt_eval.matches.tournament import RatedPlayer, TournamentResult
+from ttt_eval.matches.tournament import TournamentResult
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import (
     BoardRow,
@@ -131,7 +131,6 @@ def tournament_report(result: TournamentResult) -> Report:
     """Return the page of a tournament: the best player, a cross table, and ratings."""
     specs = [player.spec for player in result.players]
     order = sorted(range(len(specs)), key=lambda i: -result.players[i].rating.mean)
-    ranking = [result.players[i] for i in order]
     scores = result.scores
     games = sum(score.games for score in scores.values()) // 2
     scale = page.words("scale", zero=result.anchor or "the mean of all", games=f"{games:,}")
@@ -147,15 +146,19 @@ def tournament_report(result: TournamentResult) -> Report:
         "Reproduction": parts.reproduction(result, "evaluate.py", "match", *specs, **options),
     }
     title = f"Tournament of {len(order)}, {result.game}"
-    return Report(title, _describe_ranking(ranking), [], sections)
+    return Report(title, _describe_ranking(result, order), [], sections)
 
 
-def _describe_ranking(ranking: Sequence[RatedPlayer]) -> str:
-    """Name the best player, as far as the intervals of ratings decide it."""
-    best, *other_players = ranking
-    num_undecided = sum(player.rating.high >= best.rating.low for player in other_players)
-    values = [f"rating {_elo(player.rating)}" for player in ranking]
-    return formats.describe_best([player.spec for player in ranking], values, num_undecided)
+def _describe_ranking(result: TournamentResult, order: Sequence[int]) -> str:
+    """Name the best player, as far as its games against each of the others decide it: in at most 5%
+    of tournaments one of these intervals misses the truth (Bonferroni).
+    """
+    best, *others = order
+    confidence = 1 - 0.05 / len(others)
+    rates = [result.scores[best, other].rate("score", confidence) for other in others]
+    specs = [result.players[i].spec for i in order]
+    values = [f"rating {_elo(result.players[i].rating)}" for i in order]
+    return formats.describe_best(specs, values, sum(rate.low <= 0.5 for rate in rates))
 
 
 def _ratings_table(result: TournamentResult, order: Sequence[int]) -> DataTable:
