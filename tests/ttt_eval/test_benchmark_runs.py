@@ -41,9 +41,11 @@ from ttt_eval.benchmark.tasks import VERSIONS, BudgetSpent, find_task, find_task
 pytestmark = pytest.mark.more
 
 LEADERBOARD = ROOT / "docs" / "benchmark" / "leaderboard.md"
+SCORES = ROOT / "benchmarks" / "scores"
 STEPS = 200
 LAST = f"/steps-{STEPS:06d}/"
 TOLERANCE = 1e-12
+SAME = "another seed has the same tables"
 
 
 def run_all(
@@ -384,12 +386,17 @@ def test_a_run_is_trained_again(tmp_path, evaluate_py):
     evaluate_py("bench score", folder, "--out", scores)
     assert evaluate_py.json("bench verify", scores)["seed"] == 0
     content = read_json(scores)
-    content["submissions"][0]["runs"][0]["score"] += 1e-6
-    content["submissions"][0]["versions"]["numpy"] = "1.0"
+    [edited] = content["submissions"]
+    run = edited["runs"][0]
+    run["score"] = 1.0
+    run["checkpoints"][-1] |= {"score": 1.0, "value": 0.0}
+    edited["versions"]["numpy"] = "1.0"
     scores.write_text(json.dumps(content))
     message = evaluate_py.error("bench verify", scores)
     assert "the scores differ" in message
     assert "('numpy', '1.0')" in message
+    message = evaluate_py.error("bench verify --row 26", SCORES / "v1" / "q-learning.json")
+    assert "bench run --agent q-learning --task chance-25 --seeds 2" in message
 
 
 def test_chosen_settings_are_those_of_the_runs(tmp_path, evaluate_py):
@@ -527,17 +534,17 @@ def test_the_last_tables_are_those_that_determine_the_score(tmp_path):
         assert score_submission(tmp_path / "last", last=True).runs[0].complete == complete
 
 
-@pytest.mark.parametrize(("name", "kind"), [("random", NOT_LEARNED), ("self-play", "one")])
-def test_what_two_seeds_share_was_not_learned(name, kind, tmp_path):
+@pytest.mark.parametrize(("name", "known"), [("random", (SAME,)), ("self-play", ())])
+def test_what_two_seeds_share_was_not_learned(name, known, tmp_path):
     """But learners may come to the same solution of self-play."""
     task = find_task(name)
     [game] = task.games
     specs = "random", "win-or-block", "optimal"
     *tables, last_table = (tabulate(game, spec)["probabilities"] for spec in specs)
     runs = [{500: table, 1000: last_table} for table in tables]
-    for own_runs, expected in ((runs, kind), (runs * 2, NOT_LEARNED)):
+    for own_runs, expected in ((runs, known), (runs * 2, (SAME,))):
         write_tables(tmp_path, task, *own_runs)
-        assert score_submission(tmp_path).kind == expected
+        assert {run.known for run in score_submission(tmp_path).runs} == {expected}
 
 
 def test_tables_of_large_boards_round_probabilities(monkeypatch):
@@ -614,6 +621,7 @@ HOSTILE = {  # arrays in place of others, None for no array; or what changes the
         "from those of chance-25",
     ),
     "cost": ({RUN: text(cost={"cpu_s": -1})}, "cpu_s"),
+    "steps": ({RUN: text(cost={"cpu_s": 1, "steps": STEPS + 1})}, "chance-25/seed-0/run says"),
     "unknown key": (
         {"submission": text(submission={"name": "x", "tuning_step": 1})},
         "tuning_step",
@@ -656,15 +664,17 @@ def test_hostile_files_get_one_sentence(kind, submission, tmp_path, evaluate_py,
 
 
 def test_a_submission_is_checked_before_it_is_sent(submission, tmp_path, evaluate_py):
-    task = find_task("random")
+    task = find_task("chance-25")
     table = tabulate(task.games[0], "random")["probabilities"]
     whole = dict.fromkeys(task.checkpoints, table)
-    for fifth, incomplete in ((whole, []), ({}, ["random"])):
+    for fifth, incomplete in ((whole, []), ({}, ["chance-25"])):
         write_tables(tmp_path, task, *[whole] * 4, fifth, whole)
         [row] = evaluate_py.json("bench score --check", tmp_path)
         assert (row["incomplete"], row["other_seeds"]) == (incomplete, [5])
-        assert "random" not in row["lacks"]
+        assert (row["lacks_values"], row["not_learned"]) == (["critic"], [SAME])
+        assert "chance-25" not in row["lacks"]
     [row] = evaluate_py.json("bench score --check", submission)
     assert (row["runs"], row["complete"]) == (4, 0)  # 200 steps are no whole run
+    assert (row["lacks_values"], row["not_learned"]) == ([], [])
     assert row["incomplete"] == ["chance-25", "skips-shown"]
     assert "random" in row["lacks"]

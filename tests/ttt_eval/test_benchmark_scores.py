@@ -75,6 +75,7 @@ def welch_freedom(*scores):
 
 def test_the_interval_of_one_task_is_that_of_welch(monkeypatch):
     monkeypatch.setattr(comparison, "RESAMPLES", 40_000)
+    monkeypatch.setattr(comparison, "MIN_SEEDS", 3)
     a = A[:, :1]
     b = 3 * B[:3, :1]
     result = comparison.bootstrap_interval(
@@ -145,6 +146,16 @@ def test_intervals_of_five_runs_contain_the_true_aggregate(measure):
     assert np.mean(inside) >= 0.93
 
 
+def test_intervals_of_a_task_that_fails_at_random_cover_what_the_page_says():
+    """Equal runs have intervals of width 0."""
+    runs = np.random.default_rng(0).random((2_000, 5, 1)) < 0.6
+    rows = [comparison.bootstrap_interval(comparison.mean, 1.0 * row) for row in runs]
+    percent = 100 * np.mean([low <= 0.6 <= high for _, low, high in rows])
+    page = SCORES.parents[2] / "docs/benchmark/index.md"
+    [stated] = re.findall(r"0\.4\*\*5`, (.*)%, of cases", page.read_text())
+    assert percent == pytest.approx(float(stated), abs=2)
+
+
 def test_tasks_with_the_same_runs_are_resampled_together():
     scores = simulate(np.random.default_rng(0), tasks=1)[0]
     twice = np.concatenate([scores, scores], axis=1)
@@ -166,7 +177,7 @@ def test_tasks_with_the_same_runs_are_resampled_together():
 
 
 def make_run(task, seed, score, steps=100, complete=True, known=False, **more):
-    marks = (CheckpointScore(steps, score, 0.5, 0.0, 1.0),)
+    marks = (CheckpointScore(steps, score, score, 0.0, 1.0),)
     return RunScore(task, seed, score, complete, marks, known=known, **more)
 
 
@@ -188,6 +199,7 @@ def to_file(path, *submissions):
     [
         ({"version": "v0"}, "version"),
         ({"run": {"score": 1.5}}, "score"),
+        ({"run": {"score": 0.5}}, "random with the seed 0 is not"),
         ({"run": {"task": "none"}}, "there is no task 'none'"),
         ({"run": {"seed": 1}}, "two scores of the same run"),
     ],
@@ -241,12 +253,13 @@ def test_clear_leads_are_decided_and_equals_are_not():
 
 def test_what_was_not_learned_stands_apart():
     """Intervals between others do not depend on it, nor on rows of few seeds."""
-    learned = submission("a", lift=0.3), submission("b")
+    planner = replace(submission("a", lift=0.3), hyperparameters={"knows_rules": True})
+    learned = planner, submission("b")
     solved = submission("rules", lift=0.5, known=True)
     few = submission("few", seeds=(2, 6, 7, 9, 10), lift=-0.5, known=None)
     result = compare_submissions([solved, few, *learned])
     settings = [entry.setting for entry in result.entries]
-    assert settings == ["one", "one", "unknown", "not learned"]
+    assert settings == ["one, knows rules", "one", "unknown", "not learned"]
     assert result.undecided == ["few"]
     alone = compare_submissions(learned)
     assert result.entries[:2] == alone.entries
@@ -256,29 +269,34 @@ def test_what_was_not_learned_stands_apart():
 def test_croissant_finds_the_scores():
     folder = SCORES.parents[1]
     content = read_json(folder / "croissant.json")
-    [files] = content["distribution"]
     [record_set] = content["recordSet"]
-    name, *fields = (field["source"] for field in record_set["field"])
+    name, version, *fields = (field["source"] for field in record_set["field"])
     keys = {field["extract"]["jsonPath"].rpartition(".")[2] for field in fields}
-    for file in folder.glob(files["includes"]):
-        [row] = read_json(file)["submissions"]
+    [files] = content["distribution"]
+    for file in folder.glob("scores/*/*"):
+        assert any(map(file.match, files["includes"]))
+        scores = read_json(file)
+        [row] = scores["submissions"]
         submission = re.fullmatch(name["transform"]["regex"], file.name)[1]
         assert submission == row["name"].replace(":", "-")
+        assert re.search(version["transform"]["regex"], file.as_posix())[1] == scores["version"]
         assert all(keys <= {*run, *run["checkpoints"][-1]} for run in row["runs"])
+    citation = (folder.parent / "CITATION.cff").read_text()
+    assert re.search('title: "(.*)"', citation)[1] in content["citeAs"]
 
 
 def test_scores_at_equal_cost():
     """The last checkpoint within 10 CPU seconds stands for all later ones."""
     marks = (
-        CheckpointScore(100, 0.2, 0.5, 0.0, 1.0, 4.0),
-        CheckpointScore(200, 0.6, 0.5, 0.0, 1.0, 9.5),
-        CheckpointScore(400, 0.8, 0.5, 0.0, 1.0, 10.5),
+        CheckpointScore(100, 0.2, 0.2, 0.0, 1.0, 4.0),
+        CheckpointScore(200, 0.6, 0.6, 0.0, 1.0, 9.5),
+        CheckpointScore(400, 0.4, 0.4, 0.0, 1.0, 10.5),
     )
-    late = RunScore("phantom", 0, 0.8, True, marks[2:])
-    runs = [RunScore(task, 0, 0.8, True, marks) for task in ("chance-25", "opponents")] + [late]
+    late = RunScore("phantom", 0, 0.4, True, marks[2:])
+    runs = [RunScore(task, 0, 0.4, True, marks) for task in ("chance-25", "opponents")] + [late]
     assert [run.score_in_budget for run in runs] == pytest.approx([0.6, 1.4 / 3, 0.0])
     result = compare_submissions([SubmissionScores("fast", runs=tuple(runs))])
-    assert "| fast | 0.356 | 0.800 |" in leaderboard_markdown(result, "")
+    assert "| fast | 0.356 | 0.400 |" in leaderboard_markdown(result, "")
 
 
 def test_a_file_has_scores_of_one_version(tmp_path):

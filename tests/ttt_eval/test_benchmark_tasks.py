@@ -1,7 +1,9 @@
 """The tasks of the benchmark, and their exact scores, against tables and a plain recursion."""
 
+import copy
 from dataclasses import replace
 from fractions import Fraction
+from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 import phantoms
@@ -272,10 +274,19 @@ def test_tasks_make_seeded_environments(task):
 
 
 def test_the_task_of_masks_hides_them():
-    env = find_task("masks").make_env(seed=0)
-    assert all(info["action_mask"].all() for info in [env.reset()[1], env.step(4)[-1]])
+    env = find_task("masks").make_env(seed=0, observation="dict")
+    parts = [*env.reset(), *env.step(4)[::4]]  # observations and infos
+    assert all(part["action_mask"].all() for part in parts)
     assert env.action_masks().all()
     assert env.step(4)[1:3] == (-1, True)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, ForkingPickler.dumps])
+def test_no_steps_are_taken_in_copies(copied):
+    env = find_task("random").make_env(seed=0)
+    with pytest.raises(TypeError, match="knows_rules"):
+        copied(env)
+    assert env.unwrapped is env
 
 
 def test_agents_choose_observations_only():
@@ -292,7 +303,7 @@ def test_the_page_of_tasks_lists_them():
             f"{opponent} from {start}" if start else opponent for opponent, start in task.stages
         )
         rules = [name for name in ("gravity", "phantom") if getattr(task, name)]
-        board = ", ".join([" x ".join(map(str, task.size)), str(task.win_length), *rules])
+        board = ", ".join(["x".join(map(str, task.size)), str(task.win_length), *rules])
         skips = ", ".join(f"{skip:g}" for skip in task.skip_chances)
         axes = ", ".join(task.axes)
         rows.append(

@@ -7,14 +7,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import tyro
 from msgspec import Struct, convert
-from msgspec.structs import replace
 
 from ttt_apps.cli import options as cli
 from ttt_apps.training.options import folder_name
@@ -24,7 +23,13 @@ from ttt_eval.benchmark.agents import load_agent
 from ttt_eval.benchmark.comparison import compare_submissions
 from ttt_eval.benchmark.comparison import to_json as comparison_to_json
 from ttt_eval.benchmark.runs import CHOSEN, hash_code, list_runs, run_benchmark
-from ttt_eval.benchmark.scores import SubmissionScores, read_scores, score_submission, to_json
+from ttt_eval.benchmark.scores import (
+    SubmissionScores,
+    read_scores,
+    score_submission,
+    to_json,
+    why_not_learned,
+)
 from ttt_eval.benchmark.scoring import combine_scores
 from ttt_eval.benchmark.submission import FILE, Count, Submission, open_submission
 from ttt_eval.benchmark.tasks import (
@@ -217,28 +222,32 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
 
 def _check(path: Path) -> dict[str, object]:
     """Return the numbers of runs of a valid submission, the tasks without runs, those without whole
-    runs of all seeds, and seeds that are not of the protocol.
+    runs of all seeds, those that measure values and have none, seeds that are not of the protocol,
+    and why it counts as not learned.
     """
     with open_submission(path) as submission:
         runs = submission.runs
-        for run in runs:
-            submission.read_run(run)
-            for steps in run.checkpoints:
-                submission.read_tables(run, steps)
+        without_values = {
+            run.task.name
+            for run in runs
+            for steps in run.checkpoints
+            if submission.read_tables(run, steps)[0].values is None
+        }
+        causes = {cause for run in runs for cause in why_not_learned(submission, run)}
     complete_runs = {
         (run.task.name, run.seed) for run in runs if run.checkpoints == run.task.checkpoints
     }
     tasks = {run.task.name for run in runs}
-    every_task = {task.training for task in find_tasks(version=submission.version)}
+    every_task = find_tasks(version=submission.version)
     return {
         "submission": str(path),
         "runs": len(runs),
         "complete": len(complete_runs),
-        "lacks": sorted(every_task - tasks),
-        "incomplete": sorted(
-            name for name in tasks if any((name, seed) not in complete_runs for seed in SEEDS)
-        ),
+        "lacks": sorted({task.training for task in every_task} - tasks),
+        "incomplete": sorted({name for name, _ in {*product(tasks, SEEDS)} - complete_runs}),
+        "lacks_values": [task.name for task in every_task if task.uses_runs_of in without_values],
         "other_seeds": sorted({run.seed for run in runs}.difference(SEEDS)),
+        "not_learned": sorted(causes),
     }
 
 
@@ -295,6 +304,13 @@ class BenchVerify(cli.JsonOptions):
             raise Refusal(f"{self.submission} has the rows 0 to {len(rows) - 1}: choose one")
         submission, run = rows[self.row]
         agent = submission.agent
+        task = find_task(run.task)
+        if not submission.code_sha256:
+            raise Refusal(
+                f"{self.submission} is an older file: it names no code, so it cannot be verified; "
+                "train the row again with python evaluate.py bench run --agent "
+                f"{submission.name} --task {task.training} --seeds {run.seed + 1}"
+            )
         if ":" in agent and agent != self.agent:
             raise Refusal(
                 f"{self.submission} names the agent {agent}: --agent {agent} runs its code"
@@ -304,7 +320,6 @@ class BenchVerify(cli.JsonOptions):
                 f"the code of {agent!r} is not that of {self.submission}: its hash differs, so "
                 "install the version that was submitted"
             )
-        task = find_task(run.task)
         with TemporaryDirectory() as folder:
             unit = {"task": task.training, "seed": run.seed}
             path = Path(folder)
@@ -314,16 +329,20 @@ class BenchVerify(cli.JsonOptions):
             problems = (TypeError,) if CHOSEN in submission.hyperparameters else ()
             with name_place(f"settings of {agent}", problems):
                 run_benchmark(agent, [unit], again, path)
-            marks = {new.task: new.checkpoints for new in score_submission(path).runs}[run.task]
-        stored = {mark.steps: mark for mark in run.checkpoints}
-        scored_marks = {  # with the stored CPU seconds, which differ
-            mark.steps: replace(mark, cpu_s=stored[mark.steps].cpu_s)
-            for mark in marks
-            if mark.steps in stored
+            new_scores = {
+                mark.steps: mark.score
+                for new in score_submission(path).runs
+                for mark in new.checkpoints
+                if new.task == run.task
+            }
+        scores = [new_scores.get(mark.steps, math.nan) for mark in run.checkpoints]
+        row = {
+            "task": run.task,
+            "seed": run.seed,
+            "score": run.score,
+            "again": combine_scores(task, scores),
         }
-        score = combine_scores(task, [mark.score for mark in scored_marks.values()] or [math.nan])
-        row = {"task": run.task, "seed": run.seed, "score": run.score, "again": score}
-        if scored_marks != stored or score != run.score:
+        if scores != [mark.score for mark in run.checkpoints]:
             differences = sorted(versions(submission.library).items() ^ submission.versions.items())
             raise Refusal(f"the scores differ: {row}; other versions: {differences or 'none'}")
         self.show(row, cli.rows_table([row]), "The scores are the same.")

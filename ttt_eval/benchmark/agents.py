@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from statistics import fmean
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -119,13 +121,17 @@ def agent_policy(agent: Agent, task: Task, game: AnyGame) -> Policy:
     model = (
         agent.policy_for(game) if hasattr(agent, "policy_for") else getattr(agent, "model", agent)
     )
-    arguments: dict[str, Any] = {"observe_skip_chance": task.observe_skip_chance}
-    for name, value in getattr(agent, "env_options", {}).items():
-        if name in ("observation", "dtype"):
-            arguments[name] = value
-    returns: Returns = getattr(agent, "returns", "actions")
+    options = getattr(agent, "env_options", {})
+    arguments: dict[str, Any] = {
+        "observe_skip_chance": task.observe_skip_chance,
+        **{name: options[name] for name in ("observation", "dtype") if name in options},
+    }
     policy = as_policy(
-        model, game, returns=returns, batch=getattr(agent, "batch", False), **arguments
+        model,
+        game,
+        returns=getattr(agent, "returns", "actions"),
+        batch=getattr(agent, "batch", False),
+        **arguments,
     )
     policy = Unmasked(policy) if task.hides_masks else policy
     critic = getattr(agent, "critic", None)
@@ -195,7 +201,7 @@ class GameAgent:
         skips = (
             sorted(set(task.skip_chances))
             if task.observe_skip_chance
-            else [float(np.mean(task.skip_chances))]
+            else [fmean(task.skip_chances)]
         )
         self._games = [task.game_at(skip) for skip in skips]
 
@@ -233,7 +239,7 @@ class GameAgent:
     def boards(self, observation: NDArray[np.float32], info: Mapping[str, Any]) -> Boards:
         """Return the position in which the agent moves, a batch of one."""
         cells = self._task.games[0].cells
-        mover = info["mover"] if self._task.opponent == SELF else info["seat"]
+        mover = info["mover"]
         own, other = observation[: 2 * cells].reshape(2, cells)
         stones = own * (1 + mover) + other * (2 - mover)
         return Boards(stones.astype(np.int8)[None], np.array([mover], np.int8))
@@ -310,7 +316,7 @@ class AlphaZeroAgent(GameAgent):
             for game in self._games
         }
         self.learners = {skip: training.learner for skip, training in self._trainings.items()}
-        self._examples: dict[float, list[TrainingExamples]] = {skip: [] for skip in self.learners}
+        self._examples: defaultdict[float, list[TrainingExamples]] = defaultdict(list)
         self._rng = make_rng(seed, 2)
 
     def begin(self, skip: float) -> None:
@@ -444,7 +450,7 @@ class InterpolatedPolicy(GreedyPolicy):
 
     def __init__(self, game: Game, learners: Mapping[float, Any]) -> None:
         skips = sorted(learners)
-        weights = [float(np.interp(game.skip_chance, skips, unit)) for unit in np.eye(len(skips))]
+        weights = [np.interp(game.skip_chance, skips, unit) for unit in np.eye(len(skips))]
         self._parts = [
             (learners[skip], weight)
             for skip, weight in zip(skips, weights, strict=True)
@@ -488,7 +494,6 @@ class SB3Agent:
         self.hyperparameters = {"policy": policy, **settings}
         self.library = algorithm.__module__.partition(".")[0]
         self.model: Any = None
-        self.critic: Any = None
         self.returns: Returns = "actions"
         self._task = task
         self._make = functools.partial(

@@ -169,9 +169,7 @@ def _means_in_budget(
     """Return ``Comparison.means_in_budget``; their intervals alone hold at once."""
     scores = {row.name: _scores_of_runs(row, tasks, "score_in_budget") for row in submissions}
     return {
-        name: bootstrap_interval(
-            mean, of_runs, tasks=tasks, statements=len(scores), min_runs=MIN_SEEDS
-        )
+        name: bootstrap_interval(mean, of_runs, tasks=tasks, statements=len(scores))
         for name, of_runs in scores.items()
         if not np.isnan(of_runs).any()
     }
@@ -194,7 +192,6 @@ def _make_entry(
             scores[:, [tasks.index(name) for name in names]],
             tasks=names,
             statements=statements,
-            min_runs=MIN_SEEDS,
         )
 
     return Entry(
@@ -273,7 +270,6 @@ def bootstrap_interval(
     statements: int = 1,
     min_error: float = 0.0,
     minimum: float = -math.inf,
-    min_runs: int = 2,
 ) -> Interval:
     """Return a measure with its 95% interval: Student's t, with the standard error of a stratified
     bootstrap over runs.
@@ -282,8 +278,10 @@ def bootstrap_interval(
     Resampling inference with complex survey data, Journal of the American Statistical Association,
     1988). Degrees of freedom are those of the mean, whose variance may be that of few tasks (Welch,
     The generalization of 'Student's' problem when several different population variances are
-    involved, Biometrika, 1947). The interval of few runs is a point: its error is unknown.
-    docs/benchmark/index.md has the coverage.
+    involved, Biometrika, 1947). The interval of fewer than ``MIN_SEEDS`` runs is a point: its error
+    is unknown. That of equal runs has the width 0, so that fewer than 95% contain their true values
+    where one task that fails at random has most of the variance: docs/benchmark/index.md has a
+    case.
 
     Args:
         measure: takes as many float64[..., runs, tasks] as there are scores, and returns
@@ -294,13 +292,13 @@ def bootstrap_interval(
             (Bonferroni).
         min_error: minimum standard error.
         minimum: of the measure, whose maximum is 1: the interval is clipped.
-        min_runs: number of runs below which they are few.
     """
     from scipy.special import stdtrit
 
     value = float(measure(*scores))
     samples: list[Float64Array] = []
-    if min(map(len, scores)) < min_runs:
+    runs = min(map(len, scores))
+    if runs < MIN_SEEDS:
         return Interval(value, value, value)
     columns = np.arange(scores[0].shape[1])
     names = [find_task(task).training for task in tasks]
@@ -310,13 +308,14 @@ def bootstrap_interval(
     variance = 0.0
     squares = 0.0
     for run_scores in scores:  # runs are drawn for each training anew
-        rows = rng.integers(len(run_scores), size=(RESAMPLES, len(run_scores) - 1, len(trainings)))
+        count = len(run_scores)
+        rows = rng.integers(count, size=(RESAMPLES, count - 1, len(trainings)))
         samples.append(run_scores[rows[..., training], columns])
-        of_trainings = np.var(run_scores @ is_of_training, axis=0, ddof=1) / len(run_scores)
-        variance += float(of_trainings.sum())
-        squares += float(of_trainings @ of_trainings) / (len(run_scores) - 1)
+        of_trainings = np.var(run_scores @ is_of_training, axis=0, ddof=1) / count
+        variance += of_trainings.sum()
+        squares += of_trainings @ of_trainings / (count - 1)
     error = max(min_error, round(float(measure(*samples).std()), DIGITS))
-    freedom = variance**2 / squares if squares else min(map(len, scores)) - 1
+    freedom = variance**2 / squares if squares else runs - 1
     half_width = float(stdtrit(freedom, 1 - 0.025 / statements)) * error
     return Interval(value, max(minimum, value - half_width), min(1.0, value + half_width))
 
@@ -353,7 +352,7 @@ def improvement_interval(
     ranks = rankdata(np.concatenate([scores, other_scores]), axis=0)
     return bootstrap_interval(
         probability_of_improvement,
-        *(ranks[:runs], ranks[runs:]),
+        *np.split(ranks, [runs]),
         tasks=tasks,
         statements=statements,
         min_error=min_error,

@@ -106,7 +106,6 @@ def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> RunArray
 
     env = task.make_env(seed, **getattr(agent, "env_options", {}))
     env.checkpoints = list(run.checkpoints)
-    env.budget = task.steps
     env.store = store
     steps_before = -1
     with closing(env), suppress(BudgetSpent):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -10,13 +9,19 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Literal
 
+import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType, json, to_builtins
 from msgspec.structs import asdict
 
 from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.files import read_bounded
 from ttt_envs.envs.config import SELF
-from ttt_eval.benchmark.scoring import combine_scores, measured_moves, score_policies
+from ttt_eval.benchmark.scoring import (
+    TaskScore,
+    combine_scores,
+    measured_moves,
+    score_policies,
+)
 from ttt_eval.benchmark.submission import (
     Amount,
     Cost,
@@ -24,12 +29,12 @@ from ttt_eval.benchmark.submission import (
     StoredRun,
     Submission,
     SubmissionFile,
+    Text,
     open_submission,
 )
 from ttt_eval.benchmark.tasks import (
     NUM_CHECKPOINTS,
     TASKS,
-    Task,
     Version,
     find_task,
     version_of,
@@ -42,7 +47,7 @@ NOT_LEARNED = "not learned"
 MAX_BYTES = 1 << 26
 """Maximum size of a file of scores in bytes."""
 TOLERANCE = 1e-9
-"""Maximum loss of value of best play by rounding."""
+"""Maximum loss of value of best play, and maximum difference of equal scores, by rounding."""
 CPU_BUDGET_S = 10.0
 """CPU seconds of learning after which runs are compared at equal cost."""
 Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
@@ -82,14 +87,18 @@ class RunScore(Struct, frozen=True):
     """those that were scored, ascending, the last at the end"""
     cost: Cost | None = None
     """None for a task without runs of its own"""
-    known: bool | None = None
-    """whether it was not learned: the agent took no step, or has the tables of another seed, or in
-    self-play the policy of the first of several checkpoints loses nothing in any position; None if
-    an older file does not say
-    """
+    known: tuple[Text, ...] | bool | None = None
+    """see :func:`why_not_learned`; in an older file whether it was not learned, or None"""
 
     def __post_init__(self) -> None:
-        find_task(self.task)
+        task = find_task(self.task)
+        scores = [TaskScore(row.value, row.random, row.best).score for row in self.checkpoints]
+        stored_scores = [self.score, *(row.score for row in self.checkpoints)]
+        if not np.allclose([combine_scores(task, scores), *scores], stored_scores, 0, TOLERANCE):
+            raise Refusal(
+                f"a score of {self.task} with the seed {self.seed} is not (value - random) / "
+                "(best - random): score its submission again"
+            )
 
     @property
     def steps(self) -> int:
@@ -120,13 +129,14 @@ class SubmissionScores(Submission, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """The setting, or ``NOT_LEARNED`` if a run was not, or "unknown" if it is not known, see
-        ``RunScore.known``.
+        """The setting, and whether it says ``knows_rules``; or ``NOT_LEARNED`` if a run was not; or
+        "unknown" if it is not known, see ``RunScore.known``.
         """
         known = {run.known for run in self.runs}
-        if True in known:
+        if any(known):
             return NOT_LEARNED
-        return "unknown" if None in known else self.setting
+        setting = "unknown" if None in known else self.setting
+        return f"{setting}, knows rules" if self.hyperparameters.get("knows_rules") else setting
 
     @property
     def cpu_s(self) -> float | None:
@@ -179,11 +189,10 @@ def score_submission(
             for task, run in product(TASKS, stored.runs)
             if run.task.name == task.training
         ]
-        copies = Counter(map(stored.fingerprint, stored.runs))
         progress(0, len(pairs))
         for number, (task, run) in enumerate(pairs, start=1):
             record = stored.read_run(run)
-            marks = run.checkpoints if len(task.stages) > 1 or not last else run.checkpoints[-1:]
+            marks = run.checkpoints[-1:] if last and len(task.stages) == 1 else run.checkpoints
             cpu_s = {} if last or stored.version == "v1" else record.cpu_s
             rows: list[CheckpointScore] = []
             for steps in marks:
@@ -194,29 +203,50 @@ def score_submission(
                 result = score_policies(task, tables * (len(task.games) // len(tables)), steps)
                 rows.append(CheckpointScore(steps, result.score, *result, cpu_s.get(steps, UNSET)))
             if rows:
-                score = combine_scores(task, [row.score for row in rows])
                 is_complete = run.checkpoints == task.checkpoints and len(rows) == len(marks)
                 cost = record.cost if task == run.task else None
-                # a learner may never have seen one of few positions
-                is_copy = copies[stored.fingerprint(run)] > 1 and not task.positions
-                took_no_step = cost is not None and cost.steps == 0
-                known = is_copy or took_no_step or _is_solution(stored, task, run)
                 scores.append(
-                    RunScore(task.name, run.seed, score, is_complete, tuple(rows), cost, known)
+                    RunScore(
+                        task.name,
+                        run.seed,
+                        combine_scores(task, [row.score for row in rows]),
+                        is_complete,
+                        tuple(rows),
+                        cost,
+                        why_not_learned(stored, run),
+                    )
                 )
             progress(number, len(pairs))
     return SubmissionScores(**asdict(stored.submission), runs=tuple(scores))
 
 
-def _is_solution(stored: SubmissionFile, task: Task, run: StoredRun) -> bool:
+def why_not_learned(stored: SubmissionFile, run: StoredRun) -> tuple[str, ...]:
+    """Return why a run was not learned, () if it was.
+
+    The agent took no step, or the run has the tables of another seed, or in self-play the policy of
+    the first of several checkpoints loses nothing in any position.
+    """
+    cost = stored.read_run(run).cost
+    causes = {
+        "the agent took no step": cost is not None and cost.steps == 0,
+        # a learner may never have seen one of few positions
+        "another seed has the same tables": stored.copies[stored.fingerprint(run)] > 1
+        and not run.task.positions,
+        "in self-play the first table loses nothing": _is_solution(stored, run),
+    }
+    return tuple(cause for cause, holds in causes.items() if holds)
+
+
+def _is_solution(stored: SubmissionFile, run: StoredRun) -> bool:
     """Return whether a run begins with best play in all positions."""
+    task = replace(run.task, holds_out_openings=False)
     if task.opponent != SELF or task.phantom or len(run.checkpoints) < 2:
         return False
-    for table in stored.read_tables(run, run.checkpoints[0]):
-        boards, values, _ = measured_moves(replace(task, holds_out_openings=False), table.game)
-        if expected_losses(values, table.probabilities(boards)).max() >= TOLERANCE:
-            return False
-    return True
+    return all(
+        expected_losses(values, table.probabilities(boards)).max() < TOLERANCE
+        for table in stored.read_tables(run, run.checkpoints[0])
+        for boards, values, _ in [measured_moves(task, table.game)]
+    )
 
 
 def to_json(submissions: Sequence[SubmissionScores]) -> dict[str, object]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -112,7 +113,7 @@ class Cost(Struct, frozen=True):
 
     cpu_s: Amount
     peak_rss_bytes: Amount | None = None
-    """of the process that did the run"""
+    """highest so far of the process that did the run, also in earlier ones"""
     steps: Count | None = None
     """environment steps that the agent took; None if they are unknown"""
 
@@ -325,6 +326,7 @@ class SubmissionFile:
         submission: what it says of itself.
         version: of the benchmark.
         runs: by task and seed.
+        copies: numbers of runs by :meth:`fingerprint`.
 
     Raises:
         ValueError: it has something that no submission has, or lacks what all have.
@@ -353,6 +355,7 @@ class SubmissionFile:
         if not self.runs:
             raise Refusal("it has no run: evaluate.py bench run makes some")
         names = set().union(*map(self._check_run, self.runs), {HEAD})
+        self.copies = Counter(map(self.fingerprint, self.runs))
         other_names = self._entries.keys() - names
         if other_names:
             raise Refusal(
@@ -386,10 +389,19 @@ class SubmissionFile:
         return {run.record, *(f"{name}/{part}" for name in tables for part in PARTS)}
 
     def read_run(self, run: StoredRun) -> RunRecord:
-        """Return what the submission says of a run."""
-        if run.record not in self._entries:
-            return RunRecord()
-        return self._read_record(run.record, RunRecord)
+        """Return what the submission says of a run.
+
+        Raises:
+            ValueError: it is damaged, or names more steps than the run has.
+        """
+        has_record = run.record in self._entries
+        record = self._read_record(run.record, RunRecord) if has_record else RunRecord()
+        if record.cost is not None and (record.cost.steps or 0) > run.checkpoints[-1]:
+            raise Refusal(
+                f"{run.record} says that more steps were taken than its last table has in its "
+                "name: store the policy at the end"
+            )
+        return record
 
     def read_tables(self, run: StoredRun, steps: int) -> list[PolicyTable]:
         """Read the tables of a checkpoint.
@@ -468,17 +480,19 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open a file of arrays, a submission or a run of one; refusals name it, also those of what is
     read of it.
     """
-    problems = (
-        ValueError,
-        RecursionError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-        EOFError,
-    )
     with (
         open_to_read(path, MAX_FILE_BYTES) as file,
-        name_place(f"{path} is no valid submission", problems),
+        name_place(
+            f"{path} is no valid submission",
+            (
+                ValueError,
+                RecursionError,
+                zipfile.BadZipFile,
+                zlib.error,
+                NotImplementedError,
+                EOFError,
+            ),
+        ),
     ):
         yield zipfile.ZipFile(file)
 

@@ -8,20 +8,19 @@ same in both, and so are its runs and scores.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NoReturn, SupportsIndex, get_args
 
-import gymnasium
 import numpy as np
 from msgspec import convert
 
 from learners.base import discounts
 from ttt_envs.core.checks import Refusal, TypeRefusal, find_named
 from ttt_envs.core.files import read_table
-from ttt_envs.core.jit import BoolArray, Float64Array
-from ttt_envs.envs.config import SELF, SeatChoice
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.envs.config import SELF, Info, SeatChoice
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
@@ -193,10 +192,7 @@ class Task:
                     f"the task {self.name} determines {name}: an agent chooses "
                     f"{', '.join(AGENT_CHOICES)} alone"
                 )
-        arguments: dict[str, Any] = {"illegal_action": "lose", **self.settings, **choices}
-        env = SingleEnv(**arguments)
-        env.reset(seed=seed)
-        return TaskEnv(env, self)
+        return TaskEnv(self, seed, {"illegal_action": "lose", **self.settings, **choices})
 
 
 SETTINGS = (
@@ -217,12 +213,18 @@ class BudgetSpent(Exception):  # noqa: N818  # what happened
     """The steps of a run are taken: this ends the agent's ``learn``."""
 
 
-class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+class TaskEnv(SingleEnv):
     """Counts steps, stores policies between two of them, and hides which actions are legal if the
     task does.
 
     A policy is stored when the step after a checkpoint begins, so that the agent has learned from
-    all steps before. Seeds of ``reset`` are ignored: the task has seeded the environment.
+    all steps before. Seeds of ``reset`` are ignored: the task has seeded the environment. It has no
+    copies, whose steps would not be counted.
+
+    Args:
+        task: the task.
+        seed: of the environment.
+        arguments: of ``SingleEnv``.
 
     Attributes:
         steps: those taken.
@@ -230,22 +232,36 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             again, -1 if the other one does.
         checkpoints: numbers of steps after which to store, ascending; those that are reached are
             removed.
-        budget: maximum number of steps; None for any.
+        budget: maximum number of steps, by default those of the task.
         store: called with each checkpoint.
     """
 
-    def __init__(self, env: SingleEnv, task: Task) -> None:
-        super().__init__(env)
+    store: Callable[[int], None]
+
+    def __init__(self, task: Task, seed: int, arguments: Mapping[str, Any]) -> None:
+        super().__init__(**arguments)
         self.steps = 0
         self.discount = np.ones(1, np.float32)
         self.checkpoints: list[int] = []
-        self.budget: int | None = None
-        self.store: Callable[[int], None] = lambda steps: None
+        self.budget = task.steps
         self._hides_masks = task.hides_masks
+        super().reset(seed=seed)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse what ``copy`` and ``pickle`` ask for.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeRefusal(
+            "an environment of the benchmark has no copies, whose steps nobody would count: an "
+            "agent that plans uses the rules, as in ttt_envs.Game, and has 'knows_rules': True in "
+            "its hyperparameters"
+        )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    ) -> tuple[Any, Info]:
         """Begin an episode; ``seed`` is ignored.
 
         Raises:
@@ -255,11 +271,10 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise Refusal(
                 "an agent has no options of reset: the task determines how episodes begin"
             )
-        observation, info = self.env.reset()
-        return observation, self._with_mask(info)
+        return super().reset()
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """See :class:`gymnasium.Env`.
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
+        """See :class:`ttt_envs.envs.single_env.SingleEnv`.
 
         Raises:
             BudgetSpent: all steps are taken.
@@ -268,22 +283,19 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self.steps == self.budget:
             raise BudgetSpent(f"all {self.budget:,} steps are taken")
         self.steps += 1
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        self.discount = discounts([terminated or truncated], info["seat"], info["mover"])
-        return observation, reward, terminated, truncated, self._with_mask(info)
+        outcome = super().step(action)
+        info = outcome[-1]
+        self.discount = discounts([self._is_over], info["seat"], info["mover"])
+        return outcome
 
     def store_due(self, *, at_end: bool = False) -> None:
         """Store policies whose checkpoint is reached, or at the end all others."""
         while self.checkpoints and (at_end or self.steps >= self.checkpoints[0]):
             self.store(self.checkpoints.pop(0))
 
-    def action_masks(self) -> BoolArray:
-        """Return bool[cells]: which actions are legal, all of them where that is hidden."""
-        masks: BoolArray = self.env.get_wrapper_attr("action_masks")()
-        return masks | self._hides_masks
-
-    def _with_mask(self, info: dict[str, Any]) -> dict[str, Any]:
-        return {**info, "action_mask": info["action_mask"] | self._hides_masks}
+    def _observation(self) -> tuple[Any, Info]:
+        self._mask |= self._hides_masks
+        return super()._observation()
 
 
 @cache
