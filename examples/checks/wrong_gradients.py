@@ -70,6 +70,21 @@ def whiten_columns(rewards, mask):
     return centred / (np.sqrt((centred**2).sum(0) / number) + 1e-8)
 
 
+def token_gae(rewards, values, mask, lam=LAM, once=False):
+    """Return GAE of tokens, carried through gaps of the mask; lambda counts at each token, or once
+    at the last of each run of tokens.
+    """
+    advantages = np.zeros_like(rewards)
+    carried = following = np.zeros(len(rewards))
+    decays = lam ** (np.diff(1 * mask, append=0) < 0 if once else np.ones(mask.shape))
+    for t in reversed(range(mask.shape[1])):
+        further = following + decays[:, t] * carried
+        advantages[:, t] = (rewards[:, t] + further - values[:, t]) * mask[:, t]
+        carried = np.where(mask[:, t], advantages[:, t], carried)
+        following = np.where(mask[:, t], values[:, t], following)
+    return advantages
+
+
 class Wrong(NamedTuple):
     """A wrong function, and the options of its check."""
 
@@ -85,8 +100,8 @@ class Wrong(NamedTuple):
 FUNCTIONS: Mapping[str, Function] = {
     function.__name__: function
     for function in (
-        cleanrl_gae, gymnasium_gae, gae, rloo_of_pairs, whiten_columns,
-        estimators.reinforce, estimators.return_minus_value,
+        cleanrl_gae, gymnasium_gae, gae, rloo_of_pairs, whiten_columns, token_gae,
+        estimators.reinforce, estimators.return_minus_value, estimators.grpo_centred,
         *losses.POLICY_LOSSES, *losses.DIVERGENCES, *losses.ENTROPIES, *losses.TOKEN_LOSSES,
     )
 }  # fmt: skip

@@ -30,18 +30,6 @@ from ttt_eval.checks.samples import (
 )
 from ttt_eval.checks.values import explain
 
-ALIASES = {
-    "terminations": "terminated",
-    "truncations": "truncated",
-    "last_value": "next_value",
-    "last_values": "next_value",
-}
-"""Other names of arrays of rollouts."""
-ROLLOUT_NAMES = {
-    "rewards", "values", "dones", "next_value", "next_done", "movers", "terminated", "truncated",
-    "next_values", *ALIASES,
-}  # fmt: skip
-BATCH_NAMES = {"rewards", "values", "mask", "groups", "roles", "lengths", "states"}
 DEFAULT_BATCH = 8
 
 Critic = float | Callable[[Float32Array], Any]
@@ -49,6 +37,10 @@ Critic = float | Callable[[Float32Array], Any]
 float32[S, 2 * cells], that returns values for the mover, float[S]."""
 
 TEXTS = read_table(__file__)
+ALIASES: Mapping[str, str] = TEXTS["aliases"]
+"""Other names of arrays of rollouts."""
+ROLLOUT_NAMES = {*TEXTS["arrays"]["rollouts"], *ALIASES}
+BATCH_NAMES = {*TEXTS["arrays"]["batches"]}
 CAUSES: Mapping[str, str] = TEXTS["causes"]
 """Likely causes by the beginning of the name of a failed row and what it measured, from the most
 specific to the least."""
@@ -186,6 +178,7 @@ def run_check(
     unjudged: Sequence[str] = (),
     names: Sequence[str] = (),
     kind: str = "loss",
+    batch: int | None = None,
 ) -> GradientCheck:
     """Return a check whose causes are those of its failed rows. Rows without evidence are not
     judged, and a function whose answers vary is undecided.
@@ -197,6 +190,7 @@ def run_check(
         unjudged: what is not judged.
         names: of the function's arguments.
         kind: ``"loss"``, ``"batches"`` or ``"rollouts"``, whose words the causes have.
+        batch: the declared number of games in a batch; None if there is none.
     """
     effect = None
     ends = "".join(ENDS.get(name, "") for name in names)
@@ -212,8 +206,11 @@ def run_check(
                 rows.append(item)
         except CallError as error:
             rows.append(CheckRow("answers", str(error), "fails", "numbers of the right shape"))
+    turned = TEXTS[kind]["at size" if batch else "at any size"]
+    if effect and effect.explanation:
+        turned = f"{effect.explanation} ({effect.degrees.mean:.1f} degrees here)"
     causes = [
-        cause.format(measured=row.measured, ends=ends, **TEXTS[kind])
+        cause.format(measured=row.measured, ends=ends, turned=turned, **TEXTS[kind])
         for start, cause in CAUSES.items()
         for row in rows
         if row.status == "fails" and f"{row.name} {row.measured}".startswith(start)
@@ -346,5 +343,6 @@ def check_advantages(
     if "truncated" in array_names and limit is None:
         unjudged.append("the value at a truncation, without next_values")
     return run_check(
-        f"advantages, {model.game}, seats {seats}, {frame}", examine, limit_s, unjudged, names, kind
-    )
+        f"advantages, {model.game}, seats {seats}, {frame}",
+        examine, limit_s, unjudged, names, kind, batch,
+    )  # fmt: skip

@@ -16,6 +16,7 @@ import numpy as np
 
 from ttt_envs.core.jit import Float64Array
 from ttt_eval.checks.check import Status
+from ttt_eval.checks.explanations import explain_estimates
 from ttt_eval.checks.samples import Estimator, Source
 from ttt_eval.store.statistics import Interval
 
@@ -68,6 +69,8 @@ class Effect(NamedTuple):
     """angle to the exact gradient"""
     exact: bool
     """whether the numbers are exact"""
+    explanation: str = ""
+    """what turns it, in words; "" if that is unknown"""
 
     @property
     def status(self) -> Status:
@@ -169,7 +172,7 @@ def measure_effect(
     cpu: float,
 ) -> Effect:
     """Return the effect of an estimator: exactly, or from samples, which double until it is
-    decided.
+    decided. And what turns it, of batches.
 
     Args:
         estimator: the function.
@@ -181,11 +184,12 @@ def measure_effect(
     exact, alone = source.exact_sums(estimator, rng)
     if exact is not None:
         limit = EXACT_DEGREES if alone else MAX_DEGREES
-        return compare(to_gradients(exact, source.policy), target, target, rng, limit)
+        effect = compare(to_gradients(exact, source.policy), target, target, rng, limit)
+    is_open = exact is None
     begin = time.process_time()
     totals: Any = 0.0
     draws = 0
-    while True:
+    while is_open:
         new = max(1, draws)
         sums = [source.sample_sums(estimator, new, rng) for _ in range(NUM_BLOCKS)]
         totals = totals + np.stack(sums, axis=1)
@@ -193,5 +197,7 @@ def measure_effect(
         means = totals / (draws * source.size.games)
         estimate, right = (to_gradients(mean, source.policy) for mean in means)
         effect = compare(estimate, right, target, rng, MAX_DEGREES)
-        if effect.direction != "undecided" or time.process_time() - begin > cpu / 2:
-            return effect
+        is_open = effect.direction == "undecided" and time.process_time() - begin <= cpu / 2
+    if effect.direction == "turned" and "mask" in source.arrays:
+        effect = effect._replace(explanation=explain_estimates(estimator, source))
+    return effect

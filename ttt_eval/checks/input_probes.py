@@ -298,7 +298,15 @@ def probe_batch(
     )  # fmt: skip
     if "rewards" not in inputs:
         return
-    last = np.arange(mask.shape[1]) == np.maximum(inputs["lengths"] - 1, 0)[:, None]
+    first = np.logical_and.accumulate(mask, axis=1)
+    later = mask & ~first
+    if "values" in inputs and later.any():
+        changed = {name: inputs[name] + later for name in ("rewards", "values")}
+        yield rule_row(
+            "gaps", differ((ask({**inputs, **changed}) - whole) * first, 0.0),
+            "estimates before a gap of the mask move with what follows it",
+        )  # fmt: skip
+    last = mask & (mask.cumsum(axis=1) == inputs["lengths"][:, None])
     itself = np.eye(len(mask), dtype=bool)
     changes = [
         ask({**inputs, "rewards": inputs["rewards"] + chosen[:, None] * last}) - whole

@@ -7,7 +7,6 @@ is minus the derivative in the log-probability, times the number of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import nan
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from ttt_envs.agents.policy import normalise
 from ttt_envs.core.checks import Refusal, check_choice, check_range, find_named
+from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.game import Game
 from ttt_eval.checks.advantages import (
@@ -59,12 +59,7 @@ MAX_CLIP = 0.499
 """Largest range of a clip; :data:`RATIOS` must lie outside."""
 CLIP_RANGES = (np.arange(1000) + 0.5) / 1000
 """Distances of ratios from 1, by which the range of a clip is measured."""
-POLICY_LOSSES = {
-    POLICY: (nan, 1, nan, nan, 1, nan),
-    "A log pi": (1, 1, 1, 1, 1, 1),
-    "ratio x A": (0.5, 1, 1.5, 0.5, 1, 1.5),
-    CLIP: (0.5, 1, 0, 0, 1, 1.5),
-}
+POLICY_LOSSES: Mapping[str, Sequence[float]] = read_table(__file__)
 """Weights of the policy term, times the advantages, by what it is meant as; NaN for any."""
 
 NORMALISED_BATCH = 256
@@ -397,5 +392,5 @@ def check_loss(
     return run_check(
         f"a loss, {model.game}, seats {seats}, meant as {meant}, "
         f"batches of {batch or 'the default size'}",
-        examine, limit_s, [name for name, is_open in unjudged.items() if is_open],
+        examine, limit_s, [name for name, is_open in unjudged.items() if is_open], batch=batch,
     )  # fmt: skip

@@ -15,8 +15,9 @@ last decision) and ``values`` float64[N, T], ``mask`` bool[N, T] where there is 
 int64[N, T], a number for each position; for losses also ``logp``, ``old_logp``, ``ref_logp``,
 ``advantages`` and ``entropy`` float64[N, T].
 
-With **tokens**, action a is a certain tokens and one that decides, each with a column. The reward
-and the log-probability are those of the token that decides.
+With **tokens**, action a is one token that decides and a certain ones after it, each with a column;
+the mask has gaps between decisions. The log-probability is that of the token that decides, the
+reward that of the last token, and values are expected results given the tokens before each one.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ NUM_TESTED = 512
 """Minimum number of games whose estimates in random samples are compared with those in others."""
 EQUAL = 1e-4
 """Largest difference of equal answers of size 1, maybe in single precision."""
-AT_DECISION = {"rewards", "logp", "old_logp", "ref_logp", "entropy"}
-"""Arrays of the token that decides; others are repeated for each token."""
+AT_DECISION = {"logp", "old_logp", "ref_logp", "entropy"}
+"""Arrays of the token that decides; others but rewards are repeated for each token."""
 
 Arrays = Mapping[str, np.ndarray]
 Estimator = Callable[[Arrays], Float64Array]
@@ -227,8 +228,9 @@ def list_batch_rows(
     results = ((movers * rewards).sum(axis=1)[:, None] * signs)[..., None]
     token = np.arange(num_actions if tokens else 1)
     action = (places * mask % len(token))[..., None]
-    decides = token == action
     is_used = (token <= action) & mask[..., None]
+    decides = token == 0
+    parts = {"rewards": token == action, **dict.fromkeys(AT_DECISION, decides)}
     baselines = np.average(results, axis=0, weights=chances)
     by_decision: dict[str, np.ndarray] = {
         "right": results - baselines,
@@ -239,10 +241,13 @@ def list_batch_rows(
     }
     shape = *mask.shape[:2], -1
     arrays = {
-        name: (array[..., None] * (decides if name in AT_DECISION else is_used)).reshape(shape)
+        name: (array[..., None] * parts.get(name, is_used)).reshape(shape)
         for name, array in by_decision.items()
         if name in {*names, "right", "mask"}
     }
+    if "values" in arrays:  # after a decision, those of the action
+        of_action = model.advantages.ravel()[places][..., None] * (is_used & (token > 0))
+        arrays["values"] += of_action.reshape(shape)
     arrays["lengths"] = arrays["mask"].sum(axis=2)
     by_token = np.where(decides, places[..., None], -1).reshape(shape)
     right = arrays.pop("right")
@@ -327,6 +332,11 @@ class Source:
         }
         return arrays | {"groups": game % self.size.games // self.size.group, "roles": role}
 
+    def draw_tests(self, rng: np.random.Generator) -> Int64Array:
+        """Return the classes of the games of random samples, int64[M, B]."""
+        games = self.size.games
+        return rng.integers(len(self.chances), size=(2 + NUM_TESTED // games, games))
+
     def ask(self, estimator: Estimator, classes: Int64Array) -> Float64Array:
         """Return the estimates for samples of games of some classes, float64[M, B, R * T].
 
@@ -362,7 +372,7 @@ class Source:
         """
         count = len(self.chances)
         lengths = self.arrays.get("lengths", np.ones((count, 1), np.int64)).sum(axis=1)
-        tests = rng.integers(count, size=(2 + NUM_TESTED // self.size.games, self.size.games))
+        tests = self.draw_tests(rng)
         tested = tests, self.ask(estimator, tests)
         for chunk in self.chunks:
             every = np.resize(np.arange(count), (-(-count // chunk), chunk))
