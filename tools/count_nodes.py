@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-LIMITS = {"library": 227_600, "tests": 177_700}
+LIMITS = {"library": 229_200, "tests": 179_000}
 """Maximum number of nodes, with room for a small feature. Try to pay for a new one by making two
 ideas one; a change that needs more raises its limit here, in the same commit, whose body says why.
 """

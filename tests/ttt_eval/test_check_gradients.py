@@ -560,6 +560,11 @@ def test_random_functions_are_sampled():
         (gae, {"gamma": 1.5}, "gamma"),
         (gae, {"lam": 1.5}, "lam"),
         (gae, {"critic": -1.0}, "critic"),
+        (rloo, {"batch": -8}, "batch"),
+        (rloo, {"group": 0}, "group"),
+        (gae, {"environments": 0}, "environments"),
+        (gae, {"group": 4}, "whole episodes have no dones"),
+        (lambda rewards, dones, mask: rewards, {}, "whole episodes have no dones"),
     ],
 )
 def test_invalid_options_are_refused(function, options, words):
@@ -580,3 +585,9 @@ def test_invalid_options_are_refused(function, options, words):
 def test_invalid_options_of_losses_are_refused(loss, options, words):
     with pytest.raises(ValueError, match=words):
         check_loss(loss, **options)
+
+
+def test_a_backend_that_is_not_installed_is_refused(monkeypatch):
+    monkeypatch.setattr("ttt_eval.checks.losses.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="torch is not installed"):
+        check_loss(losses.k1)

@@ -271,17 +271,19 @@ def check_advantages(
     Raises:
         TypeError: ``function`` is no function.
         ValueError: an option is unknown or out of range, the function asks for an unknown array, or
-            ``gamma`` below 1 is given for whole games.
+            for arrays of rollouts and of whole games, or ``gamma`` below 1 is given for these.
     """
     discount = 0.9 if gamma is None else gamma
     check_range("gamma", discount, 0, 1)
-    check_range("lam", lam or 0.0, 0, 1)
+    check_range("lam", lam, 0, 1)
+    for name, number in {"environments": environments, "batch": batch, "group": group}.items():
+        check_range(name, number, 1)
     names = asked_names(function, ROLLOUT_NAMES | BATCH_NAMES)
     if seats is None:
         seats = (0, 1) if "movers" in names else (0,)
     array_names = {ALIASES.get(name, name) for name in names}
     limit = TIME_LIMIT if {"truncated", "next_values"} <= array_names else None
-    is_batch = batch is not None or bool(set(names) - ROLLOUT_NAMES)
+    is_batch = not (batch is None and group is None and ROLLOUT_NAMES.issuperset(names))
     size = BatchSize(environments, 1)
     if is_batch:
         games = batch or DEFAULT_BATCH
@@ -292,6 +294,12 @@ def check_advantages(
         raise Refusal(
             "whole episodes have no discount, and gamma= no effect: leave it out, and give the "
             "function with a discount of 1"
+        )
+    unknown = [name for name in names if name not in BATCH_NAMES]
+    if is_batch and unknown:
+        raise Refusal(
+            f"whole episodes have no {unknown[0]}, and rollouts no batch=, group= and no "
+            f"{', '.join(sorted(BATCH_NAMES - ROLLOUT_NAMES))}: ask for the arrays of one of them"
         )
     settings = {} if is_batch else {"discount": discount, "shift": 1.0}
     model = DecisionModel(game, seats, policy, **settings)

@@ -6,13 +6,14 @@ estimates if it is proportional to them, and much nearer than right ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 import numpy as np
 
 from ttt_envs.agents.policy import normalise
 from ttt_envs.core.files import read_table
+from ttt_envs.core.jit import Float64Array
 from ttt_eval.checks.samples import Estimator, Source
 
 CHANGES: Mapping[str, Sequence[str]] = read_table(__file__)
@@ -24,6 +25,30 @@ MUCH = 400
 EXACT = 1e-5
 """Largest distance that counts as 0."""
 TINY = 1e-9
+
+
+def list_changes(
+    right: Float64Array, averages: Sequence[Float64Array], factors: Sequence[Float64Array]
+) -> Iterator[tuple[list[str], Float64Array]]:
+    """Yield the words of each combination of changes, and the changed estimates, float64[N, T].
+
+    Args:
+        right: results, or derivatives of a loss in advantages, float64[N, 1] or float64[N, T].
+        averages: matrices float64[N, N] that average over no games, the group, the group with
+            weights, and so for the batch if it is not one group.
+        factors: of estimates, float64[N, T].
+    """
+    means = zip(CHANGES["mean"], averages, strict=False)
+    deviations = zip(CHANGES["deviation"], averages, strict=False)
+    of_each = zip(CHANGES["factor"], factors, strict=True)
+    for (mean_text, mean), (spread_text, spread), (factor_text, factor) in product(
+        means, deviations, of_each
+    ):
+        words = [text for text in (mean_text, spread_text, factor_text) if text]
+        centred = right - mean @ right
+        for numbers in (right, centred):
+            variance = spread @ (numbers - spread @ numbers) ** 2
+            yield words, centred * factor / np.sqrt(variance + TINY) + TINY
 
 
 def explain_estimates(estimator: Estimator, source: Source) -> str:
@@ -40,23 +65,22 @@ def explain_estimates(estimator: Estimator, source: Source) -> str:
     arrays = source.make(classes.ravel())
     mask = arrays["mask"]
     count, width = mask.shape
-    own = source.ask(estimator, classes).reshape(count, -1)[:, :width] * mask
+    estimates = source.ask(estimator, classes).reshape(count, -1)[:, :width] * mask
     right = arrays.get("advantages", arrays.get("rewards", 0 * mask).sum(axis=1, keepdims=True))
-    parts = [np.zeros((count, count))]
+    averages = [np.zeros((count, count))]
     for size in sorted(set(source.size)):
         number = np.arange(count) // (size * source.num_rows)
         same = number == number[:, None]
-        parts += [normalise(same), normalise(same * arrays["lengths"])]
-    factors = mask, mask * normalise(mask + TINY), mask & (np.diff(1 * mask, append=0) >= 0)
-    found = []
-    for named in product(*map(zip, CHANGES.values(), (parts, parts, factors))):
-        words, (mean, spread, factor) = zip(*named, strict=True)
-        known = [*filter(None, words)]
-        centred = right - mean @ right
-        for numbers in (right, centred):
-            variance = spread @ (numbers - spread @ numbers) ** 2
-            changed = centred * factor * (variance + TINY) ** -0.5 + TINY
-            found.append((cosine(own.ravel(), changed.ravel()), len(known), "; ".join(known)))
-    limit = MUCH * min(found)[0] + EXACT
-    near = sorted({(number, text) for distance, number, text in found if distance <= limit})
-    return ", or perhaps ".join(text for number, text in near if number == near[0][0])
+        averages += [normalise(same), normalise(same * arrays["lengths"])]
+    is_followed = np.diff(1 * mask, append=0) >= 0
+    factors = [1.0 * mask, mask * normalise(mask + TINY), 1.0 * (mask & is_followed)]
+    distances = [
+        (cosine(estimates.ravel(), changed.ravel()), words)
+        for words, changed in list_changes(right, averages, factors)
+    ]
+    limit = MUCH * min(distance for distance, _ in distances) + EXACT
+    near = [words for distance, words in distances if distance <= limit]
+    fewest = min(map(len, near))
+    return ", or perhaps ".join(
+        sorted({"; ".join(words) for words in near if len(words) == fewest})
+    )

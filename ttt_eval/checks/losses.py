@@ -7,6 +7,7 @@ is minus the derivative in the log-probability, times the number of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, Literal
 
 import numpy as np
@@ -94,7 +95,10 @@ def differentiate(
         return refuse_tuple(loss(**{name: values[name] for name in names}), "loss")
 
     backends = {"torch": _by_torch, "jax": _by_jax, "numpy": _by_differences}
-    gradient = find_named("backend", backend, backends)(loss_of)
+    differentiated = find_named("backend", backend, backends)
+    if find_spec(backend) is None:
+        raise Refusal(f"{backend} is not installed: install it, or choose another backend")
+    gradient = differentiated(loss_of)
 
     def derivatives(**arrays: np.ndarray) -> Float64Array:
         numbers = {name: array.astype(np.float64) for name, array in arrays.items()}
