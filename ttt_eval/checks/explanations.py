@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ttt_envs.agents.policy import normalise
 from ttt_envs.core.files import read_table
@@ -28,7 +30,7 @@ TINY = 1e-9
 
 
 def list_changes(
-    right: Float64Array, averages: Sequence[Float64Array], factors: Sequence[Float64Array]
+    right: Float64Array, averages: Sequence[Float64Array], factors: Sequence[NDArray[Any]]
 ) -> Iterator[tuple[list[str], Float64Array]]:
     """Yield the words of each combination of changes, and the changed estimates, float64[N, T].
 
