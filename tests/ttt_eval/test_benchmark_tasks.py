@@ -281,11 +281,21 @@ def test_the_task_of_masks_hides_them():
     assert env.step(4)[1:3] == (-1, True)
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, ForkingPickler.dumps])
-def test_no_steps_are_taken_in_copies(copied):
-    env = find_task("random").make_env(seed=0)
+@pytest.mark.parametrize(
+    "bypass",
+    [
+        copy.copy,
+        copy.deepcopy,
+        ForkingPickler.dumps,
+        lambda env: env.clone_state(include_rng=True),
+        lambda env: env.restore_state({}, seed=1),
+        lambda env: env.P,
+    ],
+)
+def test_no_steps_are_taken_without_being_counted(bypass):
+    env = find_task("second-seat").make_env(seed=0)
     with pytest.raises(TypeError, match="knows_rules"):
-        copied(env)
+        bypass(env)
     assert env.unwrapped is env
 
 

@@ -47,7 +47,7 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import winner
 from ttt_envs.version import __version__
-from ttt_eval.matches.match import make_player
+from ttt_eval.matches.match import compile_move, make_player
 
 SUPPORTED_KEYS = ("timeout_turn", "time_left", "rule")
 """Supported keys of INFO; ``time_left`` replaces ``timeout_match``, as the protocol says."""
@@ -145,10 +145,13 @@ class Brain:
         columns, rows = size
         self.game = Game(rows, columns, WIN_LENGTH)
         try:
-            return self.on_restart()
+            reply = self.on_restart()
+            timed = make_timed_policy(self.spec, self.game, MIN_MOVE_S, has_clock=True)
+            compile_move(timed, self.game)  # before OK, after which times count
         except BaseException:
             self.game = None
             raise
+        return reply
 
     def on_restart(self, _: str = "") -> str:
         """Begin another game on the same board."""

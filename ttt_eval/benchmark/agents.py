@@ -15,7 +15,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from learners import LEARNERS
 from learners.alpha_zero.self_play import SelfPlay, SelfPlayGames, TrainingExamples
 from learners.config import load_learner
 from learners.ppo import PPO, PPOTraining
@@ -31,7 +30,7 @@ from learners.training import Decisions, check_opposite_values, make_initial_rng
 from ttt_envs.agents.adapters import Returns, as_policy, as_value_function
 from ttt_envs.agents.policy import GreedyPolicy, Policy, PolicyWrapper
 from ttt_envs.agents.specs import load_object, make_policy
-from ttt_envs.core.checks import Refusal, closest_names
+from ttt_envs.core.checks import Refusal, find_named
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.records import concatenate
 from ttt_envs.envs.config import SELF
@@ -92,13 +91,8 @@ def load_agent(name: str) -> MakeAgent:
     Raises:
         ValueError: there is none.
     """
-    if name in AGENTS:
-        return AGENTS[name]
     if ":" not in name:
-        raise Refusal(
-            f"there is no agent {name[:80]!r}, and module:make names one of your own: "
-            f"{closest_names(name[:80], AGENTS)}"
-        )
+        return find_named("agent or module:make", name, AGENTS)
     make: MakeAgent = load_object(name)
     try:
         inspect.signature(make).bind(None, None)
@@ -133,7 +127,8 @@ def agent_policy(agent: Agent, task: Task, game: AnyGame) -> Policy:
         batch=getattr(agent, "batch", False),
         **arguments,
     )
-    policy = Unmasked(policy) if task.hides_masks else policy
+    if task.hides_masks:
+        policy = Unmasked(policy)
     critic = getattr(agent, "critic", None)
     if critic is not None:
         policy = PolicyWrapper(policy)  # the agent's own stays as it is
@@ -270,8 +265,7 @@ class LearnerAgent(GameAgent):
         super().__init__(task, name, settings)
         if self.config.loop:
             raise Refusal(
-                f"{name} trains in a loop of its own: choose one of {', '.join(LEARNERS)} that "
-                "does not"
+                f"{name} trains in a loop of its own: choose one that evaluate.py list agents names"
             )
         self.learners = {
             game.skip_chance: self.config.build(game, make_initial_rng(seed))

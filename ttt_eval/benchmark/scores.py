@@ -129,14 +129,18 @@ class SubmissionScores(Submission, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """The setting, and whether it says ``knows_rules``; or ``NOT_LEARNED`` if a run was not; or
-        "unknown" if it is not known, see ``RunScore.known``.
+        """The setting, whether it says ``knows_rules``, and the steps of tuning; or ``NOT_LEARNED``
+        if a run was not; or "unknown" if it is not known, see ``RunScore.known``.
         """
         known = {run.known for run in self.runs}
         if any(known):
             return NOT_LEARNED
-        setting = "unknown" if None in known else self.setting
-        return f"{setting}, knows rules" if self.hyperparameters.get("knows_rules") else setting
+        words: list[str] = ["unknown" if None in known else self.setting]
+        if self.hyperparameters.get("knows_rules"):
+            words.append("knows rules")
+        if self.tuning_steps:
+            words.append(f"{self.tuning_steps:,} steps of tuning")
+        return ", ".join(words)
 
     @property
     def cpu_s(self) -> float | None:
@@ -147,10 +151,10 @@ class SubmissionScores(Submission, frozen=True, kw_only=True):
     @property
     def task_means(self) -> dict[str, float]:
         """Mean score of all its runs of each task that it has."""
-        scores: dict[str, list[float]] = {}
-        for run in self.runs:
-            scores.setdefault(run.task, []).append(run.score)
-        return {task: fmean(values) for task, values in scores.items()}
+        return {
+            name: fmean(run.score for run in self.runs if run.task == name)
+            for name in {run.task: None for run in self.runs}
+        }
 
 
 class Scores(Struct, frozen=True, kw_only=True):

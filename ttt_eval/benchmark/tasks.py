@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal, NoReturn, SupportsIndex, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 from msgspec import convert
@@ -219,7 +219,7 @@ class TaskEnv(SingleEnv):
 
     A policy is stored when the step after a checkpoint begins, so that the agent has learned from
     all steps before. Seeds of ``reset`` are ignored: the task has seeded the environment. It has no
-    copies, whose steps would not be counted.
+    copies, states to restore or transition table, whose steps would not be counted.
 
     Args:
         task: the task.
@@ -247,17 +247,18 @@ class TaskEnv(SingleEnv):
         self._hides_masks = task.hides_masks
         super().reset(seed=seed)
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse what ``copy`` and ``pickle`` ask for.
-
-        Raises:
-            TypeError: always.
-        """
+    def _refuse(self, *arguments: object, **keywords: object) -> NoReturn:
+        """Refuse what ``copy`` and ``pickle`` ask for, other positions, and the table of moves."""
         raise TypeRefusal(
-            "an environment of the benchmark has no copies, whose steps nobody would count: an "
-            "agent that plans uses the rules, as in ttt_envs.Game, and has 'knows_rules': True in "
-            "its hyperparameters"
+            "an environment of the benchmark has no copies, states to restore or transition table, "
+            "whose steps nobody would count: an agent that plans uses the rules, as in "
+            "ttt_envs.Game, and has 'knows_rules': True in its hyperparameters"
         )
+
+    __reduce_ex__: Any = _refuse
+    clone_state: Any = _refuse
+    restore_state: Any = _refuse
+    P: Any = property(_refuse)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -44,6 +44,8 @@ BATCH_NAMES = {*TEXTS["arrays"]["batches"]}
 CAUSES: Mapping[str, str] = TEXTS["causes"]
 """Likely causes by the beginning of the name of a failed row and what it measured, from the most
 specific to the least."""
+DECIDING = (UNREPEATABLE.name, "gradient")
+"""Rows without whose evidence nothing is decided."""
 ENDS: Mapping[str, str] = TEXTS["ends"]
 """What says where episodes end, by the name of the argument."""
 
@@ -215,15 +217,16 @@ def run_check(
         for row in rows
         if row.status == "fails" and f"{row.name} {row.measured}".startswith(start)
     ]
-    missing = [f"{row.name}: {row.measured}" for row in rows if row.status == "no evidence"]
-    gaps = [UNREPEATABLE.measured] if UNREPEATABLE in rows else []
+    gaps = {row.name: row.measured for row in rows if row.status == "no evidence"}
+    undecided = [gaps.pop(name) for name in DECIDING if name in gaps]
+    missing = [f"{name}: {measured}" for name, measured in gaps.items()]
     return GradientCheck(
         subject,
         rows,
         causes[:3],
         effect,
         right=no_error([*unjudged, *missing]),
-        undecided=gaps,
+        undecided=undecided,
     )
 
 
@@ -276,8 +279,8 @@ def check_advantages(
     discount = 0.9 if gamma is None else gamma
     check_range("gamma", discount, 0, 1)
     check_range("lam", lam, 0, 1)
-    for name, number in {"environments": environments, "batch": batch, "group": group}.items():
-        check_range(name, number, 1)
+    for name, count in {"environments": environments, "batch": batch, "group": group}.items():
+        check_range(name, count, 1)
     names = asked_names(function, ROLLOUT_NAMES | BATCH_NAMES)
     if seats is None:
         seats = (0, 1) if "movers" in names else (0,)
@@ -290,11 +293,12 @@ def check_advantages(
         size = BatchSize(games, group or games)
     if size.games % size.group:
         raise Refusal(f"batch={size.games} has no whole groups of {size.group}: choose a multiple")
-    if is_batch and gamma not in (None, 1):
-        raise Refusal(
-            "whole episodes have no discount, and gamma= no effect: leave it out, and give the "
-            "function with a discount of 1"
-        )
+    for name, number in {"gamma": gamma, "lam": lam}.items():
+        if is_batch and number not in (None, 1):
+            raise Refusal(
+                f"whole episodes have no discount, and {name}= no effect: leave it out, and give "
+                "the function with a discount of 1"
+            )
     unknown = [name for name in names if name not in BATCH_NAMES]
     if is_batch and unknown:
         raise Refusal(

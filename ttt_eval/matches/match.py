@@ -277,7 +277,7 @@ class QueriedPolicy(Policy):
         self.game = game
         self.pure = policy.pure
         is_ours = type(policy).__module__.partition(".")[0] in PACKAGES
-        self._is_checked = is_ours and type(policy) is not PolicyWrapper
+        self._is_trusted = is_ours and type(policy) is not PolicyWrapper
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return move probabilities float64[B, cells].
@@ -294,7 +294,7 @@ class QueriedPolicy(Policy):
         except BaseException:
             with note_question(self, self.game, boards):
                 raise
-        if not self._is_checked:
+        if not self._is_trusted:
             check_distributions(self, self.game, boards, p)
         return p if inverse is None else p.take(inverse, axis=0)
 
@@ -411,13 +411,13 @@ def _prepare(call: Call) -> _Shared:
     values: list[PositionValues | None] = [None, None]
     if match.clock is not None:
         for policy in policies:
-            _compile_move(policy, match.game)
+            compile_move(policy, match.game)
     elif correction is not None:
         values = list(map(correction.expected_values, policies))
     return _Shared(policies, correction, values)
 
 
-def _compile_move(policy: Policy, game: Game) -> None:
+def compile_move(policy: Policy, game: Game) -> None:
     """Let a temporary player make a move, with no time to think."""
     slots = np.zeros(1, np.int64)
     with compile_at_once():
