@@ -52,8 +52,8 @@ class Idle:
 
 number = 3
 
-def first_legal(observation, mask):
-    return int(mask.argmax())
+def first_legal(observation, mask, start=0):
+    return start + int(mask[start:].argmax())
 
 def of_function(game):
     from ttt_envs import as_policy

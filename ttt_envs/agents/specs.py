@@ -279,13 +279,13 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
 
 def _is_agent(kind: object) -> bool:
     """Return whether an object is a function of (observation, mask), by the name of its second
-    parameter.
+    parameter; others have defaults.
     """
     if not inspect.isfunction(kind):
         return False
     arguments = inspect.getfullargspec(kind)
-    names = arguments.args
-    return len(names) == 2 and "mask" in names[1] and not arguments.defaults
+    required = arguments.args[: len(arguments.args) - len(arguments.defaults or ())]
+    return len(required) == 2 and "mask" in required[1]
 
 
 def make_pure(spec: str | Policy, game: AnyGame) -> Policy:
