@@ -50,7 +50,7 @@ EVALUATE = [
     ("exploitability sb3:model.zip", "write sb3:path=...,algorithm=..."),
     ("exact random optimal table", "has no place for table"),
     ("exact random optimal --tabel", "Unrecognized options: --tabel"),
-    ("bench run --agent dqn", "names one of your own: did you mean 'sb3-dqn'?"),
+    ("bench run --agent dqn", "no agent or module:make 'dqn': did you mean 'sb3-dqn'?"),
     ("solve --size 30", "--size '30' is not a board: write an edge of 1 to 19"),
     ("solve --skip-chance half", "half is no probability"),
 ]

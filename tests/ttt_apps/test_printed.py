@@ -276,7 +276,7 @@ def score_rows(files):
 def leader_rows(files):
     [scores] = read_scores(BENCHMARKS / "scores" / "v1" / "random.json")
     [entry] = compare_submissions([scores]).entries
-    yield "random", entry.setting, f"{entry.interquartile_mean.mean:.3f}"
+    yield "random", entry.setting, f"{entry.interquartile_mean.mean:z.3f}"
     yield f"{len(scores.task_means)} tasks."
 
 
