@@ -545,6 +545,14 @@ def test_random_functions_are_sampled():
     assert check.verdict.startswith("undecided: no evidence in what it reads")
 
 
+def test_a_gradient_without_enough_samples_decides_nothing():
+    check = check_advantages(ESTIMATORS["grpo"], batch=8, cpu=0)
+    assert check.effect.direction == "undecided"
+    assert not check.failed
+    assert not check.ok
+    assert check.verdict.startswith("undecided: no evidence in the gradient")
+
+
 @pytest.mark.parametrize(
     ("function", "options", "words"),
     [

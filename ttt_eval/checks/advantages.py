@@ -44,8 +44,11 @@ BATCH_NAMES = {*TEXTS["arrays"]["batches"]}
 CAUSES: Mapping[str, str] = TEXTS["causes"]
 """Likely causes by the beginning of the name of a failed row and what it measured, from the most
 specific to the least."""
-DECIDING = (UNREPEATABLE.name, "gradient")
-"""Rows without whose evidence nothing is decided."""
+DECIDING = {
+    UNREPEATABLE.name: "{}",
+    "gradient": "the gradient, {}: give more CPU s as cpu= (--cpu)",
+}
+"""Rows without whose evidence nothing is decided, and what is said of them."""
 ENDS: Mapping[str, str] = TEXTS["ends"]
 """What says where episodes end, by the name of the argument."""
 
@@ -218,7 +221,7 @@ def run_check(
         if row.status == "fails" and f"{row.name} {row.measured}".startswith(start)
     ]
     gaps = {row.name: row.measured for row in rows if row.status == "no evidence"}
-    undecided = [gaps.pop(name) for name in DECIDING if name in gaps]
+    undecided = [text.format(gaps.pop(name)) for name, text in DECIDING.items() if name in gaps]
     missing = [f"{name}: {measured}" for name, measured in gaps.items()]
     return GradientCheck(
         subject,
