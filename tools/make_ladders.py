@@ -1,8 +1,8 @@
-"""Makes the ladders of ``ttt_eval/data/ladders``, or prints them as Markdown tables.
+"""Makes the ladders of ``ttt_eval/data/ladders``.
 
 ``python tools/make_ladders.py 3x3 --jobs 2 --out runs/ladders`` plays a round robin of a ladder's
-rungs, rates them and measures the costs of their moves; with ``--markdown`` it prints the stored
-ladder. Without names it takes all ladders. After a kill, the same command resumes.
+rungs, rates them and measures the costs of their moves. Without names it takes all ladders. After a
+kill, the same command resumes. Copy the files from the folder of ``--out``.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ CASES = {}
 
 
 def case(words, *, board=True):
-    """Register a function that returns rows of cells, or sentences, which a command prints."""
+    """Register a function that returns rows of cells or sentences, all text, that are printed."""
 
     def register(expected):
         CASES[words] = (expected, board)
