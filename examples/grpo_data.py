@@ -17,7 +17,7 @@ import tyro
 from baselines.exact import solve
 from ttt_envs import Game, from_text, to_text
 from ttt_envs.text import Problem, make_presentation, parse_answer, present
-from ttt_eval.language_models.results import reachable_positions
+from ttt_eval.language_models import reachable_positions
 
 GAME = Game(skip_chance=0.25)
 PRESENTATION = make_presentation("grid", GAME)

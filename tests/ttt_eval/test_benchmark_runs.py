@@ -395,8 +395,8 @@ def test_a_run_is_trained_again(tmp_path, evaluate_py):
     message = evaluate_py.error("bench verify", scores)
     assert "the scores differ" in message
     assert "('numpy', '1.0')" in message
-    message = evaluate_py.error("bench verify --row 26", SCORES / "v1" / "q-learning.json")
-    assert "bench run --agent q-learning --task chance-25 --seeds 2" in message
+    message = evaluate_py.error("bench verify --row 1", SCORES / "v1" / "alpha-zero.json")
+    assert "bench run --agent alpha-zero --task random --seeds 2" in message
 
 
 def test_chosen_settings_are_those_of_the_runs(tmp_path, evaluate_py):

@@ -40,7 +40,7 @@ from baselines.mcts import MCTS
 from baselines.timed import Timed
 from ttt_apps.cli.board import ONLY, LiveGame
 from ttt_envs.agents.policy import Player, Policy
-from ttt_envs.agents.specs import make_policy
+from ttt_envs.agents.specs import POLICIES, make_policy, parse_spec
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import Boards
@@ -146,8 +146,9 @@ class Brain:
         self.game = Game(rows, columns, WIN_LENGTH)
         try:
             reply = self.on_restart()
-            timed = make_timed_policy(self.spec, self.game, MIN_MOVE_S, has_clock=True)
-            compile_move(timed, self.game)  # before OK, after which times count
+            if parse_spec(self.spec).name in POLICIES:  # a caller's has nothing to compile
+                policy = make_timed_policy(self.spec, self.game, MIN_MOVE_S, has_clock=True)
+                compile_move(policy, self.game)  # before OK, after which times count
         except BaseException:
             self.game = None
             raise

@@ -10,5 +10,6 @@ from .text_game import SELF as SELF
 from .text_game import Illegal as Illegal
 from .text_game import Reward as Reward
 from .text_game import TextGame as TextGame
+from .text_game import TextGameConfig as TextGameConfig
 from .text_game import Turn as Turn
 from .text_game import result_reward as result_reward

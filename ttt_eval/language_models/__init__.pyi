@@ -1,3 +1,9 @@
+from .asking import Answer as Answer
+from .asking import Answers as Answers
+from .asking import Interview as Interview
+from .asking import Sampling as Sampling
 from .credit import TurnReward as TurnReward
 from .credit import opponent_credit as opponent_credit
 from .credit import optimal_credit as optimal_credit
+from .results import evaluate_model as evaluate_model
+from .results import reachable_positions as reachable_positions
