@@ -137,8 +137,8 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         usage: dict[str, int] = {}
         if self.dry_run or self.endpoint:
             stored = open_answers(path) if path.exists() else nullcontext(Answers(BytesIO()))
-            with stored as known:
-                usage = estimate_usage(Interview(sampling, known), settings, games, has_positions)
+            with stored as answers:
+                usage = estimate_usage(Interview(sampling, answers), settings, games, has_positions)
         repeats = "; illegal answers are asked again" if self.illegal == "ask" else ""
         if self.dry_run:
             title = f"estimates of what is not stored, at most for answers{repeats}"

@@ -277,7 +277,8 @@ def check_advantages(
     Raises:
         TypeError: ``function`` is no function.
         ValueError: an option is unknown or out of range, the function asks for an unknown array, or
-            for arrays of rollouts and of whole games, or ``gamma`` below 1 is given for these.
+            for arrays of rollouts and of whole games, or ``gamma`` or ``lam`` below 1 is given for
+            these.
     """
     discount = 0.9 if gamma is None else gamma
     check_range("gamma", discount, 0, 1)
@@ -302,10 +303,10 @@ def check_advantages(
                 f"whole episodes have no discount, and {name}= no effect: leave it out, and give "
                 "the function with a discount of 1"
             )
-    unknown = [name for name in names if name not in BATCH_NAMES]
-    if is_batch and unknown:
+    of_rollouts = [name for name in names if name not in BATCH_NAMES]
+    if is_batch and of_rollouts:
         raise Refusal(
-            f"whole episodes have no {unknown[0]}, and rollouts no batch=, group= and no "
+            f"whole episodes have no {of_rollouts[0]}, and rollouts no batch=, group= and no "
             f"{', '.join(sorted(BATCH_NAMES - ROLLOUT_NAMES))}: ask for the arrays of one of them"
         )
     settings = {} if is_batch else {"discount": discount, "shift": 1.0}

@@ -66,13 +66,13 @@ def _files_of(spec: str) -> Iterator[Path]:
     if colon:
         package, *inner_names = module.split(".")
         with suppress(ValueError):  # a script's module
-            found: Any = find_spec(package)
+            module_spec: Any = find_spec(package)
             # find_spec("a.b") would import a
             for name in inner_names:
-                folders = getattr(found, "submodule_search_locations", None) or ()
-                found = PathFinder.find_spec(name, folders)
-            if getattr(found, "has_location", False):
-                yield Path(found.origin)
+                folders = getattr(module_spec, "submodule_search_locations", None) or ()
+                module_spec = PathFinder.find_spec(name, folders)
+            if getattr(module_spec, "has_location", False):
+                yield Path(module_spec.origin)
     for value in filter(None, (parts.unkeyed, *(parts.keyed[key] for key in sorted(parts.keyed)))):
         if os.path.isfile(value):
             yield Path(value)
