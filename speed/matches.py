@@ -173,7 +173,7 @@ ALONE = {
     ),
     "placement": (
         "svd:rank=18 placed on the ladder 3x3, moves timed (at most 60 s)",
-        "rate_policy('svd:rank=18', read_ladder('3x3'), {})['rating']['mean']",
+        "rate_policy('svd:rank=18', read_ladder('3x3'), {}).rating.mean",
     ),
 }
 BEFORE = """

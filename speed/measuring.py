@@ -134,7 +134,8 @@ def measure_alone(name: str, work: str, before: str, expression: str) -> Alone:
     """Run Python in a new process: ``before``, which is not measured, then ``expression``.
 
     Raises:
-        SkipRow: it failed.
+        SkipRow: it needs a package that is not installed.
+        RuntimeError: it failed; the message is its traceback.
     """
     root = Path(__file__).parents[1]
     environment = {
@@ -146,7 +147,10 @@ def measure_alone(name: str, work: str, before: str, expression: str) -> Alone:
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
     )
     if done.returncode:
-        raise SkipRow(f"it failed: {done.stderr.strip().splitlines()[-1]}")
+        error = done.stderr.strip().splitlines()[-1]
+        if error.startswith("ModuleNotFoundError"):
+            raise SkipRow(error)
+        raise RuntimeError(done.stderr)
     wall, cpu_seconds, peak, answer = done.stdout.strip().split(" ", 3)
     return Alone(name, work, answer, float(cpu_seconds), float(wall), 1024 * int(peak))
 

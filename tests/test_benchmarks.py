@@ -30,6 +30,7 @@ def bench(tmp_path):
         ("connect_four", "stones-20,moves-20", "rows answers"),
         ("exact", "exploitability-3x3,layers-4x4-c,solve-4x4-alone", "rows alone"),
         ("learners", "q-learning", "rows"),
+        ("matches", "placement", "alone"),
         ("environments", "aec,single,vector-self", ""),
         ("mcts", "mcts-3x3-move", ""),
         pytest.param(
