@@ -375,7 +375,7 @@ class ReportOptions(JsonOptions, OutputOptions):
         Args:
             folder: with a ``result.json``.
             parts: what to print without ``json``.
-            others: files that were written too.
+            other_files: files that were written too.
         """
         from ttt_eval.reports.pages import write_page
         from ttt_eval.store.result_store import RESULT

@@ -110,6 +110,7 @@ class SingleEnv(HasArrayViews, gymnasium.Env[Any, np.int64]):
         out = self._out
         self._mask = out["mask"][0]
         self._numbers = out["info"].ravel()
+        self._outcome = out["outcome"]
         self._flags = out["flags"].ravel()
         self._reward = out["rewards"]
         self._flat = out["flat"][0] if self.config.is_flat else None
@@ -164,7 +165,7 @@ class SingleEnv(HasArrayViews, gymnasium.Env[Any, np.int64]):
                 else "no game has begun: call reset() before step()"
             )
         index = operator.index(action) if type(action) in INTEGERS else -1
-        if not 0 <= index < self._num_actions and self._numbers[2] == NOT_OVER:
+        if not 0 <= index < self._num_actions and self._outcome[0] == NOT_OVER:
             index = check_action(self.game, action)
         self._action[0] = index
         if self.render_mode is not None:
@@ -206,7 +207,7 @@ class SingleEnv(HasArrayViews, gymnasium.Env[Any, np.int64]):
 
     def legal_actions(self) -> list[int]:
         """Return the legal actions; none when the game is over."""
-        is_over = self._is_over or self._numbers[2] != NOT_OVER
+        is_over = self._is_over or self._outcome[0] != NOT_OVER
         actions: list[int] = [] if is_over else np.flatnonzero(self._mask).tolist()
         return actions
 
@@ -326,8 +327,8 @@ def parse_reset_options(
 def make_scene(
     games: GameBatch, config: EnvConfig, row: int, before: Int8Array, refused_action: int | None
 ) -> render.Scene:
-    """Return the picture of game ``row`` after a step from the board ``before``; ``refused`` is an
-    illegal action.
+    """Return the picture of game ``row`` after a step from the board ``before``; ``refused_action``
+    is illegal.
     """
     cells, mover = boards_of(games, np.array([row])).position(0)
     before = to_caller_cells(games, row, before)

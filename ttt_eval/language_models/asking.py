@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from ttt_envs.core.checks import Refusal, truncate
-from ttt_envs.core.files import hash_json, locked, open_to_write, parse_json
+from ttt_envs.core.files import hash_json, lock, open_to_write, parse_json
 from ttt_envs.core.lines import read_to_append
 from ttt_envs.core.packages import install_command
 from ttt_envs.text import MAX_ANSWER_LENGTH, TextGame, present
@@ -145,7 +145,9 @@ def open_answers(path: Path) -> Iterator[Answers]:
         ValueError: another process has opened it, or it is a link or a device.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with locked(path.parent), open_to_write(path) as file:
+    with open_to_write(path) as file:
+        if not lock(file.fileno(), wait=False):
+            raise Refusal(f"another process has opened {path}: wait, or choose another file")
         written = time.localtime(os.fstat(file.fileno()).st_mtime)
         yield Answers(file, time.strftime("%Y-%m-%d", written))
 
