@@ -78,7 +78,7 @@ def test_few_names_are_no_nouns():
         limit = int(OTHER_SHARES.get(folder, MAX_SHARE) * len(bound))
         rarest = sorted(places.items(), key=lambda item: len(item[1]))
         assert count <= limit, (
-            f"{folder} has {count} names that are no nouns; at most {limit} of {len(bound)} may be. "
+            f"{folder} has {count} names that are no nouns, and {limit} of {len(bound)} may be. "
             "Call yours by the thing that it holds, or add a term of the field to TERMS. The "
             f"rarest first: {rarest}"
         )
