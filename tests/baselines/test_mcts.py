@@ -72,9 +72,13 @@ def test_it_agrees_with_a_plain_implementation(shape, skip, seed, c, decisive, l
         compare(search, row, other)
 
 
-@pytest.mark.parametrize("game", [Game(), Game(3, 4, 3, 0.25), Game(5, 6, 4, 0.5)], ids=str)
+@pytest.mark.parametrize(
+    "game",
+    [Game(), Game(3, 4, 3, 0.25), Game(5, 6, 4, 0.5), Game(8, 9, 5), Game(9, 8, 3, 0.1)],
+    ids=str,
+)
 def test_random_games_are_those_of_a_plain_implementation(game):
-    """Three moves, before scores are so equal that rounding decides."""
+    """Three moves, before scores are so equal that rounding decides; the last have no bits."""
     boards = plain.positions_of_random_play(game, 60)
     search = searched(game, boards, 3, decisive=False, c=1000)
     for row, key in enumerate(keys_for(60).tolist()):

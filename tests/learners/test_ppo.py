@@ -268,13 +268,3 @@ def test_it_learns_to_beat_an_opponent_that_it_trains_against():
     before = match_outcome(game, training.learner, "random").value
     training.run()
     assert match_outcome(game, training.learner, "random").value > max(0.5, before + 0.2)
-
-
-def test_no_learning_rate_makes_it_play_illegal_moves():
-    training = train(Game(), 3_000, learning_rate=1.0, anneal_lr=False, max_grad_norm=1e9)
-    training.run()
-    assert np.abs(training.learner.weights).max() > 10
-    boards = plain.positions_of_random_play(Game(), 100)
-    p = training.learner.probabilities(boards)
-    assert (p[~boards.legal(Game())] == 0).all()
-    assert_allclose(p.sum(axis=1), 1)

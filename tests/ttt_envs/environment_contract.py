@@ -1,22 +1,24 @@
 """All environments behind one interface, and one game of theirs in plain Python, for tests of what
 all of them promise.
 
-The referee reads the rules from ``ttt_envs.game.reference`` and knows how random numbers are
-addressed; boards, views, masks, rewards and infos are its own.
+The referee plays by the engine of plain_games.py, which reads the rules from
+``ttt_envs.game.reference`` and knows how random numbers are addressed; views, masks and infos are
+its own.
 """
 
 import numpy as np
-import plain
 from gymnasium.utils import seeding
+from plain_games import PlainGames
 
-from ttt_envs import Game, PhantomGame, make_policy, mnk_v0
-from ttt_envs.agents.policy import Policy
+from ttt_envs import mnk_v0
+from ttt_envs.envs.config import EnvConfig
+from ttt_envs.envs.game_batch import ONLY_ROW as ROW
+from ttt_envs.envs.game_batch import seed_games
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
-from ttt_envs.game import reference, rules
+from ttt_envs.game.actions import num_actions
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import visible
-from ttt_envs.game.symmetry import symmetries
 from ttt_envs.text.text_env import TextEnv
 
 SEATS = ("first", "second", "random", "alternate")
@@ -28,110 +30,64 @@ LEGAL_MOVE = -1
 
 
 class Referee:
-    """The games of one environment. ``reset`` and ``step`` return what the environment must show.
+    """The games of one environment, played by the plain engine. ``reset`` and ``step`` return what
+    the environment must show.
 
     That is (own stones, other stones, mask, reward, whether the game is over, {mover, result,
     winner}) of the caller, in self-play of the player to move. Boards are lists of 0 and 1 in the
     caller's view.
     """
 
-    def __init__(
-        self, size=3, win_length=None, skip_chance=0.0, phantom=None, symmetry="none",
-        openings=None,
-        first_player="player_0", opponent="self", seat="first", illegal_action="lose", **variants,
-    ):  # fmt: skip
-        self.chances = skip_chance if isinstance(skip_chance, tuple) else (skip_chance,)
-        self.games = [Game.of_size(size, win_length, chance, **variants) for chance in self.chances]
-        self.kind = phantom
-        self.openings = openings
-        self.first_player = first_player
-        self.images = symmetries(self.games[0], "all" if symmetry == "random" else "none")
-        self.schedule = opponent if isinstance(opponent, list) else [(opponent, 0)]
-        self.opponent = self.schedule[0][0]
-        self.seat_choice = seat
-        self.illegal_action = illegal_action
+    def __init__(self, **settings):
+        self.config = EnvConfig(**{"opponent": "self", **settings})
+        self.games = PlainGames(self.config, 1)
+        self.kind = self.games.kind
+        self.out = self.games.output()
+
+    def column(self, name):
+        return self.games.columns[name][0]
+
+    @property
+    def result(self):
+        return int(self.column("outcome"))
 
     def reset(self, seed=None):
         if seed is not None:
-            self.key = int(seeding.np_random(seed)[0].integers(0, 1 << 64, dtype=np.uint64))
-            self.episode = -1
-            self.steps = 0
-        self.episode += 1
-        self.opponent = [player for player, start in self.schedule if start <= self.steps][-1]
-        self.episode_key = plain.splitmix64(self.key, self.episode)
-        self.image = self.images[self._draw(rules.STREAM_SYMMETRY, len(self.images))].tolist()
-        self.places = np.argsort(self.image).tolist()
-        self.game = self.games[self._draw(rules.STREAM_CONTEXT, len(self.games))]
-        self.state = reference.State(
-            mover=self._draw(rules.STREAM_OPENING, 2) * (self.first_player == "random")
-        )
-        if self.openings is not None:
-            text = self.openings[self._draw(rules.STREAM_OPENING, len(self.openings))]
-            rows, mover = text.split()
-            own = (
-                frozenset(cell for cell, stone in enumerate(rows.replace("/", "")) if stone == of)
-                for of in "ox"
-            )
-            self.state = reference.State(tuple(own), "ox".index(mover))
-        drawn_seat = (
-            self._draw(rules.STREAM_SEAT, 2) if self.seat_choice == "random" else self.episode % 2
-        )
-        self.seat = {"first": 0, "second": 1}.get(self.seat_choice, drawn_seat)
-        self.found_stones = [set(), set()]
-        self.result = LEGAL_MOVE
-        self.illegal = 0
-        self._reply()
-        return self.report(0.0, False)
+            key = seeding.np_random(seed)[0].integers(0, 1 << 64, dtype=np.uint64)
+            seed_games(self.games, ROW, key)
+        self.games.reset(ROW, self.out)
+        return self.report()
 
-    def _draw(self, stream, count):
-        return int(plain.uniform(self.episode_key, stream) * count)
-
-    @property
-    def viewer(self):
-        return self.state.mover if self.opponent == "self" else self.seat
-
-    def known_stones(self, player):
-        """The cells of own stones, and of the other's as far as the player knows them."""
-        own = self.state.stones[player]
-        other = self.state.stones[1 - player]
-        return own, other if self.kind is None else other & self.found_stones[player]
+    def step(self, action):
+        self.games.step(np.array([action]), self.out)
+        return self.report(float(self.out["rewards"][0]))
 
     def view(self, player):
-        return [[int(cell in cells) for cell in self.image] for cells in self.known_stones(player)]
-
-    def legal_cells(self):
-        return reference.legal_cells(
-            self.game, frozenset.union(*map(frozenset, self.known_stones(self.state.mover)))
-        )
-
-    def cell_of(self, action):
-        """The cell of the board on which an action of the caller's view puts a stone, or None."""
-        cells = [cell for cell in self.legal_cells() if self.action_of(cell) == action]
-        return cells[0] if cells else None
-
-    def action_of(self, cell):
-        place = self.places[cell]
-        return place % self.game.columns if self.game.gravity else place
+        cells = self.column("cells")
+        is_known = (self.column("found") == 1) | (self.kind is None)
+        image = self.config.permutations[self.column("symmetry")]
+        planes = (cells == player + 1, (cells == 2 - player) & is_known)
+        return [plane[image].astype(int).tolist() for plane in planes]
 
     def mask(self):
-        count = self.game.columns if self.game.gravity else self.game.cells
-        legal = (
-            set(map(self.action_of, self.legal_cells()))
-            if self.result == LEGAL_MOVE
-            else range(count)
-        )
-        return [int(action in legal) for action in range(count)]
+        is_over = self.result != LEGAL_MOVE
+        return [
+            int(is_over or self.games.cell_of(0, action) is not None)
+            for action in range(num_actions(self.config.game))
+        ]
 
-    def report(self, reward, is_over):
+    def report(self, reward=0.0):
+        mover = int(self.column("mover"))
         winner = {0: 0, 1: 1, 3: 1, 4: 0}.get(self.result, -1)
-        info = {"mover": self.state.mover, "result": self.result, "winner": winner}
-        return *self.view(self.viewer), self.mask(), float(reward), is_over, info
+        info = {"mover": mover, "result": self.result, "winner": winner}
+        viewer = int(self.column("seat")) if self.games.opponents else mover
+        return *self.view(viewer), self.mask(), reward, bool(self.column("is_over")), info
 
     def outcomes(self, action):
         """[(probability, cells of the board, mover, winner)] of a legal action."""
-        cell = self.cell_of(action)
-        chance = self.game.skip_chance
-        states = [reference.play(self.game, self.state, cell, u) for u in (1.0, 0.0)]
+        cell = self.games.cell_of(0, action)
+        chance = float(self.column("skip_chance"))
+        states = [self.games.outcome(0, cell, u) for u in (1.0, 0.0)]
         branches = [(1.0, states[0])]
         if states[0].winner is None and chance > 0:
             branches = [(1 - chance, states[0]), (chance, states[1])]
@@ -140,63 +96,8 @@ class Referee:
     def cells_of(self, state):
         return [
             (cell in state.stones[0]) + 2 * (cell in state.stones[1])
-            for cell in range(self.game.cells)
+            for cell in range(self.config.game.cells)
         ]
-
-    def step(self, action):
-        player = self.viewer
-        cell = self.cell_of(action)
-        self.steps += 1
-        if self.result != LEGAL_MOVE:  # lost before the caller's first move
-            return self.report(self.reward(player), True)
-        if cell is None and self.illegal_action == "lose":
-            self.result = 3 + player
-            return self.report(-1, True)
-        if cell is None:
-            self.illegal += 1
-            self.result = 5 if self.illegal == self.game.cells else LEGAL_MOVE
-            return self.report(-1, self.result == 5)
-        self._move(cell)
-        self._reply()
-        return self.report(self.reward(player), self.result != LEGAL_MOVE)
-
-    def reward(self, player):
-        return {player: 1, 1 - player: -1}.get(self.result, 0)
-
-    def _move(self, cell):
-        mover = self.state.mover
-        if cell in self.state.stones[1 - mover]:  # the attempt fails
-            self.found_stones[mover].add(cell)
-            self.state = self.state._replace(mover=mover if self.kind == "classic" else 1 - mover)
-            return
-        stones = sum(map(len, self.state.stones))
-        self.state = reference.play(
-            self.game, self.state, cell, plain.uniform(self.episode_key, rules.STREAM_SKIP, stones)
-        )
-        self.result = LEGAL_MOVE if self.state.winner is None else self.state.winner
-
-    def _reply(self):
-        """Let the opponent move until the caller is to move."""
-        while (
-            self.opponent != "self" and self.result == LEGAL_MOVE and self.state.mover != self.seat
-        ):
-            own, other = self.known_stones(1 - self.seat)
-            stone = 2 - self.seat
-            cells = [
-                stone * (cell in own) + (3 - stone) * (cell in other)
-                for cell in range(self.game.cells)
-            ]
-            boards = plain.boards_of([(cells, 1 - self.seat)])
-            of = self.game if self.kind is None else PhantomGame(self.game, self.kind)
-            policy = (
-                self.opponent
-                if isinstance(self.opponent, Policy)
-                else make_policy(self.opponent, of)
-            )
-            taken = np.array([len(own) + len(other)])
-            episode = np.array([self.episode])
-            key = np.array([self.episode_key], np.uint64)
-            self._move(int(policy.act_in_games(boards, episode, key, taken)[0]))
 
 
 # --------------------------------------------------------------------------------------------------

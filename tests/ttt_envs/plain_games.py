@@ -11,8 +11,6 @@ from ttt_envs.envs.game_batch import (
     RANDOM,
     STATE,
     Output,
-    first_boards,
-    game_numbers,
     output_layout,
     pack_result,
     refuse_action,
@@ -84,9 +82,12 @@ class PlainGames:
         c["skip_chance"][row] = games[
             int(self.draw(row, rules.STREAM_CONTEXT) * len(games))
         ].skip_chance
-        board = position or first_boards(self, np.array([row])).position(0)
-        c["cells"][row], c["mover"][row] = board
-        c["stones"][row] = np.count_nonzero(board.cells)
+        if position is None:
+            starts = self.config.opening_positions or Boards.start(self.game)
+            number = int(self.draw(row, rules.STREAM_OPENING) * len(starts.mover))
+            position = starts.position(number)
+        c["cells"][row], c["mover"][row] = position
+        c["stones"][row] = np.count_nonzero(position.cells)
         c["seat"][row] = 0 if seat is None else seat
         if self.opponents:
             starts = [start for _, start in self.players.schedule]
@@ -106,6 +107,19 @@ class PlainGames:
         step = self.game.columns if self.game.gravity else self.game.cells
         return next((cell for cell in legal if cell % step == first), None)
 
+    def number_of(self, row):
+        """The index of a game into ``config.games``, by its skip chance."""
+        skip_chances = [game.skip_chance for game in self.config.games]
+        return skip_chances.index(self.columns["skip_chance"][row])
+
+    def outcome(self, row, cell, u):
+        """The state of the reference after the mover's stone on a cell, with a draw of the skip."""
+        stones = tuple(
+            frozenset(np.flatnonzero(self.columns["cells"][row] == player + 1)) for player in (0, 1)
+        )
+        state = reference.State(stones, int(self.columns["mover"][row]))
+        return reference.play(visible(self.config.games[self.number_of(row)]), state, cell, u)
+
     def put(self, row, cell):
         """Put the mover's stone on a cell, or find the other's there."""
         c = self.columns
@@ -114,12 +128,8 @@ class PlainGames:
             c["found"][row, cell] = 1
             c["mover"][row] = mover if self.kind == "classic" else 1 - mover
             return
-        stones = tuple(
-            frozenset(np.flatnonzero(c["cells"][row] == player + 1)) for player in (0, 1)
-        )
-        game = visible(self.config.games[game_numbers(self, np.array([row]))[0]])
         u = self.draw(row, rules.STREAM_SKIP, int(c["stones"][row]))
-        state = reference.play(game, reference.State(stones, mover), cell, u)
+        state = self.outcome(row, cell, u)
         c["cells"][row, cell] = mover + 1
         c["stones"][row] += 1
         c["mover"][row] = state.mover
@@ -129,7 +139,7 @@ class PlainGames:
         c = self.columns
         for row in range(self.count if self.opponents else 0):
             index = np.array([row])
-            number = game_numbers(self, np.array([row]))[0]
+            number = self.number_of(row)
             while c["outcome"][row] == NOT_OVER and c["mover"][row] != c["seat"][row]:
                 policy = self.opponents[c["stage"][row]][number]
                 view = self.views(index)

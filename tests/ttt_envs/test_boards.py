@@ -166,14 +166,3 @@ def test_canonical_keys_identify_boards_up_to_symmetry():
     for image, makes in zip(symmetries(game), same.T, strict=True):
         assert_array_equal(canonical_keys(cells[:, image], symmetries(game))[0], least)
         assert_array_equal(boards.keys(cells[:, image]) == least[:, 0], makes)
-
-
-def test_canonical_keys_of_several_words():
-    game = Game(19, 19, 5)
-    cells = np.random.default_rng(0).integers(-60, 3, (9, game.cells)).clip(0).astype(np.int8)
-    images = symmetries(game)
-    least, same = canonical_keys(cells, images)
-    for row, board in enumerate(cells):
-        of_images = boards.keys(board[images]).tolist()
-        assert least[row].tolist() == min(of_images)
-        assert same[row].tolist() == [key == min(of_images) for key in of_images]

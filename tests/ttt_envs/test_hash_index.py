@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from ttt_envs.core.hash_index import KeyIndex, distinct_rows, find_sorted
+from ttt_envs.core.hash_index import KeyIndex
 
 
 def keys_of(rng, count, words):
@@ -30,20 +28,3 @@ def test_keys_are_numbered_in_order_of_insertion(words):
             index.pack()
             assert len(index.keys) == index.size
     assert_array_equal(index.keys[: index.size], [np.frombuffer(key, np.uint64) for key in numbers])
-
-
-@pytest.mark.parametrize(("count", "words"), [(0, 1), (300, 1), (300, 3)])
-def test_distinct_rows_are_those_of_numpy(count, words):
-    keys = keys_of(np.random.default_rng(2), count, words)
-    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    assert_array_equal(distinct_rows(keys)[0], first)
-    assert_array_equal(distinct_rows(keys)[1], inverse.reshape(-1))
-
-
-@given(st.sets(st.integers(0, 40)), st.lists(st.integers(0, 40)))
-def test_places_in_a_sorted_array(members, values):
-    ascending = sorted(members)
-    places = find_sorted(np.array(ascending, np.uint64), np.array(values, np.uint64))
-    assert places.tolist() == [
-        ascending.index(value) if value in members else -1 for value in values
-    ]

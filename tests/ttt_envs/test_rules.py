@@ -206,20 +206,6 @@ def test_games_agree_with_the_reference_and_commute_with_symmetries(game, seed):
         assert result == outcome
 
 
-@given(st.sampled_from([Game(8, 9, 5), Game(19, 19, 6), Game(9, 8, 3), Game(4, 19, 1)]), st.data())
-def test_runs_tell_the_first_line_of_a_game(game, data):
-    runs = np.zeros((2, 4, game.rows + game.columns), np.int64)
-    cells = np.zeros(game.cells, np.int8)
-    order = np.random.default_rng(data.draw(st.integers(0, 2**32))).permutation(game.cells)
-    for ply, cell in enumerate(order.tolist()):
-        cells[cell] = 1 + ply % 2
-        is_line = game_lines.completes_line(cells, cell, 1 + ply % 2, game.parameters)
-        assert game_lines.put_in_runs(runs, ply % 2, cell, game.parameters) == is_line
-        if is_line:
-            return
-    assert rules.winner(game, cells) == rules.DRAW
-
-
 # --------------------------------------------------------------------------------------------------
 # Chance
 

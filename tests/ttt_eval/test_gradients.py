@@ -1,10 +1,11 @@
 """Exact policy gradients, beside finite differences of exact outcomes."""
 
 import numpy as np
+import phantoms
 import pytest
 from numpy.testing import assert_allclose
 
-from ttt_envs import Game
+from ttt_envs import Game, PhantomGame
 from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
 from ttt_eval.exact import evaluate_policy, outcome, policy_gradient
 
@@ -39,20 +40,28 @@ def difference(value, table, place, step=0.02):
     return total
 
 
-@pytest.mark.parametrize(("game", "count"), [(SMALL, 200), (SKIP3, 10)], ids=["2x3", "3x3"])
+@pytest.mark.parametrize(
+    ("game", "opponent", "count"),
+    [
+        (SMALL, "win-or-block", 200),
+        (SKIP3, "win-or-block", 10),
+        *((PhantomGame(SMALL, kind), "random", 50) for kind in phantoms.VARIANTS),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("seat", [0, 1])
-def test_finite_differences(game, count, seat):
+def test_finite_differences(game, opponent, count, seat):
     """Of the outcome by the other exact program, which has no values."""
 
     def value(table):
         return (
-            outcome(game, table, "win-or-block").value
+            outcome(game, table, opponent).value
             if seat == 0
-            else -outcome(game, "win-or-block", table).value
+            else -outcome(game, opponent, table).value
         )
 
-    table = random_table(game, "win-or-block", seat)
-    gradient = gradient_of(game, table, "win-or-block", seat=seat)
+    table = random_table(game, opponent, seat)
+    gradient = gradient_of(game, table, opponent, seat=seat)
     legal = np.argwhere(
         table.index.boards.legal(game) & (table.index.boards.legal(game).sum(axis=1) > 1)[:, None]
     )

@@ -1,12 +1,12 @@
-"""Exact results in phantom games: known numbers, all histories in plain Python, and gradients by
-differences.
+"""Exact results in phantom games: known numbers, and all histories in plain Python.
+
+test_gradients.py has their gradients.
 """
 
 import dataclasses
 
 import numpy as np
 import phantoms
-import plain
 import pytest
 from exactly import assert_near
 from numpy.testing import assert_allclose
@@ -55,28 +55,6 @@ def test_known_values_of_uniform_play(hidden):
     assert_allclose(numbers, UNIFORM[hidden], rtol=0, atol=1e-6)
     if hidden == "classic":
         assert abs(outcome(game, "random", "random").value - 0.2968253968) < 1e-10
-
-
-def test_gradient_is_that_of_finite_differences(hidden):
-    game = PhantomGame(Game(2, 2, 2, 0.3), hidden)
-    graph = GameGraph(game)
-    logits = np.where(graph.legal, np.random.default_rng(0).normal(size=graph.legal.shape), -np.inf)
-
-    def table(logits):
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return plain.shares_of(weights)
-
-    exact = graph.evaluate(table(logits))
-    gradient = exact.occupancy[:, None] * exact.policy * exact.advantages
-    for row, cell in zip(*np.nonzero(graph.legal), strict=True):
-        values = []
-        for step in (1e-5, -1e-5):
-            moved = logits.copy()
-            moved[row, cell] += step
-            wins, _, losses = graph.evaluate(table(moved)).results
-            values.append(wins - losses)
-        slope = (values[0] - values[1]) / 2e-5
-        assert abs(gradient[row, cell] - (slope if graph.boards.mover[row] == 0 else -slope)) < 1e-9
 
 
 def test_policies_that_break_the_rules_are_refused():
