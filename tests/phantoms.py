@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 import plain
+from players import Drawn
 
-from ttt_envs import Policy
 from ttt_envs.game import reference
-from ttt_envs.game.boards import keys
 
 VARIANTS = ("classic", "abrupt")
 
@@ -64,23 +63,12 @@ def branches(game, state, cell):
     return [(1 - skip, placed._replace(mover=other), "placed"), *again]
 
 
-class ViewPolicy(Policy):
+class ViewPolicy(Drawn):
     """Random probabilities of a view; some attempts have probability 0."""
 
     def __init__(self, game, seed):
-        rng = np.random.default_rng(seed)
+        super().__init__(game, seed, never=0.2)
         self.cache = {}
-        self.weights = rng.random((2, 3**game.cells, game.cells)) ** 3 * (
-            rng.random((2, 3**game.cells, game.cells)) < 0.8
-        )
-
-    def probabilities(self, boards, rng=None):
-        legal = boards.cells == 0
-        weights = (self.weights[boards.mover, keys(boards.cells).astype(np.int64)] + 1e-9) * legal
-        weights[weights < 1e-8] = 0
-        empty = weights.sum(axis=1) == 0
-        weights[empty] = legal[empty]
-        return plain.shares_of(weights)
 
     def of(self, state):
         """The mover's probabilities in a plain state."""

@@ -6,6 +6,7 @@ import numpy as np
 import plain
 
 from ttt_envs import Policy
+from ttt_envs.game.rules import legal
 
 
 class FirstEmpty(Policy):
@@ -50,6 +51,24 @@ class Scripted(Policy):
         for row, cells in enumerate(boards.cells):
             p[row, next(cell for cell in self.cells or range(len(cells)) if cells[cell] == 0)] = 1
         return p
+
+
+class Drawn(FirstEmpty):
+    """A random distribution over legal moves for each position; a share ``never`` of them has
+    probability 0.
+    """
+
+    def __init__(self, game, seed=0, never=0.4):
+        rng = np.random.default_rng(seed)
+        self.powers = 3 ** np.arange(game.cells)
+        empty = legal(game, plain.all_cells(game))
+        shape = (2, *empty.shape)
+        weights = rng.random(shape) * (rng.random(shape) >= never) * empty
+        weights = np.where(weights.sum(axis=2, keepdims=True) > 0, weights, empty)
+        self.table = weights / np.maximum(weights.sum(axis=2, keepdims=True), 1e-9)
+
+    def probabilities(self, boards, rng=None):
+        return self.table[boards.mover, boards.cells @ self.powers]
 
 
 class Impure(Policy):

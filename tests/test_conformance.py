@@ -10,7 +10,7 @@ import plain
 import pytest
 import tiny
 from numpy.testing import assert_allclose, assert_array_equal
-from phantoms import ViewPolicy
+from players import Drawn
 from right_calls import our_gumbel, our_mcts
 
 from baselines.expectiminimax.lines import Heuristic
@@ -383,8 +383,8 @@ def test_false_declarations_are_detected():
     game = Game(2, 3, 2, 0.25)
     boards = with_both_colours(plain.positions_of_random_play(game, 64))
     for check in (check_symmetric, check_colour_blind):
-        with pytest.raises(ValueError, match="ViewPolicy"):
-            check(ViewPolicy(game, 0), game, boards)
+        with pytest.raises(ValueError, match="first-empty"):
+            check(Drawn(game), game, boards)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -338,29 +338,6 @@ def test_groupings_are_parsed_and_formatted(split, of_moves, text):
     assert_array_equal(grouping.entries(grouping.tensor(values)).reshape(values.shape), values)
 
 
-@pytest.mark.parametrize(
-    ("spec", "game", "fault"),
-    [
-        ("svd:rank=82", Game(), "rank=82.* 81 x 243 .*: choose 0 to 81"),
-        ("svd:rank=-1", Game(), "rank=-1"),
-        *(
-            (f"tt:split={split}", Game(), split)
-            for split in ("12/345/678", "0123/345678", "0123/45679", "0123//45678")
-        ),
-        ("tt:split=9", Game(), "split='9'"),
-        ("svd:split=rows", Game(), "exactly two groups"),
-        ("hosvd:split=rows", Game(1, 5, 3), "two groups or more"),
-        ("svd", Game(1, 1, 1), "1 x 1 has one cell"),
-        ("svd:w=nan", Game(), "w=nan"),
-        ("hooi:source=(run:nowhere)", Game(4, 4, 4), "too large for a table of moves"),
-        ("svd:split=0123/45678,source=(run:nowhere)", Game(), "and the move m once"),
-    ],
-)
-def test_invalid_specs_are_refused(spec, game, fault):
-    with pytest.raises(ValueError, match=fault):
-        make_policy(spec, game)
-
-
 def test_table_of_zeros_has_no_error():
     game = Game(1, 3, 3)  # by turns nobody gets three in a row
     assert not random_play_values(game).any()

@@ -7,7 +7,6 @@ import copy
 import dataclasses
 import gc
 import os
-import re
 import sys
 import textwrap
 import time
@@ -493,25 +492,6 @@ def test_engine_that_cannot_be_restarted_ends_the_match(engine, tmp_path):
     with pytest.raises(ValueError, match="ended before it answered START 7") as problem:
         play_pairs(GAME, engine(once), "random", 4, seed=1)
     assert not isinstance(problem.value, Forfeit)
-
-
-@pytest.mark.parametrize(
-    ("game", "settings", "message"),
-    [
-        *(
-            (game, "sh", "choose 5 in a row")
-            for game in (Game(7, 7, 4), Game(7, 7, 5, 0.1), Game(4, 7, 5))
-        ),
-        (GAME, "no/such/engine", "there is no program no/such/engine"),
-        (GAME, "sh,arguments=('a)", "arguments='a"),
-        (GAME, "sh,move=inf", "move=inf is no time"),
-        (GAME, "sh,memory=-1", "memory=-1 is no amount of MiB"),
-    ],
-    ids=str,
-)
-def test_invalid_settings_are_refused(game, settings, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        make_policy(f"gomocup:{settings}", game)
 
 
 @pytest.mark.parametrize("inside", ["{}", "expectiminimax:depth=1,leaf=({})"])

@@ -304,11 +304,3 @@ def test_values_and_analysis_agree():
     assert search.values == [values[4]]
     assert_array_equal(search.action_values, of_moves[[4]])
     assert search.variation(0)[0] == (0, np.argmax(search.visits))
-
-
-@pytest.mark.parametrize(
-    "spec", ["mcts:0", "mcts:c=nan", "mcts:temperature=-2", "mcts:rollout=win-or-block", "mcts"]
-)
-def test_invalid_settings_and_a_missing_generator_are_rejected(spec):
-    with pytest.raises(ValueError, match=r":"):
-        make_policy(spec, Game()).probabilities(Boards.start(Game()))

@@ -1,6 +1,5 @@
 """Tables of positions and the softmax policy: known facts and a recursion in plain Python."""
 
-import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -13,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import solve
 from baselines.tables import learned_values, random_play_values, source_values
-from ttt_envs import Boards, Game, make_policy
+from ttt_envs import Game, make_policy
 from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import DRAW
 from ttt_eval.exact.dynamic_programming import match_outcome, outcome
@@ -174,34 +173,3 @@ def test_published_matches_have_known_results(known_values):
     for (of_svd, of_hosvd), (wins, _, losses) in zip(((3, 7), (12, 14)), pairs, strict=True):
         result = match_outcome(Game(), f"hosvd:{of_hosvd},{published}", f"svd:{of_svd},{published}")
         assert_allclose([result.win, result.loss], [wins, losses], rtol=0, atol=6e-4)
-
-
-@pytest.mark.parametrize(
-    ("spec", "game", "message"),
-    [
-        (
-            "table:w=-1",
-            Game(),
-            "w=-1.0 is no weight of an evaluation function: choose 0 or more, 0 for random play",
-        ),
-        (
-            "table:terminal=published",
-            Game(),
-            "terminal='published' is not known, did you mean 'as_published'?",
-        ),
-        ("table:source=(run:nowhere)", Game(4, 4, 4), "too large for a table of moves"),
-        (
-            "table:source=(run:nowhere),terminal=as_published",
-            Game(),
-            "source=run:nowhere has a table of moves",
-        ),
-        (
-            "table:source=win-or-block",
-            Game(),
-            "source=win-or-block has no values: choose a policy that has",
-        ),
-    ],
-)
-def test_invalid_specs_are_refused(spec, game, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        make_policy(spec, game).probabilities(Boards.start(game))

@@ -89,18 +89,6 @@ def test_clocks_are_parsed_or_refused(text):
 
 
 # --------------------------------------------------------------------------------------------------
-# Settings
-
-
-@pytest.mark.parametrize(
-    "setting", ["search=random", "move=0", "move=nan", "clock=soon", "max-depth=0", "margin=-1"]
-)
-def test_invalid_settings_are_rejected(setting):
-    with pytest.raises(ValueError, match=f"{setting.partition('=')[2]}.* (choose|write) "):
-        make_policy(f"timed:{setting}", GAME)
-
-
-# --------------------------------------------------------------------------------------------------
 # Time management
 
 

@@ -172,15 +172,3 @@ def test_batches_and_checkpoints_change_nothing(method):
     remainder.run()
     assert_array_equal(whole.learner.logits, remainder.learner.logits)
     assert (whole.logged, whole.done) == (remainder.logged, remainder.done)
-
-
-R_NAD = {"method": "r-nad", "temperature": 1e9}
-
-
-def test_divergence_is_reported():
-    for cause, remedy in (
-        ({"learning_rate": 1e12}, "learning_rate below 10"),
-        (R_NAD, "temperature of at most 1"),
-    ):
-        with pytest.raises(ValueError, match=f"choose a {remedy}$"):
-            trained(SMALL, 50, **cause)

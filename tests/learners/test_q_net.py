@@ -188,7 +188,7 @@ def test_self_play_with_its_defaults_reaches_perfect_play():
 
 
 # --------------------------------------------------------------------------------------------------
-# Memory, and what is refused
+# Memory
 
 
 def test_an_update_leaves_nothing_in_memory():
@@ -203,9 +203,3 @@ def test_an_update_leaves_nothing_in_memory():
         gc.collect()
         blocks.append(sys.getallocatedblocks())
     assert blocks[1] - blocks[0] < 800  # of 1,000 updates
-
-
-def test_divergence_is_reported():
-    learner = build(optimizer="sgd", learning_rate=1e30)
-    with pytest.raises(ValueError, match=r"has diverged .* choose a learning_rate below 0.1$"):
-        Trainer(learner, "random", 50).run()

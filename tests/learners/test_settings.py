@@ -59,35 +59,55 @@ def test_settings_of_other_types_or_out_of_range_are_refused(name, setting, valu
 
 
 PHANTOM = PhantomGame(Game(2, 3, 2), "classic")
-
-
-@pytest.mark.parametrize(("name", "settings", "game", "opponent", "message"), [
-    ("q-learning", {"rewards": "report", "backup": "negamax"}, Game(), "self",
+TEACHER = {"teacher": "expectiminimax:depth=2"}
+REFUSED = [
+    ("q-learning", {"rewards": "report", "backup": "negamax"}, {},
      'rewards="unit" or backup="agent"'),
-    ("value-net", {"hidden": (3,)}, Game(), "teacher", "activations=.* choose one for each"),
-    ("value-net", {}, Game(), "random", "leave opponent=random out"),
-    ("alpha-zero", {"jobs": 0}, Game(), "self", "^jobs=0"),
-    ("alpha-zero", {}, Game(), "pool:every=5", "alpha-zero learns from games of"),
-    ("exact-pg", {}, Game(), "pool:every=5", "exact-pg trains in a loop of its own"),
-    ("exact-pg", {"method": "fictitious-play"}, PHANTOM, "self", "needs best responses over views"),
-    ("exact-pg", {}, Game(2, 2, 2), "mcts:simulations=2", "is no function"),
-    ("q-learning", {"backup": "negamax"}, PHANTOM, "self", 'choose backup="agent"'),
-    ("q-learning", {"values": "afterstate"}, PHANTOM, "self", "needs to know what a move does"),
-    ("q-net", {"buffer_size": 10**12}, Game(), "self",
-     "^buffer_size=1,000,000,000,000 takes .* choose a lower number"),
-    ("sb3-dqn", {"buffer_size": 10**12}, Game(), "self",
-     "^buffer_size=1,000,000,000,000 takes .* choose a lower"),
-    ("alpha-zero", {"simulations": 10**9}, Game(), "self",
+    ("q-learning", {"backup": "negamax"}, {"game": PHANTOM}, 'choose backup="agent"'),
+    ("q-learning", {"backup": "negamax"}, {"opponent": "random"}, "self-play"),
+    ("q-learning", {"values": "afterstate"}, {"game": PHANTOM}, "needs to know what a move does"),
+    ("q-learning", {}, {"opponent": "pool:every=0"}, "every"),
+    ("q-learning", {}, {"opponent": "pool:age=3"}, "age"),
+    ("q-learning", {}, {"opponent": "randm"}, "'randm'"),
+    ("q-learning", {}, {"seat": "frist"}, "seat='frist'"),
+    ("q-learning", {}, {"games": -1}, "games=-1"),
+    ("q-learning", {}, {"batch": 0}, "batch=0"),
+    ("value-net", {"hidden": (3,)}, {"opponent": "teacher"}, "activations=.* choose one for each"),
+    ("value-net", {}, {"opponent": "random"}, "leave opponent=random out"),
+    ("value-net", {"teacher": "random"}, {"opponent": "teacher"}, "teacher=random"),
+    ("value-net", TEACHER, {"opponent": "teacher", "games": 0}, "games=0"),
+    ("value-net", {"jobs": 0}, {"opponent": "teacher"}, "^jobs=0"),
+    ("alpha-zero", {"jobs": 0}, {}, "^jobs=0"),
+    ("alpha-zero", {}, {"opponent": "pool:every=5"}, "alpha-zero learns from games of"),
+    ("exact-pg", {}, {"opponent": "pool:every=5"}, "exact-pg trains in a loop of its own"),
+    ("exact-pg", {"method": "fictitious-play"}, {"game": PHANTOM},
+     "needs best responses over views"),
+    ("exact-pg", {}, {"game": Game(2, 2, 2), "opponent": "mcts:simulations=2"}, "is no function"),
+    ("q-net", {"buffer_size": 10**12}, {}, "^buffer_size=1,000,000,000,000 takes "),
+    ("sb3-dqn", {"buffer_size": 10**12}, {}, "^buffer_size=1,000,000,000,000 takes "),
+    ("alpha-zero", {"simulations": 10**9}, {},
      "^simulations=1,000,000,000 in 1 games at a time takes "),
-    ("sb3-dqn", {}, PHANTOM, "self", "see different boards: choose a policy as opponent$"),
-    ("q-learning", {}, Game(), "pool:every=0", "every"),
-    ("q-learning", {}, Game(), "pool:age=3", "age"),
-])  # fmt: skip
-def test_trainings_that_do_not_fit_together_are_refused(name, settings, game, opponent, message):
+    ("sb3-dqn", {}, {"game": PHANTOM}, "see different boards: choose a policy as opponent$"),
+    # which diverge
+    ("value-net", {**TEACHER, "learning_rate": 1e30, "activations": ("relu", "relu")},
+     {"opponent": "teacher"}, r"value-net has diverged after \d+ updates"),
+    ("alpha-zero",
+     {"hidden": (4,), "simulations": 4, "learning_rate": 1e30, "gradient_steps": 1},
+     {"games": 64, "batch": 8}, r"has diverged after \d+ updates"),
+    ("exact-pg", {"learning_rate": 1e12}, {"games": 50}, "choose a learning_rate below 10$"),
+    ("exact-pg", {"method": "r-nad", "temperature": 1e9}, {"games": 50},
+     "choose a temperature of at most 1$"),
+    tiny.case("q-net", "q-net", {"optimizer": "sgd", "learning_rate": 1e30}, {"games": 50},
+              "has diverged .* choose a learning_rate below 0.1$"),
+]  # fmt: skip
+"""learner, settings, options of its training, message"""
+
+
+@pytest.mark.parametrize(("name", "settings", "options", "message"), REFUSED)
+def test_trainings_that_cannot_be_or_diverge_are_refused(name, settings, options, message):
+    usual = {"game": Game(), "games": 5, "batch": 1, "seed": 0, "opponent": "self"}
     with pytest.raises(ValueError, match=message):
-        load_object(LEARNERS[name])(**settings).training(
-            game, 5, batch=1, seed=0, opponent=opponent
-        )
+        load_object(LEARNERS[name])(**settings).training(**{**usual, **options}).run()
 
 
 @pytest.mark.parametrize("name", [tiny.case(name) for name in sorted(LEARNERS)])

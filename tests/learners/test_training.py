@@ -110,23 +110,6 @@ def test_games_lost_before_the_first_move_are_counted():
     assert 0 < first_moves < 400  # at this skip chance most games end before the learner moves
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"games": -1}, "games=-1"),
-        ({"games": 5, "batch": 0}, "batch=0"),
-        ({"games": 5, "opponent": "randm"}, "'randm'"),
-        ({"games": 5, "seat": "frist"}, "seat='frist'"),
-        ({"games": 5, "settings": {"backup": "negamax"}}, "self-play"),
-    ],
-)
-def test_invalid_trainings_are_refused(arguments, message):
-    arguments = {"opponent": "random", **arguments}
-    learner = build(Game(), **arguments.pop("settings", {}))
-    with pytest.raises(ValueError, match=message):
-        Trainer(learner, **arguments).run()
-
-
 def test_a_state_whose_games_contradict_each_other_is_refused():
     training = Trainer(build(Game(1, 2, 1)), "self", 4, batch=2)
     training.run()

@@ -157,24 +157,7 @@ def test_sums_of_products_are_in_the_order_of_their_terms():
 
 
 # --------------------------------------------------------------------------------------------------
-# What is refused, files and the command line
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"jobs": 0}, "^jobs=0"),
-        ({"teacher": "random"}, "teacher=random"),
-        ({"games": 0}, "games=0"),
-        (
-            {"learning_rate": 1e30, "activations": ("relu", "relu")},
-            r"value-net has diverged after \d+ updates",
-        ),
-    ],
-)
-def test_invalid_trainings_are_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        training(**settings).run()
+# The log
 
 
 def test_the_log_has_both_errors_and_the_best_weights_are_kept():

@@ -7,11 +7,11 @@ import numpy as np
 import plain
 import pytest
 from numpy.testing import assert_allclose
-from players import FirstEmpty
+from players import Drawn, FirstEmpty
 
 from baselines.exact import solve
 from ttt_envs import Boards, Game, make_policy
-from ttt_envs.game.rules import DRAW, legal
+from ttt_envs.game.rules import DRAW
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.exact.dynamic_programming import (
     best_response,
@@ -47,24 +47,6 @@ class LowestOptimal(FirstEmpty):
         return np.eye(boards.cells.shape[1])[
             np.argmax(self.solution.optimal_actions(boards), axis=1)
         ]
-
-
-class Drawn(FirstEmpty):
-    """A random distribution over legal moves for each position; a share ``never`` of them has
-    probability 0.
-    """
-
-    def __init__(self, game, seed=0, never=0.4):
-        rng = np.random.default_rng(seed)
-        self.powers = 3 ** np.arange(game.cells)
-        empty = legal(game, plain.all_cells(game))
-        shape = (2, *empty.shape)
-        weights = rng.random(shape) * (rng.random(shape) >= never) * empty
-        weights = np.where(weights.sum(axis=2, keepdims=True) > 0, weights, empty)
-        self.table = weights / np.maximum(weights.sum(axis=2, keepdims=True), 1e-9)
-
-    def probabilities(self, boards, rng=None):
-        return self.table[boards.mover, boards.cells @ self.powers]
 
 
 class Recorded(FirstEmpty):

@@ -14,9 +14,10 @@ import plain
 import pytest
 from damage import guarded
 from documents import ROOT
-from exactly import Drawn, best_value, play_out
+from exactly import best_value, play_out
 from json_files import read_json
 from numpy.testing import assert_allclose
+from players import Drawn
 
 from learners.alpha_zero.self_play import SelfPlayGames
 from ttt_envs.agents.policy import best_shares

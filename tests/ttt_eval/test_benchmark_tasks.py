@@ -10,7 +10,7 @@ import phantoms
 import plain
 import pytest
 from documents import ROOT
-from exactly import Drawn
+from players import Drawn
 
 from baselines.exact import solve
 from ttt_envs import Boards, Game, Policy, as_policy, make_policy

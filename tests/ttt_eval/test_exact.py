@@ -11,7 +11,6 @@ from exactly import (
     SKIP3,
     SMALL_VARIANTS,
     T3,
-    Drawn,
     LowestOptimal,
     Recorded,
     assert_as_plain,
@@ -23,7 +22,7 @@ from exactly import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from players import FirstEmpty
+from players import Drawn, FirstEmpty
 
 from baselines.exact import solve
 from ttt_envs import Game, make_policy

@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from evaluators import Perfect
 from scipy.optimize import brentq
 
 from baselines.mcts import MCTS
@@ -54,18 +55,6 @@ def test_corrected_scores_are_unbiased_for_any_values(skip, pairings, pairs):
             ), (a, b, values)
 
 
-class Guide(Policy):
-    """Guides a search by equal priors and exact values."""
-
-    def __init__(self, game):
-        self.exact = make_policy("optimal", game)
-        self.values = self.exact.values
-        self.action_values = self.exact.action_values
-
-    def evaluate(self, boards):
-        return np.zeros(boards.cells.shape, np.float32), self.values(boards)
-
-
 class WinsOrBlocks(Player):
     def __init__(self, game):
         self.policy = make_policy("win-or-block", game)
@@ -89,7 +78,7 @@ def test_draws_of_a_pure_policy_that_remembers_are_not_taken_for_known():
     biased.
     """
     game = Game(skip_chance=0.25)
-    search = MCTS(game, simulations=4, rollout=Guide(game), decisive=False)
+    search = MCTS(game, simulations=4, rollout=Perfect(game), decisive=False)
     assert (search.pure, make_correction(EXACT, game).expected_values(search)) == (True, None)
     truth = exact.match_outcome(game, "win-or-block", "random").score
     mean, variance = play_pairs(

@@ -2,20 +2,17 @@
 Python.
 """
 
-from unittest.mock import Mock
-
 import numpy as np
 import plain
 import pytest
-from exactly import Drawn, Recorded, assert_near, play_out
-from players import FirstEmpty
+from exactly import Recorded, assert_near, play_out
+from players import Drawn, FirstEmpty
 
 from baselines.exact import solve
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards, from_text, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.symmetry import canonical_keys, symmetries
-from ttt_eval.exact import measurement
 from ttt_eval.exact.dynamic_programming import (
     exploitability,
     match_outcome,
@@ -79,31 +76,13 @@ def test_strength_is_that_of_the_exact_functions():
         lambda exact: exact.illegal_share("random", 0),
         lambda exact: evaluate_policy(SMALL, exact.policy),
         lambda exact: evaluate_policy(SMALL, exact.policy, "random", seat=1),
+        lambda exact: strength(SMALL, exact.policy, ["random", "optimal"]),
     ],
 )
 def test_each_measure_asks_a_policy_once(measure):
     policy = Recorded(Drawn(SMALL, seed=2))
     measure(Measurement(SMALL, policy))
     assert 0 < len(set(policy.queries)) == len(policy.queries)
-
-
-@pytest.mark.parametrize("game", [SMALL, Game(3, 3, 3)])
-def test_strength_makes_solves_and_asks_once(game, monkeypatch):
-    """The policy is asked once in each position; its opponent once in each seat, which differ in
-    the mover.
-    """
-    expected = exploitability(game, Drawn(game, seed=2))
-    counts = {"make_pure": 2, "solve": 1, "Traversal": 6}
-    for name in counts:
-        monkeypatch.setattr(measurement, name, Mock(wraps=getattr(measurement, name)))
-    policy = Recorded(Drawn(game, seed=2))
-    opponent = Recorded(Drawn(game, seed=3))
-    assert strength(game, policy, [opponent]).exploitability == expected
-    assert len(set(policy.queries)) == len(policy.queries)
-    assert len(set(opponent.queries)) == len(opponent.queries)
-    # both are made once; two best responses, self-play, all positions, and a game in each seat are
-    # traversed
-    assert {name: getattr(measurement, name).call_count for name in counts} == counts
 
 
 @pytest.mark.parametrize("against", [None, "random"])

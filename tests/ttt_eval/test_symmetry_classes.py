@@ -5,7 +5,8 @@ boards.
 import numpy as np
 import plain
 import pytest
-from exactly import T3, Drawn, Recorded, assert_near, play_out, policy_of
+from exactly import T3, Recorded, assert_near, play_out, policy_of
+from players import Drawn
 
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import TRUST, FromFile
