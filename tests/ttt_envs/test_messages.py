@@ -11,26 +11,11 @@ import pytest
 
 from ttt_envs import Game, as_policy
 from ttt_envs.core import packages
-from ttt_envs.core.checks import check_range, closest_names
+from ttt_envs.core.checks import closest_names
 from ttt_eval.exact import exploitability
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps")
-
-
-def test_numbers_out_of_range_are_refused_with_the_range():
-    for value, low, high in ((None, 1, 2), (1, 1, 2), (2, 1, 2), (0.5, 0, np.inf)):
-        check_range("c", value, low, high)
-    for value, low, high, choices in (
-        (0, 1, 2, "1 to 2"),
-        (3, 1, 2, "1 to 2"),
-        (np.inf, 0, np.inf, "0 or more"),
-    ):
-        with pytest.raises(ValueError, match=f"c={value} is out of range: choose {choices}"):
-            check_range("c", value, low, high)
-    for value in (np.nan, 0):
-        with pytest.raises(ValueError, match=f"c={value} is out of range: choose a number above 0"):
-            check_range("c", value, 0, above=True)
 
 
 def test_a_function_in_the_place_of_a_policy_or_game_is_refused_with_the_way_to_wrap_it():

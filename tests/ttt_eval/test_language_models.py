@@ -510,7 +510,7 @@ def test_a_dry_run_says_how_much_there_is_to_ask(tmp_path, evaluate_py):
 
 
 @needs_client
-def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, evaluate_py):
+def test_the_output_has_the_results_and_the_page_the_command(tmp_path, monkeypatch, evaluate_py):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with serve_stub(Game(2, 3, 3)) as (_, url):
         options = f"--games 4 --positions all --skip-chance 0.5 --endpoint {url}"
@@ -523,28 +523,10 @@ def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, evalu
     assert f"{count:,} of {count:,} answers are stored ones, the last of 20" in note
     assert (tagged["tag"], tagged["new"]["answers"]) == ("step-2", count)
     mean, low, high = map("{:.4f}".format, data["games"]["score"].values())
-    for text in (
-        f"luck-corrected score against optimal {mean} 95%: {low} to {high} ",
-        "raw score against optimal 0.",
-        "without a move 0% of positions (each loses)",
-    ):
-        assert text in output
-    positions = data["positions"]
-    assert usage["prompt_tokens"] == 100 * usage["answers"]
-    assert "answers 0" in output
-    page = (tmp_path / "out" / "report.html").read_text()
-    for text in (
-        "exploitability",
-        "score against optimal",
-        "lost most value",
-        f"--answers {tmp_path}",
-        "regret in self-play",
-        "mean loss of a move",
-        "moves that lose value",
-    ):
-        assert text in page
-    moves = positions["moves"]
-    assert positions["exact"]["regret"] != moves["regret"]
+    assert f"luck-corrected score against optimal {mean} 95%: {low} to {high} " in output
+    assert usage["prompt_tokens"] == 100 * count
+    assert f"--answers {tmp_path}" in (tmp_path / "out" / "report.html").read_text()
+    moves = data["positions"]["moves"]
+    assert data["positions"]["exact"]["regret"] != moves["regret"]
     assert f"{moves['moves']:,} {moves['regret']:.4f} {moves['blunders']:,}" in output
-    assert "lunders" not in page
     assert read_json(tmp_path / "out" / RESULT)["games"] == data["games"]
