@@ -7,6 +7,7 @@ import numpy as np
 import plain
 import tiny
 from evaluators import Noise
+from small_games import SKIP_GAME
 
 from baselines.connect_four import Solver
 from baselines.mcts import MCTS, gumbel_search
@@ -23,7 +24,6 @@ from ttt_envs.game import rules
 from ttt_envs.game.openings import draw_openings
 from ttt_eval.matches.match import play_pairs
 
-SKIPS = Game(skip_chance=0.25)
 LARGE = Game(4, 4, 3)
 GOMOKU = Game(9, 9, 5)
 KEY = np.uint64(2026)
@@ -43,8 +43,8 @@ def signature(*arrays):
 
 def of_policy(spec):
     """Return the signature of the probabilities in positions of random play."""
-    boards = plain.positions_of_random_play(SKIPS, 32)
-    return signature(make_policy(spec, SKIPS).probabilities(boards))
+    boards = plain.positions_of_random_play(SKIP_GAME, 32)
+    return signature(make_policy(spec, SKIP_GAME).probabilities(boards))
 
 
 def scores_of(spec, game):
@@ -63,7 +63,7 @@ def nodes_of(spec, game):
     return signature(*(part for result in analyses for part in (result.nodes, result.variation)))
 
 
-def visits_of(game=SKIPS, **settings):
+def visits_of(game=SKIP_GAME, **settings):
     """Return the signature of the visits and values of a tree search."""
     policy = MCTS(game, simulations=100, temperature=1.0, **settings)
     boards = plain.positions_of_random_play(game, 16)
@@ -101,8 +101,8 @@ def connect_four(game):
 
 def timed(search, depth):
     """Return the signature of the shares and the visited positions at a fixed depth."""
-    policy = make_policy(f"timed:{search},move=60,max-depth={depth}", SKIPS)
-    boards = plain.positions_of_random_play(SKIPS, 8)
+    policy = make_policy(f"timed:{search},move=60,max-depth={depth}", SKIP_GAME)
+    boards = plain.positions_of_random_play(SKIP_GAME, 8)
     shares = []
     for row in range(8):
         timed_search = policy.begin(boards.position(row), KEY, lambda: 0.0)
@@ -124,14 +124,14 @@ SEARCHES = {
             "depth=2,heuristic=consecutive",
             "depth=1,leaf=table",
         )
-        for game in (SKIPS, Game(3, 4, 3, 0.1, misere=True))
+        for game in (SKIP_GAME, Game(3, 4, 3, 0.1, misere=True))
     },
     **{
         f"nodes of expectiminimax:{options}, {game}": partial(
             nodes_of, f"expectiminimax:{options}", game
         )
         for options in ("depth=4", "depth=3,width=3")
-        for game in (SKIPS, LARGE)
+        for game in (SKIP_GAME, LARGE)
     },
     "mcts": visits_of,
     "mcts, without skips": partial(visits_of, LARGE),
@@ -140,11 +140,11 @@ SEARCHES = {
     "mcts, decisive=false": partial(visits_of, decisive=False),
     "mcts, values of a policy": partial(visits_of, rollout="optimal"),
     "mcts, priors and values": partial(visits_of, rollout=Noise()),
-    "gumbel": partial(gumbel, SKIPS, simulations=32),
+    "gumbel": partial(gumbel, SKIP_GAME, simulations=32),
     "gumbel, four moves considered": partial(
         gumbel, LARGE, simulations=20, max_num_considered_actions=4
     ),
-    "gumbel, large scale of values": partial(gumbel, SKIPS, simulations=8, value_scale=1.0),
+    "gumbel, large scale of values": partial(gumbel, SKIP_GAME, simulations=8, value_scale=1.0),
     "df-pn, 4 x 5": partial(proof, Game(4, 5, 4)),
     "df-pn, 3 x 4 and its move": partial(proof, Game(3, 4, 3)),
     "df-pn, moves": partial(proofs_of_moves, LARGE),
@@ -165,8 +165,8 @@ def numbers_of_stream(stream):
 
 def opponent_moves(spec):
     """Return the signature of an opponent's moves in episodes."""
-    policy = make_policy(spec, SKIPS)
-    boards = plain.positions_of_random_play(SKIPS, 32)
+    policy = make_policy(spec, SKIP_GAME)
+    boards = plain.positions_of_random_play(SKIP_GAME, 32)
     keys = draw_keys(np.random.default_rng(5), 32)
     plies = np.count_nonzero(boards.cells, axis=1)
     return signature(act_in_episodes(policy, boards, keys, plies))
@@ -273,12 +273,12 @@ def replay():
 
 def match(a, b, **settings):
     """Return the signature of the score of a match of two blocks."""
-    score = play_pairs(SKIPS, a, b, 300, seed=7, **settings)
+    score = play_pairs(SKIP_GAME, a, b, 300, seed=7, **settings)
     return signature(score.pairs, score.lengths, *score.moments())
 
 
 SAMPLERS = {
-    "openings, 3 x 3": partial(openings, SKIPS, 3),
+    "openings, 3 x 3": partial(openings, SKIP_GAME, 3),
     "openings, 9 x 9": partial(openings, GOMOKU, 10),
     "replay": replay,
     "match": partial(match, "win-or-block", "random"),

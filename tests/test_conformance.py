@@ -12,6 +12,7 @@ import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 from players import Drawn
 from right_calls import our_gumbel, our_mcts
+from small_games import SKIP_GAME, TINY_GAME
 
 from baselines.expectiminimax.lines import Heuristic
 from baselines.opening_book import PlayedMoves, make_book
@@ -27,7 +28,7 @@ from ttt_envs.game.game import VARIANTS as RULES
 from ttt_envs.game.phantom import HIDING, PhantomGame
 from ttt_eval.checks import check_agent, check_search, check_values
 
-GAMES = [Game(), Game(skip_chance=0.25), Game(4, 6, 4, 0.1), Game(1, 5, 3), Game(15, 15, 5)]
+GAMES = [Game(), SKIP_GAME, Game(4, 6, 4, 0.1), Game(1, 5, 3), Game(15, 15, 5)]
 VARIANTS = [
     Game(3, 4, 3, gravity=True),
     Game(3, 3, 3, 0.25, misere=True),
@@ -313,7 +314,7 @@ def with_both_colours(boards):
         "expectiminimax:depth=2,leaf=table",
     ],
 )
-@pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(3, 4, 3, 0.1)], ids=str)
+@pytest.mark.parametrize("game", [SKIP_GAME, Game(3, 4, 3, 0.1)], ids=str)
 def test_settings_that_keep_the_declarations(spec, game):
     policy = make_policy(spec, game)
     boards = plain.positions_of_random_play(game, 64)
@@ -380,7 +381,7 @@ def test_policies_without_action_values_cannot_be_symmetrized():
 
 def test_false_declarations_are_detected():
     """Of a policy that prefers any move in any position, by player."""
-    game = Game(2, 3, 2, 0.25)
+    game = TINY_GAME
     boards = with_both_colours(plain.positions_of_random_play(game, 64))
     for check in (check_symmetric, check_colour_blind):
         with pytest.raises(ValueError, match="first-empty"):

@@ -1,13 +1,13 @@
 """Learners by name, the packages that they need, and tiny runs of them."""
 
 import pytest
+from small_games import TINY_GAME as GAME
 
 from learners import LEARNERS
 from learners.config import load_learner
 from ttt_apps.training import command as train
 from ttt_envs import Game
 
-GAME = Game(2, 3, 2, 0.25)
 OURS = tuple(name for name in sorted(LEARNERS) if not load_learner(name).loop)
 """learners trained by our loops; the others have loops of their own"""
 PACKAGES = {name: load_learner(name).needs for name in LEARNERS if load_learner(name).needs}

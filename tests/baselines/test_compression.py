@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ortho_group
+from small_games import SKIP_GAME
 
 from baselines.compression import (
     decompose,
@@ -26,7 +27,6 @@ from baselines.tables import Softmax, Table, random_play_values
 from ttt_envs import Game, make_policy
 
 METHODS = ["svd", "hosvd", "hosvd2", "hooi", "tt"]
-SKIP = Game(skip_chance=0.25)
 
 
 @pytest.fixture(autouse=True)
@@ -87,8 +87,8 @@ def test_stored_numbers_equal_the_formulas_of_the_paper():
         assert counts[1] == 3**4 * rank + rank**3  # Eq. 15
         assert counts[2] == 27 * (rank**2 + 2 * rank)  # the older version's Eq. 14
     assert decomposition(Game(), "svd").at(81).compression_ratio == pytest.approx(4 / 3)
-    assert decomposition(SKIP, "svd").at(49).compression_ratio == pytest.approx(0.8065843621)
-    assert decomposition(SKIP, "svd").at(18).stored_numbers == 2 * 5832
+    assert decomposition(SKIP_GAME, "svd").at(49).compression_ratio == pytest.approx(0.8065843621)
+    assert decomposition(SKIP_GAME, "svd").at(18).stored_numbers == 2 * 5832
 
 
 # --------------------------------------------------------------------------------------------------
@@ -286,11 +286,11 @@ def test_large_decomposition_is_cached(tmp_path):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_policy_uses_the_default_rank(name):
-    policy = make_policy(name, SKIP)
-    boards = plain.positions_of_random_play(SKIP, 32)
+    policy = make_policy(name, SKIP_GAME)
+    boards = plain.positions_of_random_play(SKIP_GAME, 32)
     expected = (
-        decomposition(SKIP, name)
-        .at(default_rank(name, make_grouping(SKIP, name)))
+        decomposition(SKIP_GAME, name)
+        .at(default_rank(name, make_grouping(SKIP_GAME, name)))
         .action_values(boards)
     )
     assert_array_equal(policy.action_values(boards), expected)

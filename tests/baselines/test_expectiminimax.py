@@ -8,6 +8,7 @@ import numpy as np
 import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from small_games import SKIP_GAME
 
 from baselines.exact import solve
 from baselines.expectiminimax import Expectiminimax, Search, leaves
@@ -258,7 +259,7 @@ def test_pruning_reduces_the_number_of_nodes():
 
 @pytest.mark.parametrize("spec", ["depth=3", "depth=4,width=3", "depth=2,leaf=optimal", "depth=9"])
 def test_an_analysis_agrees_with_the_probabilities(spec):
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     policy = make_policy(f"expectiminimax:{spec}", game)
     rng = np.random.default_rng(0)
     boards = plain.positions_of_random_play(game, 30)
@@ -309,7 +310,7 @@ def test_a_search_can_change_its_depth_at_any_node():
 
 
 def test_a_width_of_all_moves_has_no_effect():
-    for game in (Game(skip_chance=0.25), Game(4, 4, 4)):
+    for game in (SKIP_GAME, Game(4, 4, 4)):
         boards = plain.positions_of_random_play(game, 50)
         random_keys = np.arange(50, dtype=np.uint64)
         for depth in (1, 2, 3, 4):
@@ -333,7 +334,7 @@ def test_moves_with_the_best_score_have_equal_shares():
 
 
 def test_pruning_does_not_change_what_is_drawn():
-    for game in (Game(skip_chance=0.25), Game(7, 7, 5, 0.25), Game(4, 6, 4)):
+    for game in (SKIP_GAME, Game(7, 7, 5, 0.25), Game(4, 6, 4)):
         boards = plain.positions_of_random_play(game, 30)
         random_keys = np.random.default_rng(0).integers(0, 1 << 64, 30, dtype=np.uint64)
         for heuristic in HEURISTICS:
@@ -379,9 +380,7 @@ class Horizon(Policy):
     action_values = values  # never asked
 
 
-@pytest.mark.parametrize(
-    "game", [Game(skip_chance=0.25), Game(), Game(2, 4, 3, 0.5), Game(2, 2, 1)], ids=str
-)
+@pytest.mark.parametrize("game", [SKIP_GAME, Game(), Game(2, 4, 3, 0.5), Game(2, 2, 1)], ids=str)
 def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, monkeypatch):
     monkeypatch.setattr(leaves, "BATCH", 160)  # several batches of positions
     boards = plain.positions_of_random_play(game, 20)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from plain_search import PlainTree, compare, softmax
+from small_games import SKIP_GAME
 
 from baselines.exact import solve
 from baselines.mcts import MCTSSearch, gumbel_search
@@ -109,7 +110,7 @@ def test_priors_and_values_are_all_that_an_evaluator_needs():
 
 def test_a_move_solved_as_worse_is_not_chosen():
     """Whatever its prior, and even if values have no weight."""
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     boards = plain.positions_of_random_play(game, 300, seed=6)
     exact = solve(game).action_values(boards)
     result = gumbel_search(

@@ -6,6 +6,7 @@ import numpy as np
 import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from small_games import TINY_GAME
 
 from baselines.exact import LayeredSolution, Work, build, estimate, open_layers, solve
 from ttt_envs import Boards, Game, make_policy
@@ -170,6 +171,6 @@ def test_locked_folder_is_read_but_not_written(tmp_path):
 def test_folder_with_other_content_is_refused(tmp_path):
     build(SMALL, tmp_path)
     with pytest.raises(ValueError, match="holds a table of another game"):
-        build(Game(2, 3, 2, 0.25), tmp_path)
+        build(TINY_GAME, tmp_path)
     with pytest.raises(ValueError, match="holds the layers of 2 x 3, 3 to win"):
-        open_layers(Game(2, 3, 2, 0.25), tmp_path)
+        open_layers(TINY_GAME, tmp_path)

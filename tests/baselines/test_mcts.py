@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from plain_search import PlainTree, compare, softmax
+from small_games import SKIP_GAME
 
 from baselines import mcts
 from baselines.exact import solve
@@ -140,7 +141,7 @@ def test_moves_with_nearly_equal_priors_are_all_tried(skip_chance):
 
 
 def test_results_do_not_depend_on_memory(monkeypatch):
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     boards = plain.positions_of_random_play(game, 40)
     result = []
     policy = MCTS(game, simulations=50, temperature=1)
@@ -254,7 +255,7 @@ def test_the_temperature_spreads_the_moves():
 
 
 def test_root_noise_is_mixed_with_the_priors():
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     boards = plain.from_texts(".../.../... o", "oo./xx./... o", "x../.o./... x")
     shares = np.random.default_rng(0).dirichlet(np.ones(9), 3)
     noisy = MCTSSearch(game, boards, np.zeros(3, np.uint64), leaf=Noise())
@@ -274,7 +275,7 @@ def test_root_noise_is_mixed_with_the_priors():
 
 
 def test_a_move_solved_as_lost_is_not_played():
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     search = searched(game, Boards.start(game), 200)
     move = int(np.argmax(search.visits[0]))
     edges = search.tree.edges[0]

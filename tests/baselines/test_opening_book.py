@@ -7,6 +7,7 @@ import numpy as np
 import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from small_games import SKIP_GAME
 
 from baselines.opening_book import (
     BookError,
@@ -22,7 +23,7 @@ from ttt_envs.game.symmetry import symmetries
 
 GAMES = [
     Game(),
-    Game(skip_chance=0.25),
+    SKIP_GAME,
     Game(2, 4, 3),
     Game(7, 7, 5, 0.1),
     Game(6, 7, 4, gravity=True),
@@ -204,7 +205,7 @@ def test_invalid_specs_are_refused(book_file, settings, game, message):
 
 
 def test_next_policy_plays_where_the_book_ends(book_file):
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     path = book_file(game)
     policy = make_policy(f"book:{path},then=optimal", game)
     then = make_policy("optimal", game)

@@ -6,6 +6,7 @@ import numpy as np
 import plain
 import pytest
 from numba import njit
+from small_games import SKIP_GAME
 
 from baselines.proof_number import prove
 from baselines.proof_number import search as proving
@@ -246,7 +247,7 @@ def test_interruptions_do_not_change_the_winner(memory, monkeypatch):
 @pytest.mark.parametrize(
     ("game", "options", "message"),
     [
-        (Game(skip_chance=0.25), {}, "skip_chance=0.25 allows no proof"),
+        (SKIP_GAME, {}, "skip_chance=0.25 allows no proof"),
         (Game(5, 13, 5), {}, "a board of 5 x 13 has 65 cells"),
         (Game(), {"nodes": 0}, "nodes=0 visits no position"),
         (Game(), {"memory": -1}, "memory=-1 is no size of a table"),

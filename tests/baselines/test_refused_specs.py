@@ -5,6 +5,7 @@ test_specs.py has the spec strings themselves.
 import re
 
 import pytest
+from small_games import SKIP_GAME
 
 from ttt_envs import Boards, Game, make_policy
 
@@ -54,7 +55,7 @@ OTHERS = [
     *(
         pytest.param(*case, marks=pytest.mark.needs("pyspiel"))
         for case in (
-            ("openspiel", Game(skip_chance=0.25), "skip_chance=0.25"),
+            ("openspiel", SKIP_GAME, "skip_chance=0.25"),
             ("openspiel:algorithm=minimx", Game(), "algorithm='minimx'"),
             ("openspiel:rollouts=4294967296", Game(), "rollouts=4"),
             ("openspiel:c=nan", Game(), "c=nan"),

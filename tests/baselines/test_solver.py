@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from small_games import SKIP_GAME
 
 from baselines.exact import solve
 from baselines.exact.count import DRAWN, WON, reachable_boards
@@ -196,7 +197,7 @@ def test_the_start_has_the_same_value_from_two_layers(rules):
 
 
 def test_distance_with_skips_is_refused():
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     with pytest.raises(ValueError, match="only without skips"):
         solved(game).distance(Boards.start(game))
 

@@ -8,6 +8,7 @@ import plain
 import pytest
 from json_files import read_json
 from numpy.testing import assert_allclose, assert_array_equal
+from small_games import SKIP_GAME
 
 from baselines.exact import build, open_layers, solve
 from baselines.exact.count import reachable_boards
@@ -106,7 +107,7 @@ def test_invalid_sizes_are_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("game", "stones"),
-    [(Game(), 6), (Game(skip_chance=0.25), 6), (Game(3, 4, 3, 0.25, gravity=True), 7)],
+    [(Game(), 6), (SKIP_GAME, 6), (Game(3, 4, 3, 0.25, gravity=True), 7)],
     ids=str,
 )
 def test_wrong_entry_is_found(tmp_path, game, stones):
@@ -254,9 +255,7 @@ def test_a_floating_stone_is_refused(folder_of):
         table.values(plain.from_texts("..../o.../.x.. o"))
 
 
-@pytest.mark.parametrize(
-    "game", [Game(), Game(skip_chance=0.25), Game(3, 3, 3, 0.25, gravity=True)], ids=str
-)
+@pytest.mark.parametrize("game", [Game(), SKIP_GAME, Game(3, 3, 3, 0.25, gravity=True)], ids=str)
 def test_searches_and_optimal_play_by_a_database(folder_of, game):
     boards = plain.positions_of_random_play(game, 60)
     folder = str(folder_of(game, 4))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from small_games import SKIP_GAME
 
 from baselines.exact import solve
 from baselines.tables import learned_values, random_play_values, source_values
@@ -80,7 +81,7 @@ def test_random_play_has_known_values(known_values):
 # Tables of moves
 
 
-@pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(2, 3, 2)], ids=str)
+@pytest.mark.parametrize("game", [Game(), SKIP_GAME, Game(2, 3, 2)], ids=str)
 def test_table_of_moves_holds_the_action_values_of_a_policy(game):
     table = learned_values(game, "optimal")
     halves = table.reshape(-1, 3**game.cells, game.cells)

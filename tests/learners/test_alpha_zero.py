@@ -8,6 +8,7 @@ import pytest
 import tiny
 from evaluators import Perfect
 from numpy.testing import assert_allclose, assert_array_equal
+from small_games import SKIP_GAME
 
 from baselines.exact import solve
 from baselines.mcts import FusedEvaluator, MCTSSearch, Tree, gumbel_search
@@ -28,7 +29,6 @@ from ttt_envs.game.symmetry import symmetries
 from ttt_eval.exact.dynamic_programming import exploitability
 
 SMALL = {"hidden": (4,), "simulations": 4, "gradient_steps": 3, "batch_size": 8, "buffer_size": 100}
-SKIPS = Game(skip_chance=0.25)
 SEARCHES = ["gumbel", pytest.param("puct", marks=pytest.mark.more)]
 
 
@@ -101,9 +101,9 @@ SKIPS_0 = Game(skip_chance=1e-12)
 
 
 def test_search_values_with_skips_need_chance_nodes():
-    for chance_nodes, game in ((True, SKIPS), (False, SKIPS_0)):
+    for chance_nodes, game in ((True, SKIP_GAME), (False, SKIPS_0)):
         config = AlphaZeroConfig(opening=5, td_lambda=0.0, simulations=8, chance_nodes=chance_nodes)
-        examples = play_games(config, SKIPS, Perfect(game), KEY, range(40))
+        examples = play_games(config, SKIP_GAME, Perfect(game), KEY, range(40))
         boards = Boards(examples.obs, np.zeros(len(examples.obs), np.int8))
         assert_allclose(examples.value, solve(game).values(boards), atol=1e-6)
         stones = [np.count_nonzero(examples.obs == stone, axis=1) for stone in (1, 2)]
@@ -112,10 +112,10 @@ def test_search_values_with_skips_need_chance_nodes():
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_a_game_depends_on_its_number_and_the_seed(search):
-    net = build(SKIPS, search=search)
+    net = build(SKIP_GAME, search=search)
 
     def played(numbers, seed=3):
-        return play_block(net.config, SKIPS, net.state, seed, numbers)
+        return play_block(net.config, SKIP_GAME, net.state, seed, numbers)
 
     whole = played(range(5, 25))
     for first, again in zip(
@@ -144,7 +144,7 @@ def search_tree(search, game, boards, guide):
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("game", [Game(), SKIPS, Game(3, 4, 3), Game(4, 4, 4, 0.25)], ids=str)
+@pytest.mark.parametrize("game", [Game(), SKIP_GAME, Game(3, 4, 3), Game(4, 4, 4, 0.25)], ids=str)
 @pytest.mark.parametrize(
     "make_evaluator", [lambda net: net, lambda net: net.mean], ids=["own", "mean"]
 )
@@ -212,7 +212,7 @@ def test_decisive_play_completes_and_blocks_lines():
         assert_array_equal(
             np.argwhere(build(seed=seed).probabilities(boards) > 0), [[0, 2], [1, 2]]
         )
-    chance = [build(SKIPS, seed).probabilities(boards).argmax(axis=1) for seed in range(5)]
+    chance = [build(SKIP_GAME, seed).probabilities(boards).argmax(axis=1) for seed in range(5)]
     assert {int(moves[0]) for moves in chance} == {2}
     assert len({int(moves[1]) for moves in chance}) > 1  # the turn may be skipped: there it chooses
 
@@ -286,15 +286,17 @@ def test_an_update_equals_the_one_by_hand(lines):
 
 def test_the_replay_buffer_draws_the_latest_positions_under_all_symmetries():
     done = taught(
-        SKIPS, 40, gradient_steps=200, batch_size=5, learning_rate=1e-30
+        SKIP_GAME, 40, gradient_steps=200, batch_size=5, learning_rate=1e-30
     )  # the net remains as it is
     replay = done.replay
     net = done.learner
     origins = {}
     weights = dict(sorted(net.state.items()))  # which are read by name, not in order
-    assert_array_equal(replay.obs, play_block(net.config, SKIPS, weights, 0, range(40)).obs[-100:])
+    assert_array_equal(
+        replay.obs, play_block(net.config, SKIP_GAME, weights, 0, range(40)).obs[-100:]
+    )
     for row, (obs, policy, value) in enumerate(zip(*replay[:3], strict=True)):
-        for number, permutation in enumerate(symmetries(SKIPS)):
+        for number, permutation in enumerate(symmetries(SKIP_GAME)):
             image = obs[permutation].tobytes(), policy[permutation].tobytes(), value.tobytes()
             origins.setdefault(image, set()).add((row, number))
     drawn = done.draw(np.random.default_rng(0))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tiny
 from processes import run_python
+from small_games import TINY_GAME
 
 from learners.config import load_learner
 from learners.training import make_initial_rng
@@ -21,31 +22,30 @@ from ttt_envs import Boards, Game, PhantomGame
 pytestmark = pytest.mark.more
 
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
-SMALL = Game(2, 3, 2, 0.25)
 CASES = [
-    ("q-learning", {}, SMALL, "random"),
-    ("q-learning", {"backup": "negamax", "symmetries": "all"}, SMALL, "self"),
-    ("q-learning", {"values": "afterstate", "target": "sarsa"}, SMALL, "pool:every=4,size=2"),
+    ("q-learning", {}, TINY_GAME, "random"),
+    ("q-learning", {"backup": "negamax", "symmetries": "all"}, TINY_GAME, "self"),
+    ("q-learning", {"values": "afterstate", "target": "sarsa"}, TINY_GAME, "pool:every=4,size=2"),
     ("q-learning", {}, Game(8, 8, 2), "win-or-block"),
     ("naive-mc", {"rewards": "report"}, Game(6, 7, 2), "random"),
-    ("naive-mc", {}, PhantomGame(SMALL, "classic"), "self"),
-    ("q-net", {"hidden": 4, "buffer_size": 16, "batch_size": 4}, SMALL, "random"),
+    ("naive-mc", {}, PhantomGame(TINY_GAME, "classic"), "self"),
+    ("q-net", {"hidden": 4, "buffer_size": 16, "batch_size": 4}, TINY_GAME, "random"),
     (
         "alpha-zero",
         {"hidden": (4,), "simulations": 4, "gradient_steps": 2, "batch_size": 8},
-        SMALL,
+        TINY_GAME,
         "self",
     ),
     (
         "value-net",
         {"hidden": (4,), "activations": ("tanh",), "iterations": 10, "teacher": "optimal"},
-        SMALL,
+        TINY_GAME,
         "teacher",
     ),
-    ("ppo", {"hidden": (4,), "rollout": 12}, SMALL, "pool:every=4,size=2"),
-    ("ppo", {"hidden": (4,), "rollout": 12, "grouped": False}, SMALL, "self"),
-    ("exact-pg", {"method": "r-nad"}, SMALL, "self"),
-    ("exact-pg", {"method": "optimistic-mirror-descent"}, SMALL, "random"),
+    ("ppo", {"hidden": (4,), "rollout": 12}, TINY_GAME, "pool:every=4,size=2"),
+    ("ppo", {"hidden": (4,), "rollout": 12, "grouped": False}, TINY_GAME, "self"),
+    ("exact-pg", {"method": "r-nad"}, TINY_GAME, "self"),
+    ("exact-pg", {"method": "optimistic-mirror-descent"}, TINY_GAME, "random"),
 ]
 GAMES = 12
 BATCH = 4
@@ -134,10 +134,10 @@ NETS = ["sb3-dqn", "sb3-maskable-ppo"]
 def test_mutated_nets(name):
     config = load_learner(name)(hidden=(4,))
     rng = np.random.default_rng(0)
-    arrays = config.training(SMALL, 10, batch=1, seed=0, opponent="random").learner.state
+    arrays = config.training(TINY_GAME, 10, batch=1, seed=0, opponent="random").learner.state
     for array_name, array in arrays.items():
         for changed in mutations(array, rng):
-            learner = config.build(SMALL, make_initial_rng(0))
+            learner = config.build(TINY_GAME, make_initial_rng(0))
             with suppress(ValueError):
                 learner.state = {**arrays, array_name: changed}
-                assert np.isclose(learner.probabilities(Boards.start(SMALL)).sum(), 1)
+                assert np.isclose(learner.probabilities(Boards.start(TINY_GAME)).sum(), 1)

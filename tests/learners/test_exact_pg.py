@@ -8,6 +8,7 @@ import numpy as np
 import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from small_games import TINY_GAME
 
 from learners.exact_pg import ExactPGConfig, Method, log_softmax
 from ttt_envs import Game, PhantomGame
@@ -17,12 +18,11 @@ from ttt_eval.exact import evaluate_policy, policy_gradient
 from ttt_eval.exact.dynamic_programming import best_response, exploitability
 
 METHODS = sorted(get_args(Method))
-SMALL = Game(2, 3, 2, 0.25)
 GAMES = [
-    SMALL,
+    TINY_GAME,
     Game(3, 3, 3),
     Game(2, 3, 2, 0.25, misere=True),
-    PhantomGame(SMALL, "abrupt"),
+    PhantomGame(TINY_GAME, "abrupt"),
     PhantomGame(Game()),
 ]
 
@@ -80,7 +80,7 @@ def test_graph_evaluates_as_the_traversal_does(game):
 # One update
 
 
-@pytest.mark.parametrize("game", [SMALL, PhantomGame(SMALL, "classic")], ids=str)
+@pytest.mark.parametrize("game", [TINY_GAME, PhantomGame(TINY_GAME, "classic")], ids=str)
 @pytest.mark.parametrize("opponent", ["self", "random"])
 @pytest.mark.parametrize("seat", ["first", "second", "alternate"])
 def test_gradient_is_the_policy_gradient(game, opponent, seat):
@@ -133,7 +133,7 @@ def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
 
 @pytest.mark.parametrize(
     ("game", "method", "bound"),
-    [*((SMALL, method, 0.01) for method in METHODS if method != "gradient"),
+    [*((TINY_GAME, method, 0.01) for method in METHODS if method != "gradient"),
      *((PhantomGame(Game(2, 3, 2), kind), "r-nad", 0.3) for kind in ("classic", "abrupt"))],
 )  # fmt: skip
 def test_self_play_approaches_perfect_play(game, method, bound):
@@ -147,25 +147,25 @@ def test_later_updates_are_those_of_the_sources(method, before):
     """The optimistic step 2 q_t - q_(t-1), and the step of R-NaD after which nothing regularizes
     its new policy.
     """
-    graph = GameGraph(SMALL)
+    graph = GameGraph(TINY_GAME)
     logits = []
     for games in range(before + 2):
-        logits.append(trained(SMALL, games, method=method, reference_interval=2).learner.logits)
+        logits.append(trained(TINY_GAME, games, method=method, reference_interval=2).learner.logits)
     q = [graph.evaluate(np.where(graph.legal, np.exp(x), 0)).action_values for x in logits]
     change = 2 * q[before] - q[before - 1] if method != "r-nad" else q[before]
     assert_allclose(logits[-1], log_softmax(logits[before] + change, graph.legal), atol=1e-12)
     # fictitious play has averaged once: half of a move of 6, and half of a best response that is
     # not it
     assert np.exp(
-        trained(SMALL, 1, method="fictitious-play").learner.logits[0].min()
+        trained(TINY_GAME, 1, method="fictitious-play").learner.logits[0].min()
     ) == pytest.approx(1 / 12)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_batches_and_checkpoints_change_nothing(method):
-    whole = trained(SMALL, 9, method=method, reference_interval=2)
+    whole = trained(TINY_GAME, 9, method=method, reference_interval=2)
     config = ExactPGConfig(method=method, reference_interval=2)
-    part, remainder = (config.training(SMALL, 9, batch=4, seed=3) for _ in range(2))
+    part, remainder = (config.training(TINY_GAME, 9, batch=4, seed=3) for _ in range(2))
     part.step()
     remainder.learner.state = part.learner.state
     remainder.state = part.state

@@ -14,6 +14,7 @@ import pytest
 import tiny
 from json_files import read_json, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
+from small_games import SKIP_GAME
 
 from learners import LEARNERS
 from learners.checkpoint import load_checkpoint
@@ -240,7 +241,7 @@ def test_damaged_arrays_and_those_of_another_game_are_refused(make):
 )
 def test_training_on_its_rewards_beats_random_play_and_on_the_opponents_loses(make, sign):
     """The opponent's rewards are the mistake of a well-known self-play wrapper."""
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     learner = make(game)
     games = 4_000 if make.name == "q-net" else 10_000
     opponent = "self" if learner.backup == "negamax" else "random"

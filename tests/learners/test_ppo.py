@@ -10,6 +10,7 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr, rel_entr
+from small_games import TINY_GAME
 
 from learners.ppo import (
     Adam,
@@ -27,13 +28,12 @@ from ttt_envs import Boards, Game, PhantomGame, make_policy
 from ttt_eval.checks import check_advantages
 from ttt_eval.exact import exploitability, match_outcome
 
-SMALL = Game(2, 3, 2, 0.25)
 MORE_CELLS = Game(3, 5, 3)
 """too many positions for a list"""
 CONFIG = MaskedPPOConfig(hidden=(7, 5), kl_coef=0.3, vf_coef=0.7)
 
 
-def train(game=SMALL, games=400, opponent="self", batch=32, seed=0, **settings):
+def train(game=TINY_GAME, games=400, opponent="self", batch=32, seed=0, **settings):
     settings = {"hidden": (8,), "rollout": 256, "batch_size": 64, **settings}
     return MaskedPPOConfig(**settings).training(
         game, games, batch=batch, seed=seed, opponent=opponent
@@ -233,13 +233,13 @@ def test_self_play_approaches_perfect_play(settings, limit):
 @pytest.mark.parametrize(
     ("game", "opponent", "settings"),
     [
-        (SMALL, "self", {}),
-        (SMALL, "self", {"grouped": False}),
-        (SMALL, "win-or-block", {}),
-        (SMALL, "pool:every=50,size=3", {"grouped": False}),
+        (TINY_GAME, "self", {}),
+        (TINY_GAME, "self", {"grouped": False}),
+        (TINY_GAME, "win-or-block", {}),
+        (TINY_GAME, "pool:every=50,size=3", {"grouped": False}),
         (MORE_CELLS, "self", {}),
         (Game(3, 4, 3, gravity=True), "random", {}),
-        (PhantomGame(SMALL, "classic"), "self", {}),
+        (PhantomGame(TINY_GAME, "classic"), "self", {}),
         (PhantomGame(Game(3, 4, 3), "abrupt"), "self", {}),
     ],
     ids=str,

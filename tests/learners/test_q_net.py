@@ -7,6 +7,7 @@ import numpy as np
 import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from small_games import SKIP_GAME
 
 from learners.base import Transition
 from learners.q_net import QNetConfig
@@ -142,7 +143,7 @@ def test_updates_equal_those_by_hand(optimizer):
 
 def test_an_update_covers_all_symmetries():
     """It is one with all images of the decisions, without the setting."""
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     learner = build(game, symmetries="all")
     unaware = build(game)
     permutations = symmetries(game)

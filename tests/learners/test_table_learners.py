@@ -8,6 +8,7 @@ from collections import defaultdict
 import numpy as np
 import plain
 import pytest
+from small_games import SKIP_GAME
 
 from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
@@ -147,7 +148,7 @@ class Both:
 
 
 GAMES = [
-    Game(skip_chance=0.25),
+    SKIP_GAME,
     Game(3, 4, 3, 0.1, misere=True, gravity=True),
     Game(3, 3, 3, torus=True),
     Game(6, 7, 4),

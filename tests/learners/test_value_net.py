@@ -4,6 +4,7 @@ import numpy as np
 import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from small_games import SKIP_GAME
 
 from learners.mlp import dense_layers, forward, layer_shapes, planes
 from learners.net import TrainableNet, multiply
@@ -14,15 +15,14 @@ from ttt_envs import Boards, Game, make_policy
 from ttt_envs.game.boards import one_ply_ahead
 from ttt_envs.game.symmetry import symmetries
 
-SKIP = Game(skip_chance=0.25)
 TEACHER = "expectiminimax:depth=2"
 
 
-def games_of(teacher=TEACHER, game=SKIP, numbers=range(6), seed=0, epsilon=0.0):
+def games_of(teacher=TEACHER, game=SKIP_GAME, numbers=range(6), seed=0, epsilon=0.0):
     return play_training_games(game, teacher, epsilon, seed, numbers)
 
 
-def training(game=SKIP, games=6, **settings):
+def training(game=SKIP_GAME, games=6, **settings):
     return ValueNetConfig(**{"teacher": TEACHER, **settings}).training(game, games, batch=1, seed=0)
 
 
@@ -49,12 +49,12 @@ def test_the_best_position_is_worth_the_depth_of_the_teacher():
 def test_targets_are_the_teachers_values():
     obs, value, _, results = games_of()
     assert len(results) == 6
-    search = make_policy(TEACHER, SKIP)
+    search = make_policy(TEACHER, SKIP_GAME)
     for own_first, expected in zip(obs, value, strict=True):
         position = Boards(own_first[None], np.zeros(1, np.int8)).position(0)
         assert search.analyse(position).value == pytest.approx(expected)
-    assert make_teacher("expectiminimax:depth=3", SKIP)[1:] == (4.0, 0.75)
-    assert make_teacher("optimal", SKIP)[1] == 1.0
+    assert make_teacher("expectiminimax:depth=3", SKIP_GAME)[1:] == (4.0, 0.75)
+    assert make_teacher("optimal", SKIP_GAME)[1] == 1.0
 
 
 def test_games_differ_by_the_seed():
@@ -87,12 +87,12 @@ def test_a_restored_training_ends_as_a_longer_one(at):
 
 def test_positions_held_out_are_of_other_games_and_classes():
     examples = games_of(numbers=range(10))
-    learned, held = hold_out(SKIP, examples, 0.45, np.random.default_rng(0))
+    learned, held = hold_out(SKIP_GAME, examples, 0.45, np.random.default_rng(0))
     assert len(held)
     assert len(set(examples.game[learned])) == 5  # the share is rounded up
     assert not set(examples.game[learned]) & set(examples.game[held])
     classes = [
-        {b.tobytes() for b in examples.obs[rows][:, symmetries(SKIP)].reshape(-1, 9)}
+        {b.tobytes() for b in examples.obs[rows][:, symmetries(SKIP_GAME)].reshape(-1, 9)}
         for rows in (learned, held)
     ]
     assert not classes[0] & classes[1]
@@ -106,14 +106,14 @@ def test_positions_held_out_are_of_other_games_and_classes():
 
 def test_moves_are_valued_one_ply_ahead_by_bounded_values():
     rng = np.random.default_rng(0)
-    boards = plain.positions_of_random_play(SKIP, 40)
-    net = ValueNetConfig(hidden=(8,), activations=("tanh",)).build(SKIP, rng)
+    boards = plain.positions_of_random_play(SKIP_GAME, 40)
+    net = ValueNetConfig(hidden=(8,), activations=("tanh",)).build(SKIP_GAME, rng)
     net.weights = {
         name: rng.normal(size=array.shape).astype(np.float32) for name, array in net.weights.items()
     }
     net.scale = np.array([4, 0.125], np.float32)
     assert abs(net.values(boards)).max() == 0.125
-    assert_array_equal(net.action_values(boards), one_ply_ahead(SKIP, boards, net.values))
+    assert_array_equal(net.action_values(boards), one_ply_ahead(SKIP_GAME, boards, net.values))
 
 
 @pytest.mark.needs("tensorflow")
@@ -180,5 +180,7 @@ def test_the_log_has_both_errors_and_the_best_weights_are_kept():
     trained_learner.run()
     obs, value, *_ = trained_learner.examples
     layers = dense_layers(trained_learner.learner.weights, (*PRESETS["40-20"][1], "linear"))
-    errors = [forward(planes(obs[:, image]), layers)[:, 0] - value for image in symmetries(SKIP)]
+    errors = [
+        forward(planes(obs[:, image]), layers)[:, 0] - value for image in symmetries(SKIP_GAME)
+    ]
     assert trained_learner.logged["loss"] == pytest.approx(np.square(errors).mean(), rel=1e-5)

@@ -6,6 +6,7 @@ import numpy as np
 import plain
 import pytest
 from numpy.testing import assert_array_equal
+from small_games import SKIP_GAME
 
 from learners.mlp import line_states
 from ttt_envs import Boards, Game
@@ -16,7 +17,7 @@ from ttt_envs.game.rules import chance_outcomes
 @pytest.mark.parametrize(
     "game",
     [
-        Game(skip_chance=0.25),
+        SKIP_GAME,
         Game(3, 5, 3, 0.1, gravity=True, torus=True),
         Game(3, 3, 3, overlines=False),
         Game(3, 3, 3, misere=True),

@@ -13,6 +13,7 @@ import tiny
 from commands import Program
 from explorers import run_explorer
 from processes import ROOT, run_python
+from small_games import SKIP_GAME
 
 from ttt_apps.cli import help
 from ttt_apps.cli import options as cli
@@ -40,7 +41,7 @@ def test_the_options_of_a_game_are_read_as_the_same_game(rule):
         ("--game connect-four --size 3", Game(3, 3, 3, gravity=True)),
         ("", Game(4, 5, 3, 0.5)),
         ("--game tic-tac-toe --no-overlines", Game(overlines=False)),
-        ("--size 3 --skip-chance 25%", Game(skip_chance=0.25)),
+        ("--size 3 --skip-chance 25%", SKIP_GAME),
     ],
 )
 def test_a_game_by_name_or_by_default(words, game):

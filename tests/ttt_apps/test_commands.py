@@ -11,6 +11,7 @@ from commands import words_of
 from json_files import read_json, rows_of
 from plain import assert_same_arrays
 from processes import ROOT
+from small_games import SKIP_GAME
 
 from learners.checkpoint import RunPolicy, load_checkpoint
 from ttt_apps.training import command as train
@@ -112,7 +113,7 @@ def test_exact_measurements_do_not_change_training(tmp_path, train_py):
     assert_same_arrays(
         *(load_checkpoint(tmp_path / name)["learner"] for name in ("plain", "measured"))
     )
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     last = measured[-1]
     learner = make_policy(f"run:{tmp_path / 'measured'}", game)
     assert last["exploitability"] == exact.exploitability(game, learner)

@@ -16,6 +16,7 @@ from commands import words_of
 from json_files import read_json
 from numpy.testing import assert_array_equal
 from processes import ROOT, start_until
+from small_games import SKIP_GAME
 
 from baselines.exact import build
 from ttt_apps.evaluate import ladder as ladder_command
@@ -98,7 +99,7 @@ def test_solve_by_layers(evaluate_py, tmp_path, monkeypatch):
 
 
 def test_solve_writes_arrays(evaluate_py, tmp_path):
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     path = tmp_path / "game.npz"
     data = evaluate_py.json("solve --skip-chance 0.25 --arrays", path)
     with np.load(path) as stored:

@@ -22,6 +22,7 @@ from explorers import (
     run_explorer,
     serve,
 )
+from small_games import SKIP_GAME
 from tiny import GAME, train_run
 
 from baselines.compression import decomposition
@@ -47,7 +48,6 @@ pytestmark = [pytest.mark.more, pytest.mark.needs("fastapi", "httpx")]
 TIMEOUT_S = 60
 """limit for what should happen at once"""
 START = ".../.../... o"
-GAME_3X3 = Game(skip_chance=0.25)
 SKIPS = {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.25}
 TINY = {"rows": 2, "columns": 3, "win_length": 2, "skip_chance": 0.25}
 LARGE = {"rows": 15, "columns": 15, "win_length": 5, "skip_chance": 0.0}
@@ -108,19 +108,19 @@ def check_values(answer, expected):
 
 @pytest.mark.parametrize("text", [START, "x.o/.../..o x", "x.o/.../..o o"])
 def test_panels_have_the_numbers_of_python(client, text):
-    boards = plain.from_texts(text, game=GAME_3X3)
+    boards = plain.from_texts(text, game=SKIP_GAME)
     kinds = ({"kind": "random"}, {"kind": "search", "depth": 4}, {"kind": "mcts"})
     at_random, search, tree = values(client, text, *kinds)
     check_values(
         at_random,
-        Softmax(Table(GAME_3X3, source_values(GAME_3X3, "random"))).action_values(boards)[0],
+        Softmax(Table(SKIP_GAME, source_values(SKIP_GAME, "random"))).action_values(boards)[0],
     )
-    analysis = Expectiminimax(GAME_3X3, 4).analyse(boards.position(0))
+    analysis = Expectiminimax(SKIP_GAME, 4).analyse(boards.position(0))
     check_values(search, (1 - 2 * int(boards.mover[0])) * analysis.move_values)
-    visits = MCTS(GAME_3X3, simulations=400).analyse(boards.position(0)).visits[0]
+    visits = MCTS(SKIP_GAME, simulations=400).analyse(boards.position(0)).visits[0]
     assert [0 if value is None else value for value in tree["values"]] == visits.tolist()
-    policy = make_policy("optimal:epsilon=0.5", GAME_3X3)
-    exact = solve(GAME_3X3).action_values(boards)[0]
+    policy = make_policy("optimal:epsilon=0.5", SKIP_GAME)
+    exact = solve(SKIP_GAME).action_values(boards)[0]
     [answer] = values(client, text, {"kind": "policy", "policy": "optimal:epsilon=0.5"})
     shares = policy.probabilities(boards)[0]
     assert [0 if value is None else value for value in answer["values"]] == pytest.approx(
@@ -130,7 +130,7 @@ def test_panels_have_the_numbers_of_python(client, text):
         f"loses {np.nansum(shares * (np.nanmax(exact) - exact)):.3f} of the value"
         in answer["notes"][-1]
     )
-    whole = decomposition(GAME_3X3, "hooi")
+    whole = decomposition(SKIP_GAME, "hooi")
     for rank, largest in ((0, 0), (9, 9), (1000, whole.largest)):
         [table] = values(client, text, {"kind": "compressed", "method": "hooi", "rank": rank})
         assert (table["rank"], table["largest_rank"]) == (largest, whole.largest)
@@ -246,7 +246,7 @@ def test_games_without_a_panel_say_why(client):
 # Exact values and reviews
 
 GAMES = [
-    GAME_3X3,
+    SKIP_GAME,
     Game(3, 4, 3, overlines=False, torus=True),
     Game(4, 3, 3, 0.1, gravity=True, misere=True, torus=True),
     Game(4, 4, 4, gravity=True),  # by a search
@@ -528,16 +528,16 @@ def test_the_cache_makes_each_value_once_and_is_bounded():
 def test_concurrent_requests_do_not_interfere(root):
     """Visitors look at positions by several panels, and each has its own."""
     api = ExplorerApi(Root(root))
-    solution = solve(GAME_3X3)
+    solution = solve(SKIP_GAME)
 
     def visit(seed):
-        for ply in random_game(GAME_3X3, seed).plies:
+        for ply in random_game(SKIP_GAME, seed).plies:
             panels = [
                 {"kind": "compressed", "rank": seed},
                 {"kind": "mcts", "simulations": 20},
                 EXACT,
             ]
-            body = {"game": SKIPS, "position": to_text(ply.position, GAME_3X3), "panels": panels}
+            body = {"game": SKIPS, "position": to_text(ply.position, SKIP_GAME), "panels": panels}
             *_, answer = api.values(ValuesRequest.model_validate(body))
             check_values(answer, solution.action_values(Boards.from_positions([ply.position]))[0])
 

@@ -10,6 +10,7 @@ import pytest
 from documents import ROOT
 from explorers import run_explorer, serve
 from pages import IN_BROWSER, accessibility_faults, open_pages
+from small_games import SKIP_GAME
 from tiny import train_run
 
 from baselines.compression import decomposition
@@ -21,7 +22,6 @@ from ttt_envs.game.game import VARIANTS
 from ttt_eval.reports.formats import explorer_command
 
 pytestmark = [pytest.mark.more, pytest.mark.needs("fastapi", "uvicorn", "httpx"), *IN_BROWSER]
-SKIPS = Game(skip_chance=0.25)
 WITHOUT = (ROOT / "docs" / "play" / "index.html").as_uri()
 EVERYWHERE = pytest.mark.parametrize("where", ["file", "server"])
 
@@ -143,8 +143,8 @@ def test_panels_a_link_and_the_board_have_the_values_of_python(open_page, where)
     )
     page = open_page(link, where)
     position = "x../.o./..x o"
-    exact = values_of(solve(SKIPS), position)
-    whole = decomposition(SKIPS, "svd")
+    exact = values_of(solve(SKIP_GAME), position)
+    whole = decomposition(SKIP_GAME, "svd")
     assert panel_values(page, "#panel-exact") == panel_values(page, "#board") == exact
     assert page.inner_text("#bar-text") == "+0.177 for o, by perfect play"
     assert page.inner_text("#verdict").startswith(

@@ -13,6 +13,7 @@ import pytest
 from commands import words_of
 from processes import ROOT
 from rich.status import Status
+from small_games import SKIP_GAME
 
 from baselines.exact import solve
 from baselines.mcts import MCTS
@@ -28,8 +29,6 @@ from ttt_eval.matches.games import HUMAN, PlayedGame, append_games, read_games, 
 from ttt_eval.matches.luck import EXACT, make_correction
 
 pytestmark = pytest.mark.more
-
-SKIPPING = Game(skip_chance=0.25)
 
 
 class Person:
@@ -48,7 +47,7 @@ class Person:
         return next(self.typed) + "\n"
 
 
-def play_session(lines, game=SKIPPING, opponent="random", **settings):
+def play_session(lines, game=SKIP_GAME, opponent="random", **settings):
     """A finished session with its ``output``; ``lines`` is a list or a Person."""
     out = io.StringIO()
     if isinstance(lines, list):
@@ -104,7 +103,7 @@ def test_the_largest_mistakes_of_the_person_are_named(tmp_path):
     expected = []
     for played in read_games(log):
         own = played.players.index(HUMAN)
-        moves = make_account(played, make_correction(EXACT, SKIPPING)).moves
+        moves = make_account(played, make_correction(EXACT, SKIP_GAME)).moves
         losses = sorted(-move.loss for move in moves if move.position.mover == own)
         expected += [f"{-loss:.2f}" for loss in losses[:MAX_MISTAKES] if loss < -1e-9]
     assert len(expected) > 4
@@ -205,8 +204,8 @@ def test_hint_is_an_optimal_move():
     hints = re.findall(r"^(\w\d+) is best, with the value (\S+) for you", output, re.M)
     assert len(boards) > 8
     for (move, value), board in zip(hints, boards, strict=True):
-        assert solve(SKIPPING).optimal_actions(board)[0, cell_at(move, SKIPPING)]
-        assert value == f"{solve(SKIPPING).values(board)[0] + 0.0:+.3f}"
+        assert solve(SKIP_GAME).optimal_actions(board)[0, cell_at(move, SKIP_GAME)]
+        assert value == f"{solve(SKIP_GAME).values(board)[0] + 0.0:+.3f}"
 
 
 def test_hint_on_a_large_board_is_of_a_search():
@@ -341,7 +340,7 @@ def test_log_has_the_played_games(tmp_path):
     )
     lost, unfinished, swapped = read_games(log)
     assert (lost.players, lost.result) == ((HUMAN, "win-or-block"), 1)
-    assert [coordinate(cell, SKIPPING) for cell, _ in lost.moves] == ["b2", "c3", "a1", "c1", "c2"]
+    assert [coordinate(cell, SKIP_GAME) for cell, _ in lost.moves] == ["b2", "c3", "a1", "c1", "c2"]
     assert [skipped for _, skipped in lost.moves] == [False, False, False, True, False]
     assert (lost.seed, lost.episode, lost.settings) == (0, 0, {})
     assert (unfinished.result, unfinished.episode, unfinished.settings) == (None, 1, {"hints": 1})

@@ -13,6 +13,7 @@ import pytest
 from documents import ROOT
 from explorers import line_of, random_game
 from pages import in_browser, open_pages
+from small_games import SKIP_GAME
 
 from baselines.compression import decomposition
 from baselines.exact import solve
@@ -126,7 +127,7 @@ def test_answers_to_the_questions_for_a_class_are_exact():
     ranks = inside()["games"][0]["ranks"]["exploitability"]
     words = "is {:.3f} without skips. Rank 45 has {:.3f}, rank 18 has {:.3f}, rank 3 has {:.3f}"
     assert words.format(*(ranks[rank] for rank in (75, 45, 18, 3))) in page
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     moves = np.sort(solve(game).action_values(plain.from_texts("xo./..x/x.. o", game=game))[0])[:5]
     assert moves[4] == moves[3] == pytest.approx(moves[2] + 0.09, abs=0.005)
 
@@ -145,7 +146,7 @@ def cases():
         "3x3-3-gravity-misere-torus-skip0.25",
         "4x4-4-gravity",
     }
-    bases = Game(), Game(skip_chance=0.25), Game(3, 4, 3), Game(3, 4, 3, 0.5)
+    bases = Game(), SKIP_GAME, Game(3, 4, 3), Game(3, 4, 3, 0.5)
     ways = [
         dict(zip(RULES, values, strict=True))
         for values in product((False, True), repeat=len(RULES))

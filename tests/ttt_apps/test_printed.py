@@ -17,6 +17,7 @@ import pytest
 import tiny
 from commands import words_of
 from json_files import read_json
+from small_games import SKIP_GAME
 
 from baselines.exact import solve
 from baselines.exact.folder import Folder
@@ -337,7 +338,7 @@ def probed_rows(files):
 
 @case("puzzles win-or-block --opponent=optimal --count=2 --skip-chance=0.25", board=False)
 def puzzle_rows(files):
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     for puzzle in from_policy(game, "win-or-block", 2, "optimal"):
         best = " ".join(coordinate(cell, game) for cell in puzzle.best)
         yield to_text(puzzle.position, game), str(game)

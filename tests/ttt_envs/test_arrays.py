@@ -5,6 +5,7 @@ import numpy as np
 import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from small_games import SKIP_GAME
 
 import ttt_envs
 from baselines.exact import solve
@@ -31,7 +32,6 @@ BOARDS = [
     (3, 2, 3),
     (1, 6, 4),
 ]
-SKIPS = Game(skip_chance=0.25)
 
 
 def enumerate_game(game, starts):
@@ -123,7 +123,7 @@ def test_the_common_game_has_its_known_size():
 
 
 def test_the_last_row_begins_a_game_again():
-    arrays = game_arrays(SKIPS)
+    arrays = game_arrays(SKIP_GAME)
     assert arrays.legal[arrays.over].all()
     assert not arrays.next[arrays.over].any()
     assert not arrays.rewards[arrays.over].any()
@@ -146,7 +146,7 @@ def test_what_cannot_be_arrays_is_refused():
 
 @pytest.mark.parametrize(
     "game",
-    [Game(), SKIPS, Game(3, 4, 3, gravity=True), Game(3, 3, 3, 0.5, misere=True)],
+    [Game(), SKIP_GAME, Game(3, 4, 3, gravity=True), Game(3, 3, 3, 0.5, misere=True)],
     ids=str,
 )
 def test_value_iteration_equals_the_solver(game):
@@ -167,7 +167,7 @@ def test_value_iteration_equals_the_solver(game):
     assert_array_equal(q[:-1], by_action)
 
 
-@pytest.mark.parametrize("game", [Game(), SKIPS, Game(3, 4, 3, 0.25, gravity=True)], ids=str)
+@pytest.mark.parametrize("game", [Game(), SKIP_GAME, Game(3, 4, 3, 0.25, gravity=True)], ids=str)
 @pytest.mark.parametrize("seat", [0, 1])
 @pytest.mark.parametrize("opponent", ["random", "win-or-block"])
 def test_decision_processes_have_the_exact_results(game, seat, opponent):
@@ -192,7 +192,7 @@ def test_decision_processes_have_the_exact_results(game, seat, opponent):
 
 
 def test_processes_are_distributions_and_end():
-    process = against(game_arrays(SKIPS), make_policy("random", SKIPS), 1)
+    process = against(game_arrays(SKIP_GAME), make_policy("random", SKIP_GAME), 1)
     final = np.eye(len(process.start))[process.final :]
     for matrix in process.transitions:
         assert_allclose(matrix.sum(1), 1, atol=1e-12)

@@ -1,6 +1,7 @@
 """Estimates of exact computations: accuracy of positions, and limits of memory."""
 
 import pytest
+from small_games import SKIP_GAME
 
 from ttt_envs import Game, make_policy
 from ttt_envs.core.work import Work
@@ -36,7 +37,7 @@ def test_memory_limit():
 @pytest.mark.parametrize(
     ("game", "policy", "expected"),
     [
-        (Game(skip_chance=0.25), "random", True),
+        (SKIP_GAME, "random", True),
         (Game(3, 4, 3), "random", True),
         (Game(3, 4, 3, 0.1), "random", False),
         (Game(5, 5, 4), "random", False),

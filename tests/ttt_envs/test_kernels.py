@@ -19,6 +19,7 @@ import pytest
 import tiny
 from environment_contract import SEATS
 from gymnasium.vector import AutoresetMode
+from small_games import SKIP_GAME
 
 from baselines.exact import solve
 from learners import LEARNERS
@@ -76,7 +77,7 @@ def play_games():
             act(make_policy(name, game), Boards.start(game, 8), rng)
         start = Boards.start(game).position(0)
         chance_outcomes(game, chance_outcomes(game, start, 0)[0].position, 1)
-    for game in (Game(skip_chance=0.25), Game(2, 4, 3)):
+    for game in (SKIP_GAME, Game(2, 4, 3)):
         solution = solve(game)
         for many in (Boards.start(game), Boards.start(game, 8)):
             solution.values(many)
@@ -88,7 +89,7 @@ def play_games():
 
 def teach_everything():
     """Learners with a table, and what was learned read again."""
-    for (name, settings), game in product(TAUGHT, (Game(skip_chance=0.25), Game(7, 7, 5))):
+    for (name, settings), game in product(TAUGHT, (SKIP_GAME, Game(7, 7, 5))):
         made = [
             load_object(LEARNERS[name])(**settings).build(game, np.random.default_rng(0))
             for _ in range(2)

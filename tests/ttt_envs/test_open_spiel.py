@@ -3,6 +3,7 @@
 import numpy as np
 import plain
 import pytest
+from small_games import SKIP_GAME
 
 from ttt_envs import Game, PhantomGame, to_text
 from ttt_envs.game.actions import legal_actions
@@ -45,7 +46,7 @@ def test_what_openspiel_does_not_have_is_refused():
             lambda game=game: load_game(game)
             for game in (Game(overlines=False), Game(misere=True), PhantomGame())
         ),
-        lambda: load_game(Game(skip_chance=0.25)),
+        lambda: load_game(SKIP_GAME),
         lambda: to_game(pyspiel.load_game("chess")),
         lambda: to_states(
             plain.from_texts("o./x. o", game=falling), falling

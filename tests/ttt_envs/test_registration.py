@@ -2,6 +2,7 @@
 
 import gymnasium
 import pytest
+from small_games import SKIP_GAME
 
 from ttt_envs.envs.registration import PETTINGZOO_PRESETS, PRESETS
 from ttt_envs.envs.vector_env import MNKVectorEnv
@@ -11,7 +12,7 @@ from ttt_envs.game.phantom import PhantomGame
 GAMES = {
     "ttt/MNK-v0": Game(),
     "ttt/TicTacToe-v0": Game(),
-    "ttt/SkipTicTacToe-v0": Game(skip_chance=0.25),
+    "ttt/SkipTicTacToe-v0": SKIP_GAME,
     "ttt/Gomoku-v0": Game(15, 15, 5),
     "ttt/FreestyleGomoku-v0": Game(15, 15, 5),
     "ttt/StandardGomoku-v0": Game(15, 15, 5, overlines=False),

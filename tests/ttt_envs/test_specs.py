@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, Optional
 
 import numpy as np
 import pytest
+from small_games import SKIP_GAME
 
 from ttt_envs import Game, PhantomGame, make_policy
 from ttt_envs.agents.specs import (
@@ -24,8 +25,6 @@ from ttt_envs.agents.specs import (
 )
 from ttt_envs.envs.config import game_keywords
 from ttt_envs.envs.single_env import SingleEnv
-
-GAME = Game(skip_chance=0.25)
 
 # What a user might write in a file of his own
 MODULE = '''
@@ -112,7 +111,9 @@ def test_a_spec_is_a_name_and_arguments(text, spec):
     ],
 )
 def test_malformed_specs_are_rejected(problem, texts):
-    for text, read in itertools.product(texts, (parse_spec, lambda text: make_policy(text, GAME))):
+    for text, read in itertools.product(
+        texts, (parse_spec, lambda text: make_policy(text, SKIP_GAME))
+    ):
         with pytest.raises(ValueError, match=f"is no policy, {problem}") as refused:
             read(text)
         assert str(refused.value).isprintable()
@@ -150,22 +151,22 @@ def test_malformed_specs_are_rejected(problem, texts):
 @pytest.mark.usefixtures("user_package", "settings")
 def test_unknown_names_and_invalid_values_are_refused_with_a_hint(spec, hint):
     with pytest.raises(ValueError, match=hint) as refused:
-        make_policy(spec, GAME)
+        make_policy(spec, SKIP_GAME)
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.usefixtures("user_package")
 def test_classes_of_users_are_policies(monkeypatch):
-    policy = make_policy("mine.policies:Corner:2.5,name=(a:b,c)", GAME)
+    policy = make_policy("mine.policies:Corner:2.5,name=(a:b,c)", SKIP_GAME)
     assert (policy.policy.weight, policy.policy.name) == (2.5, "a:b,c")
     script = types.ModuleType("script")  # without a specification, as the __main__ of a script
     script.Corner = type(policy.policy)
     monkeypatch.setitem(sys.modules, "script", script)
-    assert make_policy("script:Corner:2.5", GAME).policy.weight == 2.5
+    assert make_policy("script:Corner:2.5", SKIP_GAME).policy.weight == 2.5
     with pytest.raises(
         ModuleNotFoundError, match="a_module_that_nobody_has"
     ):  # of an import inside a module
-        make_policy("mine.broken:Corner", GAME)
+        make_policy("mine.broken:Corner", SKIP_GAME)
 
 
 @pytest.mark.usefixtures("user_package")
@@ -232,10 +233,10 @@ def settings(monkeypatch):
 )
 @pytest.mark.usefixtures("settings")
 def test_the_text_of_a_policy_makes_it_again(changes):
-    policy = Settings(GAME, **changes)
-    assert make_policy(str(policy), GAME) == policy
-    assert make_policy("settings:x,step_size=0.25,limit=none", GAME) == make_policy(
-        "settings:x,step-size=0.25,limit=none", GAME
+    policy = Settings(SKIP_GAME, **changes)
+    assert make_policy(str(policy), SKIP_GAME) == policy
+    assert make_policy("settings:x,step_size=0.25,limit=none", SKIP_GAME) == make_policy(
+        "settings:x,step-size=0.25,limit=none", SKIP_GAME
     )
 
 

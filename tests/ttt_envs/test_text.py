@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from players import Cheat
+from small_games import SKIP_GAME
 
 from ttt_envs import Game, PhantomGame, Position, from_text
 from ttt_envs.agents.policy import Forfeit, Policy
@@ -22,7 +23,6 @@ from ttt_envs.text import PRESENTATIONS, Problem, TextGame, make_presentation, p
 from ttt_envs.text.answers import MAX_ANSWER_LENGTH
 from ttt_eval.language_models.credit import TurnReward
 
-TIC_TAC_TOE = Game(skip_chance=0.25)
 FALLING = Game(3, 4, 3, gravity=True)
 ANY_BOARD = ("grid", "coordinates", "numbers", "shuffled")
 POSITION = from_text("x.o/.../..o x")
@@ -46,7 +46,7 @@ def test_the_lines_are_the_triples_of_the_sum_15_and_of_a_common_letter():
         triple for triple in triples if set.intersection(*(set(words[cell]) for cell in triple))
     } == lines
     for name in ("magic-square", "words"):  # lists do not tell the places of cells
-        listed = make_presentation(name, TIC_TAC_TOE).legal_names(Position(np.zeros(9, np.int8), 0))
+        listed = make_presentation(name, SKIP_GAME).legal_names(Position(np.zeros(9, np.int8), 0))
         assert listed == sorted(listed)
 
 
@@ -88,10 +88,10 @@ def read_back(text, name, cell_names):
 @pytest.mark.parametrize("name", PRESENTATIONS)
 def test_positions_are_read_back_from_their_texts(name):
     """All boards of 3 x 3 without a line, whoever moves, and some larger ones."""
-    presentation = make_presentation(name, TIC_TAC_TOE, seed=1)
+    presentation = make_presentation(name, SKIP_GAME, seed=1)
     for cells in itertools.product(range(3), repeat=9):
         board = np.array(cells, np.int8)
-        if winner(TIC_TAC_TOE, board) is None:
+        if winner(SKIP_GAME, board) is None:
             for mover in (0, 1):
                 text = presentation.describe(Position(board, mover), mover)
                 assert read_back(text, name, presentation.cell_names) == (list(cells), mover)
@@ -139,14 +139,14 @@ def test_a_rule_without_words_is_refused(monkeypatch):
 
 
 def test_a_prompt_says_rules_until_the_first_answer_and_the_position():
-    game = TextGame(TIC_TAC_TOE, start=POSITION, seat=1)
-    text = present(TIC_TAC_TOE, POSITION)
+    game = TextGame(SKIP_GAME, start=POSITION, seat=1)
+    text = present(SKIP_GAME, POSITION)
     assert game.prompt() == text
     game.position.cells[:] = 0  # of a copy
     assert "  a b c\n1 x . o\n2 . . .\n3 . . o\nYou are the second player, x." in text
     assert "Legal moves: b1, a2, b2, c2, a3, b3\n" in text
     game.step("b2")
-    for short in (game.prompt(), present(TIC_TAC_TOE, POSITION, rules=False, show_legal=False)):
+    for short in (game.prompt(), present(SKIP_GAME, POSITION, rules=False, show_legal=False)):
         assert "probability" not in short
     assert "Legal" not in short
     assert "probability 0.25" in game.prompt(rules=True)
@@ -193,7 +193,7 @@ def test_a_prompt_says_rules_until_the_first_answer_and_the_position():
     ids=lambda answer: answer[:40],
 )
 def test_answers_that_name_one_move(answer):
-    assert parse_answer(answer, make_presentation("grid", TIC_TAC_TOE), POSITION) == 4
+    assert parse_answer(answer, make_presentation("grid", SKIP_GAME), POSITION) == 4
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_answers_that_name_one_move(answer):
     ],
 )
 def test_answers_that_name_no_legal_move(kind, answers):
-    grid = make_presentation("grid", TIC_TAC_TOE)
+    grid = make_presentation("grid", SKIP_GAME)
     assert [parse_answer(answer, grid, POSITION).kind for answer in answers] == [kind] * len(
         answers
     )
@@ -270,7 +270,7 @@ FRAGMENTS = [
     st.sampled_from(sorted(PRESENTATIONS)),
 )
 def test_a_mangled_answer_is_a_problem_or_a_move_that_it_names(answer, name):
-    presentation = make_presentation(name, TIC_TAC_TOE, seed=1)
+    presentation = make_presentation(name, SKIP_GAME, seed=1)
     move = parse_answer(answer, presentation, POSITION)
     if isinstance(move, Problem):
         assert move.message.isprintable()
@@ -287,7 +287,7 @@ def test_a_mangled_answer_is_a_problem_or_a_move_that_it_names(answer, name):
 def test_huge_answers_are_read_in_linear_time(part):
     """Without the bound of the length and of the names, some of these would take hours."""
     assert isinstance(
-        parse_answer(part * 1_000_000, make_presentation("grid", TIC_TAC_TOE), POSITION), Problem
+        parse_answer(part * 1_000_000, make_presentation("grid", SKIP_GAME), POSITION), Problem
     )
 
 
@@ -314,7 +314,7 @@ def test_both_seats_read_their_own_remarks():
 
 
 def test_illegal_answers_ask_again_and_then_lose():
-    text = TextGame(TIC_TAC_TOE, max_asks=2, seed=0)
+    text = TextGame(SKIP_GAME, max_asks=2, seed=0)
     text.step("nonsense")
     assert "up to 2 times more" in text.prompt()
     text.step("d9")
@@ -328,12 +328,12 @@ def test_illegal_answers_ask_again_and_then_lose():
     assert (text.result(0), text.result(1), text.turns[-1].action) == (-1, 1, -1)
     with pytest.raises(RuntimeError, match="over"):
         text.step("b2")
-    at_once = TextGame(TIC_TAC_TOE, illegal="lose")
+    at_once = TextGame(SKIP_GAME, illegal="lose")
     at_once.step("nonsense")
     assert at_once.outcome == Outcome.PLAYER_0_FORFEITED
 
 
-@pytest.mark.parametrize("game", [TIC_TAC_TOE, FALLING], ids=str)
+@pytest.mark.parametrize("game", [SKIP_GAME, FALLING], ids=str)
 def test_illegal_answers_make_random_moves_of_the_seed(game):
     def play(seed):
         text = TextGame(game, illegal="random", seed=seed)
@@ -349,11 +349,11 @@ def test_illegal_answers_make_random_moves_of_the_seed(game):
 
 def test_what_is_no_text_game_is_refused():
     for call in (
-        lambda: TextGame(TIC_TAC_TOE, illegal="forgive"),
-        lambda: TextGame(TIC_TAC_TOE, seat=2),
-        lambda: TextGame(TIC_TAC_TOE, max_asks=-1),
-        lambda: TextGame(TIC_TAC_TOE, opponent="randon"),
-        lambda: TextGame(TIC_TAC_TOE, start=from_text("ooo/xx./... x")),  # it is over
+        lambda: TextGame(SKIP_GAME, illegal="forgive"),
+        lambda: TextGame(SKIP_GAME, seat=2),
+        lambda: TextGame(SKIP_GAME, max_asks=-1),
+        lambda: TextGame(SKIP_GAME, opponent="randon"),
+        lambda: TextGame(SKIP_GAME, start=from_text("ooo/xx./... x")),  # it is over
         lambda: TextGame("random"),
         lambda: TextGame(PhantomGame(kind="classic"), opponent="self"),
         lambda: present(PhantomGame(kind="abrupt"), POSITION, "words"),
@@ -362,7 +362,7 @@ def test_what_is_no_text_game_is_refused():
         with pytest.raises((TypeError, ValueError)):
             call()
     with pytest.raises(ValueError, match="seed=-1 is below 0"):
-        TextGame(TIC_TAC_TOE, seed=-1)
+        TextGame(SKIP_GAME, seed=-1)
 
 
 def test_an_opponent_that_gives_up_has_lost():
@@ -372,14 +372,14 @@ def test_an_opponent_that_gives_up_has_lost():
         def probabilities(self, boards, rng=None):
             raise Forfeit("the engine has exited")
 
-    text = TextGame(TIC_TAC_TOE, opponent=ExitedEngine(), seat=1)
+    text = TextGame(SKIP_GAME, opponent=ExitedEngine(), seat=1)
     assert text.outcome == Outcome.PLAYER_0_FORFEITED
     assert text.prompt().endswith("You have won.")
 
 
 def test_an_opponent_cannot_move_to_a_taken_cell():
     with pytest.raises(ValueError, match="moved to an illegal cell"):
-        TextGame(TIC_TAC_TOE, opponent=Cheat(), start=from_text("o../.../... x"))
+        TextGame(SKIP_GAME, opponent=Cheat(), start=from_text("o../.../... x"))
 
 
 # --------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import plain
 import pytest
 from numpy.testing import assert_array_equal
 from processes import run_python
+from small_games import SKIP_GAME
 
 from baselines.exact import Work, build, solve
 from baselines.mcts import MCTS, MCTSSearch, gumbel_search, search
@@ -24,7 +25,6 @@ from ttt_envs.graph import numbering
 pytestmark = pytest.mark.more
 
 NUMBERS = (1, 2, 7)
-SKIPS = Game(skip_chance=0.25)
 
 
 def square(number):
@@ -63,9 +63,9 @@ def test_number_of_threads(monkeypatch):
 @pytest.mark.parametrize("threads", [0, MAX_THREADS + 1, True, 1.5, "two"])
 def test_numbers_of_threads_that_cannot_work_are_refused(threads):
     for call in (
-        lambda: solve(SKIPS, cache=False, work=Work(threads)),
+        lambda: solve(SKIP_GAME, cache=False, work=Work(threads)),
         lambda: AlphaZeroConfig(threads=threads),
-        lambda: make_policy(f"mcts:threads={threads}", SKIPS),
+        lambda: make_policy(f"mcts:threads={threads}", SKIP_GAME),
     ):
         with pytest.raises(ValueError, match="threads"):
             call()
@@ -81,7 +81,7 @@ def learner(game):
 
 def search_positions(threads):
     results = []
-    for game in (SKIPS, Game(4, 4, 4)):
+    for game in (SKIP_GAME, Game(4, 4, 4)):
         boards = plain.positions_of_random_play(game, 30)
         net = learner(game)
         keys = np.arange(30, dtype=np.uint64)
@@ -103,7 +103,7 @@ def play_training_games(threads):
     results = []
     for rule in ("gumbel", "puct"):
         config = AlphaZeroConfig(hidden=(8,), simulations=16, search=rule, threads=threads)
-        results += play_games(config, SKIPS, learner(SKIPS), np.uint64(5), range(3, 30))
+        results += play_games(config, SKIP_GAME, learner(SKIP_GAME), np.uint64(5), range(3, 30))
     return results
 
 

@@ -26,7 +26,6 @@ from ttt_eval.exact.dynamic_programming import (
 assert_near = partial(assert_allclose, rtol=0, atol=1e-12)
 """Compares numbers that differ by rounding only."""
 T3 = Game()
-SKIP3 = Game(skip_chance=0.25)
 SMALL_VARIANTS = [
     replace(Game(2, 3, 3 - n % 2, n // 2 % 2 / 4), **rules)
     for n, rules in enumerate(plain.COMBINATIONS)

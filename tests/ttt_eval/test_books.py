@@ -4,6 +4,7 @@ import numpy as np
 import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from small_games import SKIP_GAME
 
 from baselines.exact import solve
 from baselines.opening_book import Canonical
@@ -102,7 +103,7 @@ def test_early_positions_are_all_up_to_symmetry(game):
 
 
 def test_book_from_a_perfect_search_is_perfect(tmp_path):
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     book = book_from_search(game, "optimal", tmp_path / "work", {}, plies=4)
     solution = solve(game)
     for boards in early_positions(game, 4):

@@ -13,10 +13,10 @@ import pytest
 from json_files import read_json
 from msgspec.structs import replace
 from pages import check_in_browser, in_browser, page_of_result
+from small_games import SKIP_GAME
 
 from ttt_apps.evaluate import main as evaluate
 from ttt_envs.game.boards import coordinate
-from ttt_envs.game.game import Game
 from ttt_eval.matches.ladder import Ladder, Rung, rate_policy
 from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.matches.results import compare_moves
@@ -35,9 +35,8 @@ from ttt_eval.store.statistics import Interval, interval_from_seeds
 
 pytestmark = pytest.mark.more
 
-SKIP = Game(skip_chance=0.25)
 PROVENANCE = {"versions": {"ttt_envs": "0"}, "code": "abc"}
-SETTINGS = {"game": SKIP.to_dict(), "seed": 3, "openings": None, "provenance": PROVENANCE}
+SETTINGS = {"game": SKIP_GAME.to_dict(), "seed": 3, "openings": None, "provenance": PROVENANCE}
 WON = [[60, 5, 20], [4, 6, 1], [3, 0, 1]]
 LOST = [[1, 0, 3], [1, 6, 4], [20, 5, 60]]
 EVEN = [[20, 5, 20], [5, 0, 5], [20, 5, 20]]
@@ -82,7 +81,7 @@ def ladder():
         for spec, elo in (("random", 0.0), ("win-or-block", 200.0), ("optimal", 320.0))
     ]
     data = {"anchor": "random", "games": 0, "sha256": "0"}
-    small = Ladder("small", SKIP, rungs, data, "small.json")
+    small = Ladder("small", SKIP_GAME, rungs, data, "small.json")
     placed = rate_policy("optimal:epsilon=0.2", small, PROVENANCE, costs=False)
     placed.front = True
     placed.cost = replace(cost, cpu_s_per_move=3.14e-6)
@@ -116,7 +115,7 @@ def sweep():
 @pytest.fixture(scope="module")
 def results():
     """A result of each kind."""
-    result = to_json(compare_moves(SKIP, "win-or-block", "random"))
+    result = to_json(compare_moves(SKIP_GAME, "win-or-block", "random"))
     return {
         "sprt": sprt(differences=result),
         "tournament": tournament(differences={"a": 1, "b": 0, "positions": result}),
@@ -224,7 +223,8 @@ def test_the_place_on_a_ladder_has_its_neighbours_exploitability_and_speed(tmp_p
     labels = [label for label in page.attributes("aria-label") if "best: " in label]
     for position, label in zip(data["worst_positions"], labels, strict=True):
         assert (
-            f"best: {', '.join(coordinate(cell, SKIP) for cell in position['best'][:4])}" in label
+            f"best: {', '.join(coordinate(cell, SKIP_GAME) for cell in position['best'][:4])}"
+            in label
         )
     wide = copy.deepcopy({**data, "rating": {"mean": 210.0, "low": 190.0, "high": 230.0}})
     next(rung for rung in wide["rungs"] if rung["spec"] == "win-or-block")["low"] = 180.0
@@ -279,7 +279,7 @@ def test_positions_where_two_differ_have_the_moves_of_both(tmp_path, results):
     moves = [difference[player] for difference in data["differences"] for player in ("a", "b")]
     assert len(moves) == 10
     for played, label in zip(moves, labels, strict=True):
-        assert f"plays {coordinate(int(next(iter(played))), SKIP)} (" in label
+        assert f"plays {coordinate(int(next(iter(played))), SKIP_GAME)} (" in label
     assert "They play alike" in page_of_result(tmp_path, {**data, "differences": []}).text()
     assert (
         "computed where both are pure"

@@ -8,6 +8,7 @@ import numpy as np
 import plain
 import pytest
 from exactly import assert_near, values_of
+from small_games import SKIP_GAME
 
 from baselines.exact import solve
 from ttt_envs import Boards, Game, from_text, make_policy
@@ -143,7 +144,7 @@ def test_unreached_positions_and_impure_opponents_are_named():
 
 
 def test_rewards_are_weighted_sums():
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     reward = TurnReward(
         game, result=2.0, regret=0.5, advantage=0.25, illegal=0.1, opponent="random"
     )

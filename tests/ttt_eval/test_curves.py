@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 from json_files import read_json, rows_of
+from small_games import TINY_GAME
 
-from ttt_envs import Game
 from ttt_eval import exact
 from ttt_eval.runs.curves import (
     Curve,
@@ -23,12 +23,10 @@ from ttt_eval.runs.curves import (
 )
 from ttt_eval.store.versions import versions
 
-GAME = Game(2, 3, 2, 0.25)
-
 
 def curve(name, values, games=(1, 10, 100), **labels):
     rows = [{"games": at, "exploitability": value} for at, value in zip(games, values, strict=True)]
-    return Curve(name, {"learner": "mine", "seed": 0, "game": str(GAME), **labels}, rows)
+    return Curve(name, {"learner": "mine", "seed": 0, "game": str(TINY_GAME), **labels}, rows)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -38,11 +36,11 @@ def curve(name, values, games=(1, 10, 100), **labels):
 def test_recorded_lines_are_exact(tmp_path):
     path = tmp_path / "curves" / "a"
     first = record(
-        path, GAME, "random", 0, opponent="win-or-block", learner="mine", seed=3, rate=0.5
+        path, TINY_GAME, "random", 0, opponent="win-or-block", learner="mine", seed=3, rate=0.5
     )
     second = record(
         path,
-        GAME,
+        TINY_GAME,
         "win-or-block",
         10,
         steps=25,
@@ -51,10 +49,10 @@ def test_recorded_lines_are_exact(tmp_path):
         seed=3,
         rate=0.5,
     )
-    result = exact.match_outcome(GAME, "random", "win-or-block")
-    assert first["exploitability"] == exact.exploitability(GAME, "random")
+    result = exact.match_outcome(TINY_GAME, "random", "win-or-block")
+    assert first["exploitability"] == exact.exploitability(TINY_GAME, "random")
     assert (first["exact_win"], first["exact_draw"], first["exact_loss"]) == result
-    assert second["regret"] == exact.regret(GAME, "win-or-block")
+    assert second["regret"] == exact.regret(TINY_GAME, "win-or-block")
     assert first["cpu_s"] == 0 <= second["cpu_s"] < 1
     [read] = read_curves([path.parent])
     assert (read.rows, read.notes) == ([first, second], [])
@@ -69,19 +67,19 @@ def test_recorded_lines_are_exact(tmp_path):
 
 
 def test_agents_of_any_kind_are_recorded(tmp_path):
-    line = record(tmp_path / "a", GAME, lambda observation, mask: int(np.argmax(mask)), 5)
+    line = record(tmp_path / "a", TINY_GAME, lambda observation, mask: int(np.argmax(mask)), 5)
     assert 0 <= line["exploitability"] <= 1
     assert "cpu_s" not in line  # the training began before
     assert read_json(tmp_path / "a" / "config.json")["versions"] == versions()
     with pytest.raises(ValueError, match="is not pure"):
-        record(tmp_path / "a", GAME, "mcts:simulations=2", 6)
+        record(tmp_path / "a", TINY_GAME, "mcts:simulations=2", 6)
     with pytest.raises(ValueError, match=r"give record as_policy\(agent, game, returns="):
-        record(tmp_path / "a", GAME, lambda observation, mask: mask, 6, returns="values")
+        record(tmp_path / "a", TINY_GAME, lambda observation, mask: mask, 6, returns="values")
 
 
 def test_a_training_that_starts_again_replaces_later_lines(tmp_path):
     for games in (0, 10, 20, 10):
-        record(tmp_path, GAME, "random", games)
+        record(tmp_path, TINY_GAME, "random", games)
     assert [row["games"] for row in rows_of(tmp_path / "metrics.jsonl")] == [0, 10]
 
 
@@ -93,12 +91,12 @@ def test_a_training_that_starts_again_replaces_later_lines(tmp_path):
     ],
 )
 def test_folders_of_anything_else_are_not_changed(tmp_path, name, content):
-    record(tmp_path, GAME, "random", 0, seed=1)
+    record(tmp_path, TINY_GAME, "random", 0, seed=1)
     if content is not None:
         (tmp_path / name).write_text(content)
     before = (tmp_path / name).read_bytes()
     with pytest.raises(ValueError, match=name if content else "holds another training"):
-        record(tmp_path, GAME, "random", 0, seed=int(name != "config.json"))
+        record(tmp_path, TINY_GAME, "random", 0, seed=int(name != "config.json"))
     assert (tmp_path / name).read_bytes() == before
 
 
@@ -146,7 +144,7 @@ def test_copies_different_games_and_missing_measurements_are_noted():
     )
     groups = group_curves([curve("a", (1, 1, 1)), curve("b", (1, 1, 1), game="another")])
     _, notes = summarize_groups(groups, "games", "exploitability")
-    assert notes[0] == f"the runs are of different games: {GAME}; another"
+    assert notes[0] == f"the runs are of different games: {TINY_GAME}; another"
     groups = group_curves([curve("a", (1, 1, 1)), curve("b", (), games=(), learner="new")])
     result, notes = summarize_groups(groups, "games", "exploitability")
     assert [summary.name for summary in result] == ["mine"]

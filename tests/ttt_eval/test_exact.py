@@ -8,7 +8,6 @@ import numpy as np
 import plain
 import pytest
 from exactly import (
-    SKIP3,
     SMALL_VARIANTS,
     T3,
     LowestOptimal,
@@ -23,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from players import Drawn, FirstEmpty
+from small_games import SKIP_GAME, TINY_GAME
 
 from baselines.exact import solve
 from ttt_envs import Game, make_policy
@@ -42,7 +42,7 @@ from ttt_eval.exact.dynamic_programming import (
 )
 
 pytestmark = pytest.mark.usefixtures("private_cache")
-GAMES = [T3, SKIP3, Game(1, 5, 3, 0.9), Game(3, 2, 1), Game(1, 1, 1), *SMALL_VARIANTS]
+GAMES = [T3, SKIP_GAME, Game(1, 5, 3, 0.9), Game(3, 2, 1), Game(1, 1, 1), *SMALL_VARIANTS]
 LARGER = [
     replace(Game(3, 3, 2 + number % 2), **chosen)
     for number, chosen in enumerate(plain.COMBINATIONS)
@@ -90,13 +90,13 @@ def test_matches_against_random_have_their_known_results(known_values, name, a):
 
 def test_perfect_play_with_skips_has_its_known_results(known_values):
     facts = known_values["optimal_play"]["3x3x3 skip 1/4"]
-    policy = LowestOptimal(SKIP3)
-    ours = outcome(SKIP3, policy, policy)
+    policy = LowestOptimal(SKIP_GAME)
+    ours = outcome(SKIP_GAME, policy, policy)
     close(ours, facts["win_draw_loss_lowest_index_ties"], 5e-10)
     assert_near(ours.value, float(Fraction(facts["value"])))
 
 
-@pytest.mark.parametrize(("name", "game"), [("random", T3), ("random at skip 1/4", SKIP3)])
+@pytest.mark.parametrize(("name", "game"), [("random", T3), ("random at skip 1/4", SKIP_GAME)])
 def test_best_response_to_random_has_its_known_value(known_values, name, game):
     facts = known_values["best_response_value_3x3x3"][name]
     first, second, _ = result = exploitation(game, "random")
@@ -122,8 +122,8 @@ SPECS = [
 @pytest.mark.parametrize(
     "game",
     [
-        *(game for game in GAMES if game != SKIP3),
-        pytest.param(SKIP3, marks=pytest.mark.more),
+        *(game for game in GAMES if game != SKIP_GAME),
+        pytest.param(SKIP_GAME, marks=pytest.mark.more),
         *(pytest.param(replace(game, skip_chance=0.25), marks=pytest.mark.slow) for game in LARGER),
     ],
     ids=str,
@@ -187,7 +187,7 @@ class Responder(FirstEmpty):
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("game", [Game(2, 3, 2, 0.25), Game(2, 4, 3, 0.9)], ids=str)
+@pytest.mark.parametrize("game", [TINY_GAME, Game(2, 4, 3, 0.9)], ids=str)
 def test_best_response_has_the_results_of_playing_it(game):
     for opponent in (Drawn(game, seed=3), make_policy("win-or-block", game)):
         first = Responder(game, opponent, 0)
@@ -317,8 +317,8 @@ def test_float32_rounding_of_probabilities_is_accepted_and_no_other_seat():
             return empty / empty.sum(axis=1, keepdims=True, dtype=np.float32)
 
     assert_allclose(
-        outcome(SKIP3, Float32Uniform(), Float32Uniform()),
-        outcome(SKIP3, "random", "random"),
+        outcome(SKIP_GAME, Float32Uniform(), Float32Uniform()),
+        outcome(SKIP_GAME, "random", "random"),
         rtol=0,
         atol=1e-6,
     )

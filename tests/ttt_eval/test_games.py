@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from json_files import rows_of
 from plain import games as any_game
+from small_games import SKIP_GAME
 
 from ttt_envs import Game, chance_outcomes, from_text, to_text
 from ttt_envs.game.boards import cell_at
@@ -27,7 +28,6 @@ from ttt_eval.matches.games import (
     write_games,
 )
 
-SKIPPING = Game(skip_chance=0.25)
 HEAD = '{"format": 1, "content": "games"}'
 GOLDEN = """\
 [game {"format": 1, "rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.25}]
@@ -41,12 +41,12 @@ b2 a1 (skip) b1 a3 (skip) c2 c1
 """
 
 
-def moves_of(text, game=SKIPPING):
+def moves_of(text, game=SKIP_GAME):
     """Parse moves as in a file."""
     return tuple(Move(cell_at(word.rstrip("+"), game), word.endswith("+")) for word in text.split())
 
 
-PLAYED = PlayedGame(SKIPPING, ("random", HUMAN), moves_of("b2 a1+ b1"))
+PLAYED = PlayedGame(SKIP_GAME, ("random", HUMAN), moves_of("b2 a1+ b1"))
 LONG = replace(PLAYED, settings={"x": "y" * 9000})
 
 
@@ -111,7 +111,7 @@ def test_games_follow_the_rules_and_are_read_again(tmp_path_factory, cases):
 def test_text_and_line_of_a_game(tmp_path):
     settings = {"asked": "twice"}
     played_game = PlayedGame(
-        SKIPPING,
+        SKIP_GAME,
         (HUMAN, "svd:rank=18"),
         moves_of("b2 a1+ b1 a3+ c2"),
         seed=7,

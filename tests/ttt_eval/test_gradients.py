@@ -4,13 +4,12 @@ import numpy as np
 import phantoms
 import pytest
 from numpy.testing import assert_allclose
+from small_games import SKIP_GAME, TINY_GAME
 
-from ttt_envs import Game, PhantomGame
+from ttt_envs import PhantomGame
 from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
 from ttt_eval.exact import evaluate_policy, outcome, policy_gradient
 
-SMALL = Game(2, 3, 2, 0.25)
-SKIP3 = Game(skip_chance=0.25)
 STENCIL = ((-2, 1 / 12), (-1, -2 / 3), (1, 2 / 3), (2, -1 / 12))
 """Central difference of fourth order."""
 
@@ -43,9 +42,9 @@ def difference(value, table, place, step=0.02):
 @pytest.mark.parametrize(
     ("game", "opponent", "count"),
     [
-        (SMALL, "win-or-block", 200),
-        (SKIP3, "win-or-block", 10),
-        *((PhantomGame(SMALL, kind), "random", 50) for kind in phantoms.VARIANTS),
+        (TINY_GAME, "win-or-block", 200),
+        (SKIP_GAME, "win-or-block", 10),
+        *((PhantomGame(TINY_GAME, kind), "random", 50) for kind in phantoms.VARIANTS),
     ],
     ids=str,
 )
@@ -76,13 +75,13 @@ def test_finite_differences(game, opponent, count, seat):
 @pytest.mark.parametrize("seat", [None, 0, 1])
 def test_discount_and_seats(seat):
     """With a discount, and with both seats, by differences of the value."""
-    table = random_table(SMALL, "random", seat)
-    result = gradient_of(SMALL, table, "random", seat=seat, discount=0.8)
+    table = random_table(TINY_GAME, "random", seat)
+    result = gradient_of(TINY_GAME, table, "random", seat=seat, discount=0.8)
     for place in ((0, 0), (1, 2), (len(table.logits) - 3, 4)):
-        if table.index.boards.legal(SMALL)[place]:
+        if table.index.boards.legal(TINY_GAME)[place]:
             expected = difference(
                 lambda policy: (
-                    evaluate_policy(SMALL, policy, "random", seat=seat, discount=0.8).value
+                    evaluate_policy(TINY_GAME, policy, "random", seat=seat, discount=0.8).value
                 ),
                 table,
                 place,
@@ -91,9 +90,9 @@ def test_discount_and_seats(seat):
 
 
 def test_self_play_is_the_simultaneous_gradient():
-    table = random_table(SMALL, None, None)
-    result = gradient_of(SMALL, table)
+    table = random_table(TINY_GAME, None, None)
+    result = gradient_of(TINY_GAME, table)
     for seat in (0, 1):
-        alone = gradient_of(SMALL, table, table, seat=seat)
+        alone = gradient_of(TINY_GAME, table, table, seat=seat)
         rows = table.index.boards.mover == seat
         assert_allclose(result[rows], alone[rows] / 2, rtol=0, atol=1e-15)

@@ -8,8 +8,8 @@ import make_ladders
 import pytest
 from json_files import read_json
 from make_ladders import PLANS, LadderPlan, measure_ladder
+from small_games import SKIP_GAME, TINY_GAME
 
-from ttt_envs import Game
 from ttt_envs.agents.specs import FromFile
 from ttt_eval.exact.dynamic_programming import match_outcome
 from ttt_eval.matches import ladder as rate
@@ -28,11 +28,10 @@ from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.store.result_store import RESULT, hash_data
 
 PROVENANCE = {"code": "this"}
-GAME = Game(skip_chance=0.25)
 RUNGS = ("random", "win-or-block", "optimal:epsilon=0.5", "optimal")
-EXACT = LadderPlan(GAME, RUNGS, 0, RUNGS)
+EXACT = LadderPlan(SKIP_GAME, RUNGS, 0, RUNGS)
 SAMPLED = LadderPlan(
-    GAME, ("random", "win-or-block", "mcts:simulations=5,reuse=false"), 200, ("random",)
+    SKIP_GAME, ("random", "win-or-block", "mcts:simulations=5,reuse=false"), 200, ("random",)
 )
 
 
@@ -107,7 +106,7 @@ def test_result_file(measured, tmp_path):
     assert data == placement.to_dict()
     assert LadderResult.from_dict(data, tmp_path) == placement
     for result, spec in zip(placement.results, ladder.specs, strict=True):
-        shares = match_outcome(GAME, "optimal:epsilon=0.5", spec)
+        shares = match_outcome(SKIP_GAME, "optimal:epsilon=0.5", spec)
         assert (result.win, result.draw, result.loss) == shares
     assert 0 < len(placement.worst_positions) <= rate.MAX_WORST_POSITIONS
 
@@ -195,9 +194,7 @@ def test_damaged_files_are_rejected_and_run_no_code(message, change, tmp_path):
 
 
 def test_ladder_is_measured_by_the_tool_and_used(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(
-        PLANS, "tiny", LadderPlan(Game(2, 3, 2, 0.25), ("random", "win-or-block"), 40, ())
-    )
+    monkeypatch.setitem(PLANS, "tiny", LadderPlan(TINY_GAME, ("random", "win-or-block"), 40, ()))
     make_ladders.main(("tiny",), out=tmp_path)
     path = tmp_path / "tiny" / "tiny.json"
     assert (capsys.readouterr().out, read_ladder(path).data["games"]) == (f"written: {path}\n", 40)

@@ -19,6 +19,7 @@ import pytest
 from commands import words_of
 from json_files import read_json, rows_of
 from processes import ROOT, python_path, run_python
+from small_games import SKIP_GAME, TINY_GAME
 from stub_endpoint import KEY, MOVES, Stub, serve_stub
 
 from baselines.exact import solve
@@ -38,9 +39,6 @@ from ttt_eval.store.result_store import RESULT
 pytestmark = pytest.mark.more
 
 needs_client = pytest.mark.needs("openai")
-
-SMALL = Game(2, 3, 2, 0.25)
-"""A game of 153 positions, in 60 of which a move loses value."""
 
 
 class Stored(dict):
@@ -120,17 +118,19 @@ class Named(Policy):
 
 @pytest.mark.parametrize("model", ["optimal", "random", "half-malformed"])
 def test_the_exact_strength_is_that_of_the_policy(model):
-    settings = TextGameConfig(SMALL, illegal="random")
-    interview = interview_of(SMALL, model)
+    settings = TextGameConfig(TINY_GAME, illegal="random")
+    interview = interview_of(TINY_GAME, model)
     result = evaluate_model(interview, settings, games=0, positions=True)
     result = result.to_dict()
-    policy = Named(SMALL, model)
+    policy = Named(TINY_GAME, model)
     part = result["positions"]
     exact = part["exact"]
     moves = part["moves"]
-    assert exact["exploitability"] == pytest.approx(exploitability(SMALL, policy), abs=1e-12)
-    assert exact["regret"] == pytest.approx(regret(SMALL, policy), abs=1e-12)
-    both = outcome(SMALL, policy, "random").mean(outcome(SMALL, "random", policy).reversed())
+    assert exact["exploitability"] == pytest.approx(exploitability(TINY_GAME, policy), abs=1e-12)
+    assert exact["regret"] == pytest.approx(regret(TINY_GAME, policy), abs=1e-12)
+    both = outcome(TINY_GAME, policy, "random").mean(
+        outcome(TINY_GAME, "random", policy).reversed()
+    )
     assert exact["results"]["random"] == pytest.approx(both._asdict(), abs=1e-12)
     assert result["usage"]["answers"] == len(interview.new) == part["positions"]
     assert moves["illegal_share"] == pytest.approx(part["without_move"] / len(interview.new))
@@ -172,21 +172,21 @@ def test_the_score_has_no_luck():
 
 def test_luck_is_the_value_after_a_draw_minus_its_expectation():
     """Of skips, and of the moves of an opponent whose draws are known."""
-    correction = make_correction("exact", SMALL)
-    values = correction.expected_values(make_policy("random", SMALL))
+    correction = make_correction("exact", TINY_GAME)
+    values = correction.expected_values(make_policy("random", TINY_GAME))
 
     def value(position, winner):
         if winner is None:
-            return (1 - 2 * position.mover) * solve(SMALL).values(
+            return (1 - 2 * position.mover) * solve(TINY_GAME).values(
                 Boards.from_positions([position])
             )[0]
         return 1 - 2 * winner if winner in (0, 1) else 0
 
     def mean(position, action):
-        chances = chance_outcomes(SMALL, position, int(action))
+        chances = chance_outcomes(TINY_GAME, position, int(action))
         return sum(chance.probability * value(chance.position, chance.winner) for chance in chances)
 
-    for text in play("optimal", TextGameConfig(SMALL), "random", 8):
+    for text in play("optimal", TextGameConfig(TINY_GAME), "random", 8):
         credits = turn_credits(text.turns, text.seats[0], correction, values)
         for turn, credit in zip(text.turns, credits, strict=True):
             drawn = (
@@ -201,7 +201,7 @@ def test_luck_is_the_value_after_a_draw_minus_its_expectation():
 
 
 def test_regret_and_blunders_of_games_are_those_of_the_moves():
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     settings = TextGameConfig(game, illegal="random")
     result = evaluate_games("half-malformed", settings, "win-or-block", 8)
     texts = play("half-malformed", settings, "win-or-block", 8)
@@ -266,10 +266,10 @@ def test_samples_of_a_model_with_temperature_are_asked_separately():
 def test_faults_change_no_result_and_no_answer_is_requested_again(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setitem(sys.modules, "httpx", None)  # which newer clients do not bring
-    settings = TextGameConfig(SMALL)
+    settings = TextGameConfig(TINY_GAME)
     faults = [429, 500, 503, "close", "close", 502, "page"]
     with (
-        serve_stub(SMALL, faults=faults, delay_s=0.01) as (stub, url),
+        serve_stub(TINY_GAME, faults=faults, delay_s=0.01) as (stub, url),
         open_answers(tmp_path / "answers") as answers,
     ):
         ask = make_ask(f"{url}/chat/completions", concurrency=3)
@@ -290,13 +290,13 @@ def test_faults_change_no_result_and_no_answer_is_requested_again(tmp_path, monk
 def test_a_failure_that_stays_ends_the_work_without_the_key(fault, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     key, body = Sampling("optimal").request([{"role": "user", "content": ""}])
-    with serve_stub(SMALL, faults=[fault]) as (stub, url):
+    with serve_stub(TINY_GAME, faults=[fault]) as (stub, url):
         stub.answer = lambda body: ""
         with pytest.raises(ValueError, match=url) as end:
             dict(make_ask(url, 1)({key: body, "later": body}))
     assert stub.attempts == 1
     assert KEY[:10] not in str(end.value)
-    with serve_stub(SMALL, faults=[fault], delay_s=0.2) as (
+    with serve_stub(TINY_GAME, faults=[fault], delay_s=0.2) as (
         stub,
         url,
     ):  # the other answer is on its way, and kept
@@ -344,7 +344,10 @@ def test_replies_are_bounded_in_size_and_time(status, parts, header, message, mo
                 sent.append(handler.wfile.write(part))
 
     key, body = Sampling("optimal").request([{"role": "user", "content": ""}])
-    with serve_stub(SMALL, faults=[reply]) as (stub, url), pytest.raises(ValueError, match=message):
+    with (
+        serve_stub(TINY_GAME, faults=[reply]) as (stub, url),
+        pytest.raises(ValueError, match=message),
+    ):
         dict(make_ask(url, 1, timeout_s=1)({key: body}))
     assert stub.attempts == 1
     assert sum(sent) < 1 << 25

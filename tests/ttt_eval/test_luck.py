@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from evaluators import Perfect
 from scipy.optimize import brentq
+from small_games import SKIP_GAME
 
 from baselines.mcts import MCTS
 from ttt_envs import Game, Policy, make_policy
@@ -77,7 +78,7 @@ def test_draws_of_a_pure_policy_that_remembers_are_not_taken_for_known():
     """Its moves in matches are not drawn from its probabilities, so a correction by these would be
     biased.
     """
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     search = MCTS(game, simulations=4, rollout=Perfect(game), decisive=False)
     assert (search.pure, make_correction(EXACT, game).expected_values(search)) == (True, None)
     truth = exact.match_outcome(game, "win-or-block", "random").score
@@ -87,9 +88,7 @@ def test_draws_of_a_pure_policy_that_remembers_are_not_taken_for_known():
     assert abs(mean - truth) <= 4 * math.sqrt(variance / 1000)
 
 
-@pytest.mark.parametrize(
-    "game", [Game(skip_chance=0.25), Game(3, 4, 3, 0.1), Game(2, 7, 3, 0.2), Game()]
-)
+@pytest.mark.parametrize("game", [SKIP_GAME, Game(3, 4, 3, 0.1), Game(2, 7, 3, 0.2), Game()])
 def test_variance_is_smaller_by_exact_values(game):
     score = play_pairs(
         game, "optimal:epsilon=0.05", "optimal:epsilon=0.1", 300, luck_correction=EXACT
@@ -99,7 +98,7 @@ def test_variance_is_smaller_by_exact_values(game):
 
 
 def test_the_corrected_score_is_that_of_accounts_of_the_games():
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     log = []
     players = ("win-or-block", "mcts:simulations=4")
     score = play_pairs(game, *players, 50, seed=3, luck_correction=ByNet(game), log=log.extend)
@@ -116,7 +115,7 @@ class ByNet:
 
 
 @pytest.mark.parametrize("spec", [EXACT, "optimal:epsilon=0.4", "noise"])
-@pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(3, 4, 3, 0.1)])
+@pytest.mark.parametrize("game", [SKIP_GAME, Game(3, 4, 3, 0.1)])
 def test_account_of_a_game_sums_to_its_result(game, spec):
     log = []
     play_pairs(game, "random", "win-or-block", 20, seed=1, log=log.extend)
@@ -151,7 +150,7 @@ def test_account_of_a_game_sums_to_its_result(game, spec):
 
 
 def test_a_score_and_that_of_no_games_keep_the_correction():
-    score = play_pairs(Game(skip_chance=0.25), "random", "win-or-block", 20, luck_correction=EXACT)
+    score = play_pairs(SKIP_GAME, "random", "win-or-block", 20, luck_correction=EXACT)
     assert (score + Score.empty()).moments() == (Score.empty() + score).moments() == score.moments()
     assert score.moments() != score.raw.moments()
 

@@ -9,6 +9,7 @@ import pytest
 from exactly import play_out
 from numpy.testing import assert_array_equal
 from players import Cheat
+from small_games import SKIP_GAME
 
 from ttt_envs import Game, from_text, make_policy
 from ttt_envs.agents.policy import Forfeit, Policy
@@ -23,17 +24,15 @@ from ttt_eval.matches.score import Score
 # (tests/data/known-values.json)
 RANDOM = (Fraction(737, 1260), Fraction(8, 63), Fraction(121, 420))
 
-GAME = Game(skip_chance=0.25)
-
 
 def settings(a="win-or-block", b="random", openings=None, **others):
     return MatchSettings(
-        GAME, (a, b), openings=openings and Openings.from_text(openings, GAME), **others
+        SKIP_GAME, (a, b), openings=openings and Openings.from_text(openings, SKIP_GAME), **others
     )
 
 
 def total(blocks):
-    return sum(blocks, Score.empty(GAME))
+    return sum(blocks, Score.empty(SKIP_GAME))
 
 
 class Quits(Policy):
@@ -53,7 +52,7 @@ class Quits(Policy):
 
 def test_stateless_policy_forfeits_some_games_and_plays_the_others():
     logged = []
-    score = play_pairs(GAME, Quits(GAME), "random", 200, seed=3, log=logged.extend)
+    score = play_pairs(SKIP_GAME, Quits(SKIP_GAME), "random", 200, seed=3, log=logged.extend)
     forfeited = [played_game for played_game in logged if played_game.forfeit is not None]
     assert {played_game.forfeit for played_game in forfeited} == {r"it has seen enough\x00"}
     assert score.forfeits == (len(forfeited), 0, r"it has seen enough\x00")
@@ -74,7 +73,7 @@ def test_stateless_policy_forfeits_some_games_and_plays_the_others():
             assert played_game.result == 1 - played_game.end().mover
     assert_array_equal(score.lengths.sum(axis=2), score.table)
     assert_array_equal(
-        total(play_blocks(settings(Quits(GAME), seed=3), 200, block=7)).pairs, score.pairs
+        total(play_blocks(settings(Quits(SKIP_GAME), seed=3), 200, block=7)).pairs, score.pairs
     )
 
 
@@ -85,7 +84,7 @@ def test_match_aborts_if_a_policy_forfeits_all_games():
 
     for _ in range(2):
         with pytest.raises(ValueError, match=r"forfeited 8 games in a row|say pure = False"):
-            play_pairs(GAME, "random", Never(GAME), 10)
+            play_pairs(SKIP_GAME, "random", Never(SKIP_GAME), 10)
         Never.pure = True  # then it must not
 
 
@@ -119,7 +118,7 @@ def test_games_depend_on_the_seed_and_not_on_blocks_or_workers():
             {"openings": "random:2"},
         )
     assert_array_equal(counted, once.table)
-    score = play_pairs(GAME, "win-or-block", "random", pairs, seed=3, openings="random:2")
+    score = play_pairs(SKIP_GAME, "win-or-block", "random", pairs, seed=3, openings="random:2")
     assert_array_equal(score.pairs, once.pairs)
     openings = []
     for options in (
@@ -162,10 +161,10 @@ def test_distributions_of_callers_are_checked_as_by_exact():
     weights = SimpleNamespace(pure=True, probabilities=lambda boards, *_: 2 * (boards.cells == 0))
     rule = r"moves in '[./]{11} o': \[2. .* must be 0 on occupied cells, nowhere negative, and sum"
     with pytest.raises(ValueError, match=rule):
-        outcome(GAME, weights, "random")
+        outcome(SKIP_GAME, weights, "random")
     for weights.pure in (True, False):
         with pytest.raises(ValueError, match=rule):
-            play_pairs(GAME, weights, "random", 9)
+            play_pairs(SKIP_GAME, weights, "random", 9)
 
 
 def test_score_sums_by_result_and_by_seat():
@@ -218,7 +217,7 @@ def test_listed_openings_are_taken_in_turn_in_both_games_of_a_pair(tmp_path):
 def test_skips_are_those_of_the_key_of_the_pair_and_the_ply(openings):
     """By an independent implementation; with an opening, the first move is not ply 0."""
     games = []
-    play_pairs(GAME, "random", "random", 50, seed=9, openings=openings, log=games.extend)
+    play_pairs(SKIP_GAME, "random", "random", 50, seed=9, openings=openings, log=games.extend)
     rng = np.random.default_rng(np.random.SeedSequence(9, spawn_key=(0,)))
     key = int(rng.integers(0, 1 << 64, dtype=np.uint64))
     skips = 0
@@ -233,7 +232,7 @@ def test_skips_are_those_of_the_key_of_the_pair_and_the_ply(openings):
 
 def test_match_has_its_exact_rates(tmp_path):
     """By enumerating all continuations of random play; of the empty board as known elsewhere."""
-    for game, text in ((GAME, "x.o/.o./..x o"), (Game(), "x.o/.../... o"), (Game(), None)):
+    for game, text in ((SKIP_GAME, "x.o/.o./..x o"), (Game(), "x.o/.../... o"), (Game(), None)):
         exact = np.array(RANDOM, np.float64)
         if text is not None:
             (tmp_path / "one").write_text(text)

@@ -17,13 +17,13 @@ from exactly import (
 )
 from numpy.testing import assert_allclose, assert_array_equal
 from players import FirstEmpty
+from small_games import SKIP_GAME
 
 from ttt_envs import Game
 from ttt_envs.agents.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.core.work import Work
 from ttt_eval.exact import evaluate_policy
 
-SKIP3 = Game(skip_chance=0.25)
 SKIPS = (0.0, 0.25, 0.5)
 SMALL, GAMES = ([Game(*size, skip) for skip in SKIPS] for size in ((2, 3, 2), (3, 3, 3)))
 VARIANTS = [*SMALL_VARIANTS, Game(2, 4, 3, 0.5, overlines=False)]
@@ -139,7 +139,7 @@ def test_results_are_those_of_dictionaries(game, pair, discount):
 
 def test_published_facts():
     """Facts of a program in plain Python: uniform play against uniform play on 3 x 3 with skips."""
-    result = evaluate_policy(SKIP3, "random", "random", seat=0)
+    result = evaluate_policy(SKIP_GAME, "random", "random", seat=0)
     assert len(result.values) == 10_864
     assert result.values[0] == pytest.approx(0.236744035993304, abs=1e-14)
     weights = result.occupancy[:, None] * result.probabilities
@@ -147,14 +147,14 @@ def test_published_facts():
     assert (gradient**2).sum() == pytest.approx(8.7616669e-4, rel=1e-6)
     # second moment per game of the score-function gradient, if exact advantages weigh the scores;
     # with the squared norm of a score of the uniform policy
-    score = 1 - 1 / result.boards.legal(SKIP3).sum(axis=1, keepdims=True)
+    score = 1 - 1 / result.boards.legal(SKIP_GAME).sum(axis=1, keepdims=True)
     moment = (weights * np.nan_to_num(result.advantages) ** 2 * score).sum()
     assert moment == pytest.approx(0.139, abs=5e-4)
 
 
 def test_merged_symmetries():
     whole, merged = (
-        evaluate_policy(SKIP3, "optimal", "random", merge_symmetries=merge)
+        evaluate_policy(SKIP_GAME, "optimal", "random", merge_symmetries=merge)
         for merge in (False, True)
     )
     assert len(merged.values) < len(whole.values) / 5
@@ -173,9 +173,9 @@ def test_merged_symmetries():
 @pytest.mark.parametrize(
     ("game", "policy", "settings", "error"),
     [
-        (SKIP3, FirstEmpty(), {"discount": 1.5}, ValueError),
-        (SKIP3, FirstEmpty(), {"merge_symmetries": True}, ValueError),  # it declares none
-        (SKIP3, "mcts:simulations=4", {}, ValueError),
+        (SKIP_GAME, FirstEmpty(), {"discount": 1.5}, ValueError),
+        (SKIP_GAME, FirstEmpty(), {"merge_symmetries": True}, ValueError),  # it declares none
+        (SKIP_GAME, "mcts:simulations=4", {}, ValueError),
         (Game(5, 5, 5, 0.25), "random", {}, MemoryError),
     ],
 )
@@ -185,12 +185,12 @@ def test_what_cannot_be_evaluated_is_refused(game, policy, settings, error):
 
 
 def test_softmax_table():
-    result = evaluate_policy(SKIP3, "random", "random", seat=0)
+    result = evaluate_policy(SKIP_GAME, "random", "random", seat=0)
     logits = np.random.default_rng(0).normal(size=result.boards.cells.shape)
-    table = SoftmaxTable(PositionIndex(SKIP3, result.boards), logits)
+    table = SoftmaxTable(PositionIndex(SKIP_GAME, result.boards), logits)
     p = table.probabilities(result.boards)
-    weights = np.where(result.boards.legal(SKIP3), np.exp(logits), 0)
+    weights = np.where(result.boards.legal(SKIP_GAME), np.exp(logits), 0)
     assert_allclose(p, plain.shares_of(weights), rtol=0, atol=1e-15)
-    others = evaluate_policy(SKIP3, "random", "random", seat=1).boards
-    uniform = plain.shares_of(others.legal(SKIP3))
+    others = evaluate_policy(SKIP_GAME, "random", "random", seat=1).boards
+    uniform = plain.shares_of(others.legal(SKIP_GAME))
     assert_array_equal(table.probabilities(others), uniform)

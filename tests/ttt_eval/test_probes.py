@@ -8,6 +8,7 @@ import plain
 import pytest
 from make_probes import make_probes, to_toml
 from numpy.testing import assert_allclose
+from small_games import SKIP_GAME
 
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.policy import normalise
@@ -17,7 +18,7 @@ from ttt_eval.checks.wrong_targets import PREDICTED_ERRORS
 from ttt_eval.exact import best_response, exploitability, outcome
 from ttt_eval.exact.decision_values import DecisionValues, SelfPlayValues
 
-GAMES = [Game(), Game(skip_chance=0.25), Game(3, 4, 3, gravity=True)]
+GAMES = [Game(), SKIP_GAME, Game(3, 4, 3, gravity=True)]
 NUM_GAMES = 20_000
 
 
@@ -59,7 +60,7 @@ def assert_visits_all(model, policy):
 
 
 def test_visits_times_rewards_are_the_value():
-    arrays = game_arrays(Game(skip_chance=0.25))
+    arrays = game_arrays(SKIP_GAME)
     model = DecisionValues(arrays, make_policy("random", Game()), masked=False)
     policy = draw_policy(model)
     rewards = (policy * model.rewards).sum(axis=1)
@@ -79,7 +80,7 @@ def test_visits_times_rewards_of_the_first_player_are_the_value_in_self_play():
 
 def test_openings_are_equally_likely():
     texts = ["x.o/.../.ox o", "o.x/.../.xo o"]
-    game = Game(skip_chance=0.25)
+    game = SKIP_GAME
     opponent = make_policy("win-or-block", game)
 
     def value(openings):

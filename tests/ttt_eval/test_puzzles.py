@@ -10,6 +10,7 @@ import pytest
 import tiny
 from json_files import read_json
 from make_puzzles import MIN_LOSS, PUZZLES_PER_GAME, obvious_puzzles
+from small_games import SKIP_GAME
 
 from baselines.exact import solve
 from ttt_envs import Game
@@ -25,7 +26,6 @@ from ttt_eval.puzzles import (
     write_puzzles,
 )
 
-SKIPS = Game(skip_chance=0.25)
 BUILT_IN = read_puzzles()
 
 
@@ -61,13 +61,13 @@ def test_built_in_puzzles_have_exact_values_and_obvious_moves_that_lose(game):
 
 
 def test_replies_are_best_for_the_other_player():
-    for puzzle in (puzzle for puzzle in BUILT_IN if puzzle.game == SKIPS):
+    for puzzle in (puzzle for puzzle in BUILT_IN if puzzle.game == SKIP_GAME):
         for cell, replies in enumerate(puzzle.replies):
             if puzzle.position.cells[cell] == 0 and replies:
                 cells = puzzle.position.cells.copy()
                 cells[cell] = puzzle.position.mover + 1
                 boards = Boards(cells[None], np.array([1 - puzzle.position.mover], np.int8))
-                assert tuple(np.flatnonzero(solve(SKIPS).optimal_actions(boards)[0])) == replies
+                assert tuple(np.flatnonzero(solve(SKIP_GAME).optimal_actions(boards)[0])) == replies
 
 
 def test_the_built_in_set_has_100_puzzles_and_no_two_are_symmetric():
@@ -87,11 +87,11 @@ def test_the_built_in_set_has_100_puzzles_and_no_two_are_symmetric():
 def test_the_set_is_made_again_and_a_file_gives_it_back(tmp_path):
     made = [
         puzzle.to_dict()
-        for puzzle in obvious_puzzles(SKIPS, [0, list(PUZZLES_PER_GAME).index(SKIPS)])
+        for puzzle in obvious_puzzles(SKIP_GAME, [0, list(PUZZLES_PER_GAME).index(SKIP_GAME)])
     ]
-    assert all(puzzle.to_dict() in made for puzzle in BUILT_IN if puzzle.game == SKIPS)
-    boards = plain.from_texts(*(puzzle["position"] for puzzle in made), game=SKIPS)
-    assert len(set(class_keys(SKIPS, boards))) == len(made)
+    assert all(puzzle.to_dict() in made for puzzle in BUILT_IN if puzzle.game == SKIP_GAME)
+    boards = plain.from_texts(*(puzzle["position"] for puzzle in made), game=SKIP_GAME)
+    assert len(set(class_keys(SKIP_GAME, boards))) == len(made)
     write_puzzles(tmp_path / "a.json", BUILT_IN, {"seed": 3})
     write_puzzles(tmp_path / "b.json", read_puzzles(tmp_path / "a.json"), {"seed": 3})
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
@@ -103,9 +103,9 @@ def test_the_set_is_made_again_and_a_file_gives_it_back(tmp_path):
 
 
 def test_puzzles_of_a_policy_are_its_costliest_mistakes():
-    [first, *_] = from_policy(SKIPS, "random", 3)
+    [first, *_] = from_policy(SKIP_GAME, "random", 3)
     assert (first.best, first.tempting) == ((4,), (0, 1, 2, 3, 5, 6, 7, 8))
-    assert from_policy(SKIPS, "optimal", 3) == []
+    assert from_policy(SKIP_GAME, "optimal", 3) == []
 
 
 def test_puzzles_of_games_are_the_moves_that_lose():

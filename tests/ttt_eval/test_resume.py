@@ -9,10 +9,10 @@ from functools import cache, partial
 import numpy as np
 import pytest
 from kills import do_until
+from small_games import SKIP_GAME
 from squares import Squares
 
 from studies.frame import reproduce
-from ttt_envs import Game
 from ttt_eval.benchmark.runs import list_runs, run_benchmark
 from ttt_eval.benchmark.submission import Submission
 from ttt_eval.matches import ladder
@@ -26,10 +26,9 @@ from ttt_eval.store.result_store import UNITS
 
 pytestmark = pytest.mark.more
 
-GAME = Game(skip_chance=0.25)
 CODE = {"code": "this"}
-EQUALS = MatchSettings(GAME, ("random", "random"), 3, luck_correction=EXACT)
-PLAYERS = MatchSettings(GAME, ("random", "win-or-block", "mcts:simulations=4"), 3)
+EQUALS = MatchSettings(SKIP_GAME, ("random", "random"), 3, luck_correction=EXACT)
+PLAYERS = MatchSettings(SKIP_GAME, ("random", "win-or-block", "mcts:simulations=4"), 3)
 RUNS = list_runs(("chance-25",), 2)
 WORK = {
     "study": lambda folder, jobs=1: reproduce(Squares(), "squares", folder, CODE, jobs=jobs),

@@ -16,6 +16,7 @@ from commands import words_of
 from json_files import read_json
 from pages import check_in_browser, in_browser, read_page
 from scipy.special import stdtrit
+from small_games import SKIP_GAME
 
 from baselines.exact import solve
 from learners import CONFIG
@@ -38,7 +39,6 @@ from ttt_eval.runs.run_files import FIRST, REPORT, RunDirectory
 
 pytestmark = pytest.mark.more
 
-SKIP = Game(skip_chance=0.25)
 SECTIONS = [
     "Learning curves",
     "The first move",
@@ -92,9 +92,9 @@ def write_runs(path, runs, *progress):
 
 
 def test_numbers_of_a_page_are_exact(run):
-    policy = RunPolicy(SKIP, str(run))
-    measured = strength(SKIP, policy, ["random", "optimal"])
-    choice = first_choice(SKIP, policy, solution=solve(SKIP))
+    policy = RunPolicy(SKIP_GAME, str(run))
+    measured = strength(SKIP_GAME, policy, ["random", "optimal"])
+    choice = first_choice(SKIP_GAME, policy, solution=solve(SKIP_GAME))
     page = page_of(run, measured)
     assert [line[3:] for line in page.outline if line.startswith("h2")] == SECTIONS
     assert f"a best response gains {measured.exploitability:.4f} a game more" in page.text()
@@ -110,11 +110,11 @@ def test_numbers_of_a_page_are_exact(run):
         ("Move probabilities", choice.probabilities)
     ):  # fmt: skip
         assert page.map(title) == pytest.approx(values, abs=0.0051)
-    mistakes = [*worst_positions(SKIP, policy), *worst_positions(SKIP, policy, "random")]
+    mistakes = [*worst_positions(SKIP_GAME, policy), *worst_positions(SKIP_GAME, policy, "random")]
     labels = [label for label in page.attributes("aria-label") if "best: " in label]
     for label, mistake in zip(labels, mistakes, strict=True):
         best = re.search(r"best: (.*)\.", label)[1].split(", ")[:4]
-        assert best == [coordinate(int(cell), SKIP) for cell in mistake.choice.best[:4]]
+        assert best == [coordinate(int(cell), SKIP_GAME) for cell in mistake.choice.best[:4]]
         assert f"loses {number(mistake.loss)} in" in page.text()
     [first, *_] = [row for row in RunDirectory(run).read_metrics() if f"{FIRST}b2" in row]
     assert sum(share for name, share in first.items() if name.startswith(FIRST)) == pytest.approx(1)
@@ -416,7 +416,7 @@ def test_rates_are_of_the_games_between_two_marks():
 
 def test_a_choice_lists_moves_by_probability():
     shares = np.array([0.2, 0, 0, 0, 0.7, 0, 0, 0, 0.1])
-    board = choice_board(SKIP, Boards.start(SKIP).position(0), shares, [4], 0.5, 0.25)
+    board = choice_board(SKIP_GAME, Boards.start(SKIP_GAME).position(0), shares, [4], 0.5, 0.25)
     assert board.words == "o is to move, plays b2 (0.70), a1 (0.20), c3 (0.10); best: b2."
     assert board.cost == "loses 0.5000 in 25.0% of games"
 
@@ -424,7 +424,9 @@ def test_a_choice_lists_moves_by_probability():
 @in_browser
 @pytest.mark.parametrize("dark", [False, True])
 def test_pages_are_accessible_and_fit_at_any_width(trained, runs, tmp_path, browser, dark):
-    measured = strength(SKIP, RunPolicy(SKIP, str(trained)), ["random", "win-or-block", "optimal"])
+    measured = strength(
+        SKIP_GAME, RunPolicy(SKIP_GAME, str(trained)), ["random", "win-or-block", "optimal"]
+    )
     large = train_run(tmp_path / "large", "--size 19 --win-length 5", games=20)
     pages = [
         write_run_page(trained, measured),

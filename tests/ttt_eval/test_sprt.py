@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 from json_files import read_json
+from small_games import SKIP_GAME
 
-from ttt_envs import Game
 from ttt_eval.matches.luck import EXACT
 from ttt_eval.matches.match import BLOCK, PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks
 from ttt_eval.matches.openings import Openings
@@ -13,17 +13,16 @@ from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import SPRT, SprtResult, run_sprt
 from ttt_eval.store.result_store import RESULT, UNITS
 
-GAME = Game(skip_chance=0.25)
 TEST = SPRT(0, 20)
 PROVENANCE = {"code": "this"}
 
 
 def run(folder, a="random", test=TEST, pairs=2000, openings=None, **options):
     match = MatchSettings(
-        GAME,
+        SKIP_GAME,
         (a, "random"),
         3,
-        openings and Openings.from_text(openings, GAME),
+        openings and Openings.from_text(openings, SKIP_GAME),
         luck_correction=EXACT,
     )
     return run_sprt(match, test, folder, PROVENANCE, pairs=pairs, **options)
@@ -31,10 +30,10 @@ def run(folder, a="random", test=TEST, pairs=2000, openings=None, **options):
 
 def test_result_is_that_of_the_pairs_in_order(tmp_path):
     result = run(tmp_path)  # between equal players, which takes some blocks
-    total = Score.empty(GAME)
+    total = Score.empty(SKIP_GAME)
     path = []
     for score in play_blocks(
-        MatchSettings(GAME, ("random", "random"), 3, luck_correction=EXACT),
+        MatchSettings(SKIP_GAME, ("random", "random"), 3, luck_correction=EXACT),
         2 * PAIRS_PER_SEED_BLOCK,
         block=BLOCK,
     ):
@@ -79,10 +78,14 @@ def test_other_hypotheses_and_more_games_reuse_stored_games(tmp_path):
 def test_openings_are_those_of_a_match(tmp_path):
     result = run(tmp_path, test=SPRT(0, 5), pairs=64, openings="all:2")
     match = MatchSettings(
-        GAME, ("random", "random"), 3, Openings.from_text("all:2", GAME), luck_correction=EXACT
+        SKIP_GAME,
+        ("random", "random"),
+        3,
+        Openings.from_text("all:2", SKIP_GAME),
+        luck_correction=EXACT,
     )
     np.testing.assert_array_equal(
         result.played.pairs, next(play_blocks(match, PAIRS_PER_SEED_BLOCK, block=64)).pairs
     )
-    others = replace(match, openings=Openings.from_text("all:3", GAME)._replace(text="all:2"))
+    others = replace(match, openings=Openings.from_text("all:3", SKIP_GAME)._replace(text="all:2"))
     assert match.to_dict() != others.to_dict()

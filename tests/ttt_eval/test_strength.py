@@ -7,6 +7,7 @@ import plain
 import pytest
 from exactly import Recorded, assert_near, play_out
 from players import Drawn, FirstEmpty
+from small_games import SKIP_GAME
 
 from baselines.exact import solve
 from ttt_envs.agents.specs import make_policy
@@ -25,7 +26,6 @@ from ttt_eval.exact.policy_evaluation import evaluate_policy
 from ttt_eval.exact.strength import differences, strength, worst_positions
 from ttt_eval.matches.results import DifferentMoves, compare_moves
 
-SKIP = Game(3, 3, 3, 0.25)
 SMALL = Game(2, 3, 3, 0.25)
 
 
@@ -53,15 +53,19 @@ def loss_in(game, policy, text):
 
 
 def test_strength_is_that_of_the_exact_functions():
-    result = strength(SKIP, "win-or-block", ["random", "optimal"])
+    result = strength(SKIP_GAME, "win-or-block", ["random", "optimal"])
     for measure in (exploitability, regret, mean_loss):
-        assert getattr(result, measure.__name__) == measure(SKIP, "win-or-block")
+        assert getattr(result, measure.__name__) == measure(SKIP_GAME, "win-or-block")
     assert strength(Game(3, 4, 3), "win-or-block", []).mean_loss is None
-    assert result.seats["random"][0] == outcome(SKIP, "win-or-block", "random")
-    assert result.results["optimal"] == match_outcome(SKIP, "win-or-block", "optimal")
+    assert result.seats["random"][0] == outcome(SKIP_GAME, "win-or-block", "random")
+    assert result.results["optimal"] == match_outcome(SKIP_GAME, "win-or-block", "optimal")
     assert not result.perfect
-    assert strength(SKIP, "optimal", []).perfect
-    assert worst_positions(SKIP, "optimal") == worst_positions(SKIP, "optimal", "random") == []
+    assert strength(SKIP_GAME, "optimal", []).perfect
+    assert (
+        worst_positions(SKIP_GAME, "optimal")
+        == worst_positions(SKIP_GAME, "optimal", "random")
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,10 +128,10 @@ def test_worst_positions_are_printed_as_boards():
 
 def test_errors():
     with pytest.raises(ValueError, match="is not pure"):
-        worst_positions(SKIP, Moody())
+        worst_positions(SKIP_GAME, Moody())
     with pytest.raises(ValueError, match="too large to solve"):
         worst_positions(Game(5, 5, 4), "random")
-    assert compare_moves(SKIP, "random", Moody()) is None
+    assert compare_moves(SKIP_GAME, "random", Moody()) is None
     assert compare_moves(Game(19, 19, 5), "random", "win-or-block") is None
 
 

@@ -6,15 +6,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from small_games import SKIP_GAME
 
-from ttt_envs import Game
 from ttt_eval.matches.elo import elo, elo_from_score, score_from_elo
 from ttt_eval.matches.match import BLOCK, Call, MatchSettings, play_block
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.tournament import PRIOR, bradley_terry, run_tournament
 from ttt_eval.store.result_store import RESULT, UNITS
 
-GAME = Game(skip_chance=0.25)
 PROVENANCE = {"code": "this"}
 SAMPLES = 200
 """Number of samples for intervals: fewer than the default, to save time."""
@@ -130,7 +129,7 @@ PLAYERS = ("random", "win-or-block", "mcts:simulations=4")
 
 
 def run(folder, players=PLAYERS, pairs=70, anchor=None, **options):
-    match = MatchSettings(GAME, players, 3)
+    match = MatchSettings(SKIP_GAME, players, 3)
     return run_tournament(match, folder, PROVENANCE, pairs=pairs, anchor=anchor, **options)
 
 
@@ -145,7 +144,7 @@ def test_all_pairings_are_played_with_the_same_keys(done):
     scores = result.scores
     for i, j in combinations(range(3), 2):
         score = scores[i, j]
-        match = MatchSettings(GAME, (PLAYERS[i], PLAYERS[j]), 3)
+        match = MatchSettings(SKIP_GAME, (PLAYERS[i], PLAYERS[j]), 3)
         parts = [
             play_block(Call(match), False, numbers)[0]
             for numbers in (range(BLOCK), range(BLOCK, 70))
