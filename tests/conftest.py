@@ -282,6 +282,23 @@ def tiny_run(tmp_path_factory):
     return run
 
 
+@pytest.fixture(scope="module")
+def quick_ladders():
+    """No processes measure the costs of policies: longer specs take longer; and few samples are
+    drawn for intervals.
+    """
+    from ttt_eval.matches import ladder
+    from ttt_eval.matches.move_cost import MoveCost
+
+    def cost(game, *specs):
+        return [MoveCost(1e-6 * len(str(spec)), 0.1, 1 << 27, 1 << 20) for spec in specs]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ladder, "DRAWS", 100)
+        patch.setattr(ladder, "measure_move_costs", cost)
+        yield cost
+
+
 @pytest.fixture(scope="module")  # for while it idles it takes the time of other tests
 def cluster():
     """A cluster of Ray on this machine, which is stopped again: for tests that say

@@ -24,9 +24,7 @@ from ttt_apps.evaluate import solve
 from ttt_envs import Game, make_policy
 from ttt_envs.arrays import GameArrays, against, game_arrays
 from ttt_eval import exact
-from ttt_eval.matches import ladder
 from ttt_eval.matches.games import append_games, read_games, to_notation
-from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.runs.curves import record
 from ttt_eval.store.result_store import UNITS
 
@@ -193,16 +191,10 @@ def test_signal_stops_workers(tmp_path):
 # Ladders, plots and books
 
 
-@pytest.fixture
-def quick_costs(monkeypatch):
-    """No processes measure costs; the code is the same, whatever is edited meanwhile."""
+@pytest.mark.usefixtures("quick_ladders")
+def test_run_is_placed_on_the_ladder_of_its_own_game(tmp_path, evaluate_py, tiny_run, monkeypatch):
+    # whatever is edited meanwhile
     monkeypatch.setattr(ladder_command, "make_provenance", lambda: {"code": "as it is"})
-    cost = MoveCost(1e-6, 0.1, 1 << 27, 1 << 20)
-    monkeypatch.setattr(ladder, "measure_move_costs", lambda game, *specs: [cost] * len(specs))
-
-
-@pytest.mark.usefixtures("quick_costs")
-def test_run_is_placed_on_the_ladder_of_its_own_game(tmp_path, evaluate_py, tiny_run):
     run = tiny.train_run(
         "q-learning", tmp_path / "run", "--size=3", "--win-length=3", "--exact-every=0"
     )

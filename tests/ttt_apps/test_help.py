@@ -11,7 +11,6 @@ import pytest
 
 from learners import LEARNERS
 from ttt_apps import evaluate
-from ttt_apps.cli.help import join_lines
 from ttt_apps.terminal import command as play
 from ttt_apps.training import command as train
 
@@ -80,20 +79,6 @@ def test_torn_lines_are_found():
     lines = [line.ljust(60) for line in text.splitlines()]
     assert [*torn_lines(lines)] == lines[:1]
     assert [*torn_lines(["Train a learner".ljust(24), "and write a run."])] != []
-
-
-def test_the_lines_of_a_paragraph_are_joined():
-    text = """A paragraph
-    of two lines.
-
-        an example
-        in two
-
-    Another.
-    """
-    assert join_lines(text) == (
-        "A paragraph of two lines.\n\n    an example\n    in two\n\nAnother."
-    )
 
 
 def test_train_names_its_subcommands_and_an_example():

@@ -50,7 +50,6 @@ from ttt_eval.matches.account import make_account
 from ttt_eval.matches.games import read_games
 from ttt_eval.matches.luck import EXACT, make_correction
 from ttt_eval.matches.match import MatchSettings, play_pairs
-from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.matches.sprt import SPRT
 from ttt_eval.matches.tournament import run_tournament
 from ttt_eval.puzzles import from_policy
@@ -367,6 +366,7 @@ def test_every_command_has_a_case():
     ]
 
 
+@pytest.mark.usefixtures("quick_ladders")
 @pytest.mark.parametrize(
     "words",
     [pytest.param(words, marks=pytest.mark.more if words in SLOWER else ()) for words in CASES],
@@ -375,11 +375,6 @@ def test_a_command_prints_what_python_computes(words, files, tmp_path, monkeypat
     expected, board = CASES[words]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(cli.QUIET, "0")
-    monkeypatch.setattr(
-        ladder,
-        "measure_move_costs",
-        lambda game, *specs: [MoveCost(1e-6, 0.1, 1 << 27, 1 << 20)] * len(specs),
-    )
     reported = files.run.with_name("reported")
     if "REPORTED" in words:
         shutil.copytree(files.run, reported)

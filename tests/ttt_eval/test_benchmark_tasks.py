@@ -252,27 +252,6 @@ def test_openings_are_split_by_symmetry_class_of_equal_weight():
 # Environments
 
 
-def trace_of(task, seed):
-    env = task.make_env(seed=seed, observation="dict")
-    trace = []
-    for _ in range(3):
-        env.reset()
-        is_over = False
-        while not is_over:
-            action = int(np.flatnonzero(env.unwrapped.action_masks())[-1])
-            observation, reward, is_over, _, info = env.step(action)
-            trace.append((observation["observation"].tolist(), reward, info["mover"]))
-    return trace
-
-
-@pytest.mark.parametrize(
-    "task", [task for task in TASKS if task.size != (4, 4)], ids=lambda task: task.name
-)
-def test_tasks_make_seeded_environments(task):
-    """On 4 x 4 the opponent solves the board."""
-    assert trace_of(task, 3) == trace_of(task, 3)
-
-
 def test_the_task_of_masks_hides_them():
     env = find_task("masks").make_env(seed=0, observation="dict")
     parts = [*env.reset(), *env.step(4)[::4]]  # observations and infos

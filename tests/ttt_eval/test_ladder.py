@@ -24,7 +24,6 @@ from ttt_eval.matches.ladder import (
     rate_policy,
     read_ladder,
 )
-from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.store.result_store import RESULT, hash_data
 
 PROVENANCE = {"code": "this"}
@@ -35,18 +34,11 @@ SAMPLED = LadderPlan(
 )
 
 
-def cost(game, *specs):
-    """Stand in for measurements in processes: longer specs take longer."""
-    return [MoveCost(1e-6 * len(str(spec)), 0.1, 1 << 27, 1 << 20) for spec in specs]
-
-
 @pytest.fixture(scope="module", autouse=True)
-def quickly():
-    """Run no processes for costs, and draw fewer samples for intervals."""
+def quickly(quick_ladders):
+    """Also those that the tool measures."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rate, "DRAWS", 100)
-        for module in (make_ladders, rate):
-            patch.setattr(module, "measure_move_costs", cost)
+        patch.setattr(make_ladders, "measure_move_costs", quick_ladders)
         yield
 
 

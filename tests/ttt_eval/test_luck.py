@@ -192,6 +192,15 @@ def test_probabilities_of_a_stopped_walk_are_those_of_a_simulation(drift, looks)
     )
 
 
+def test_a_coarser_walk_has_nearly_the_same_probabilities():
+    walk = RandomWalk(-3.0, 4.0, 400, 8 / 400)
+    coarser = walk.coarser()
+    assert walk.low < coarser.low < coarser.high < walk.high
+    assert coarser.looks * coarser.step == pytest.approx(walk.looks * walk.step)
+    fine = walk.probability_of_lower(0.3, 4.1)
+    assert coarser.probability_of_lower(0.3, 4.1) == pytest.approx(fine, abs=0.004)
+
+
 def test_a_test_of_one_look_has_the_interval_of_a_sample():
     score = corrected(CorrectedPairs.from_scores(np.random.default_rng(3).normal(0.55, 0.2, 64)))
     error = score.guarded_mean().standard_error

@@ -15,16 +15,14 @@ from squares import Squares
 from studies.frame import reproduce
 from ttt_eval.benchmark.runs import list_runs, run_benchmark
 from ttt_eval.benchmark.submission import Submission
-from ttt_eval.matches import ladder
 from ttt_eval.matches.ladder import rate_policy, read_ladder
 from ttt_eval.matches.luck import EXACT
 from ttt_eval.matches.match import MatchSettings
-from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.matches.sprt import SPRT, run_sprt
 from ttt_eval.matches.tournament import run_tournament
 from ttt_eval.store.result_store import UNITS
 
-pytestmark = pytest.mark.more
+pytestmark = [pytest.mark.more, pytest.mark.usefixtures("quick_ladders")]
 
 CODE = {"code": "this"}
 EQUALS = MatchSettings(SKIP_GAME, ("random", "random"), 3, luck_correction=EXACT)
@@ -43,19 +41,6 @@ WORK = {
         "q-learning", RUNS, Submission("test", steps=200), folder, jobs=jobs
     ),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quickly():
-    """Run no processes for costs, and draw fewer samples for intervals."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ladder, "DRAWS", 100)
-        patch.setattr(
-            ladder,
-            "measure_move_costs",
-            lambda game, *specs: [MoveCost(1e-6, 0.1, 1, 1)] * len(specs),
-        )
-        yield
 
 
 def files(folder):
