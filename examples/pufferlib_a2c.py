@@ -21,7 +21,10 @@ from torch import nn
 from torch.distributions import Categorical
 
 from ttt_envs import Game, as_policy
-from ttt_eval.exact import exploitability, result_lines
+from ttt_eval.exact import result_lines
+
+STEPS = 8
+"""Moves of each game that an update learns from."""
 
 
 class Games(pufferlib.PufferEnv):
@@ -90,53 +93,35 @@ def main(steps: int = 300_000, opponent: str = "optimal:epsilon=0.5", seed: int 
     torch.manual_seed(seed)
     torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 
-    game = Game(3, 3, 3)
-    count = 64
-    length = 8
     settings = {"opponent": opponent, "seat": "alternate", "illegal_action": "raise"}
-    envs = pufferlib.vector.make(
-        Games, env_kwargs={"count": count, **settings}, backend=pufferlib.PufferEnv
-    )
+    envs = pufferlib.vector.make(Games, env_kwargs=settings, backend=pufferlib.PufferEnv)
     actor = make_net(9)
     critic = make_net(1)
     optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=1e-3)
-    updates = max(1, steps // (count * length))
     envs.async_reset(seed)
-    # the same memory, in which each step writes the next observations
-    obs = torch.from_numpy(envs.observations)
-    for update in range(updates):
-        observations = torch.zeros(length, count, 18)
-        actions = torch.zeros(length, count, dtype=torch.int64)
-        rewards = torch.zeros(length, count)
-        goes_on = torch.zeros(length, count)
-        for t in range(length):
-            observations[t] = obs
-            with torch.no_grad():
-                actions[t] = distribution(actor(obs), obs).sample()
-            envs.send(actions[t].numpy())
-            rewards[t] = torch.from_numpy(envs.rewards)
-            goes_on[t] = torch.from_numpy(~envs.terminals)
-        with torch.no_grad():
-            next_value = critic(obs).squeeze(1)
-            targets = torch.zeros(length, count)
-            for t in reversed(range(length)):
-                targets[t] = next_value = rewards[t] + goes_on[t] * next_value
-        moves = distribution(actor(observations), observations)
-        values = critic(observations).squeeze(2)
-        gain = (targets - values).detach()
-        loss = -(moves.log_prob(actions) * gain).mean() + 0.5 * (targets - values).square().mean()
-        loss -= 0.01 * moves.entropy().mean()
+    for _ in range(0, steps, STEPS * envs.num_agents):
+        rows = []
+        for _ in range(STEPS):
+            obs = torch.tensor(envs.observations)  # a copy: each step writes into this memory
+            moves = distribution(actor(obs), obs)
+            action = moves.sample()
+            envs.send(action.numpy())
+            reward = torch.tensor(envs.rewards)
+            goes_on = ~torch.tensor(envs.terminals)
+            rows.append((critic(obs).squeeze(1), moves, action, reward, goes_on))
+        target = critic(torch.tensor(envs.observations)).squeeze(1).detach()
+        loss = 0.0
+        for value, moves, action, reward, goes_on in reversed(rows):
+            target = reward + goes_on * target
+            gain = target - value
+            terms = 0.5 * gain**2 - gain.detach() * moves.log_prob(action) - 0.01 * moves.entropy()
+            loss += terms.mean() / STEPS
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if (update + 1) % max(1, updates // 5) == 0:
-            exploited = exploitability(game, as_policy(actor, game, returns="logits"))
-            print(
-                f"{count * length * (update + 1):9,} moves, exploitability of its distribution "
-                f"{exploited:.4f}"
-            )
     envs.close()
 
+    game = Game(3, 3, 3)
     policy = as_policy(actor, game, returns="values")  # the legal move of the highest logit
     print(result_lines(game, policy))
 

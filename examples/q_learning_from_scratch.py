@@ -33,34 +33,36 @@ def update(state, action, reward, discount, next_value):
 
 def epsilon_greedy(state, legal_actions, rng):
     """Return a random action with probability epsilon, else one of highest value."""
-    explores = rng.random() < EPSILON
-    u = rng.random()
-    best = max(Q[state, a] for a in legal_actions)
-    candidates = [a for a in legal_actions if explores or Q[state, a] == best]
-    return candidates[int(u * len(candidates))]
+    if rng.random() < EPSILON:
+        return int(rng.choice(legal_actions))
+    return max(legal_actions, key=lambda action: Q[state, action])
 
 
 def train(episodes, skip_chance=0.0, seed=0):
     """Play against itself, and learn from every move."""
     env = mnk_v0.env(size=3, win_length=3, skip_chance=skip_chance)
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-    for episode in range(episodes):
-        env.reset(seed=seed if episode == 0 else None)
-        previous = None  # (agent, state, action) of the last move
+    rng = np.random.default_rng(seed)
+    env.reset(seed=seed)
+    for _ in range(episodes):
+        env.reset()
+        mover = None  # of the last move, action in state
+        state = None
+        action = None
         for agent in env.agent_iter():
-            observation, reward, terminated, truncated, _ = env.last()
-            if terminated or truncated:
-                if agent == previous[0]:
-                    update(*previous[1:], reward, discount=0, next_value=0)
+            observation, reward, terminated, _, _ = env.last()
+            if terminated:
+                if agent == mover:
+                    update(state, action, reward, 0, 0)
                 env.step(None)
                 continue
-            state = observation["observation"].tobytes()
+            next_state = observation["observation"].tobytes()
             legal_actions = np.flatnonzero(observation["action_mask"]).tolist()
-            if previous is not None:
-                next_value = max(Q[state, a] for a in legal_actions)
-                update(*previous[1:], 0, 1 if agent == previous[0] else -1, next_value)
+            if mover:
+                next_value = max(Q[next_state, a] for a in legal_actions)
+                update(state, action, 0, 1 if agent == mover else -1, next_value)
+            state = next_state
+            mover = agent
             action = epsilon_greedy(state, legal_actions, rng)
-            previous = agent, state, action
             env.step(action)
 
 

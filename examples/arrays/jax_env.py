@@ -1,19 +1,10 @@
 """An environment in JAX, from the arrays of a game: a pure function, to be jitted, mapped and
-scanned, on any device.
+scanned, on any device, as in ``actor_critic_jax.py``.
 
 A game that is over begins again in its next step, whatever the action.
-
-    pip install jax
-    python examples/arrays/jax_env.py
 """
 
-from functools import partial
-
-import jax
 import jax.numpy as jnp
-
-from ttt_envs import Game
-from ttt_envs.arrays import game_arrays
 
 
 def make_step(arrays):
@@ -32,27 +23,3 @@ def make_step(arrays):
         return state, rewards[index], state == arrays.over
 
     return step
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def play_at_random(game, num_games, num_steps, key):
-    """Return the number of games that end, and of those that end by a line."""
-    arrays = game_arrays(game)
-    step = make_step(arrays)
-    legal = jnp.asarray(arrays.legal)
-
-    def play(state, key):
-        action_key, skip_key = jax.random.split(key)
-        action = jax.random.categorical(action_key, jnp.where(legal[state], 0.0, -jnp.inf))
-        skipped = jax.random.bernoulli(skip_key, game.skip_chance, state.shape)
-        state, reward, over = step(state, action, skipped.astype(jnp.int32))
-        return state, (over.sum(), (reward == 1).sum())
-
-    state = jnp.zeros(num_games, jnp.int32)
-    _, (games, wins) = jax.lax.scan(play, state, jax.random.split(key, num_steps))
-    return games.sum(), wins.sum()
-
-
-if __name__ == "__main__":
-    games, wins = play_at_random(Game(skip_chance=0.25), 10_000, 100, jax.random.key(1))
-    print(f"random play: {games} games, {wins / games:.1%} end by a line")

@@ -1,16 +1,9 @@
-"""A vector environment in torch, from the arrays of a game, on any device.
+"""A vector environment in torch, from the arrays of a game, on any device: used as ``NumpyEnv``.
 
 A game that is over begins again in its next step, whatever the action.
-
-    pip install torch
-    python examples/arrays/torch_env.py --device cpu
 """
 
 import torch
-import tyro
-
-from ttt_envs import Game
-from ttt_envs.arrays import game_arrays
 
 
 class TorchEnv:
@@ -35,25 +28,3 @@ class TorchEnv:
     def observe(self):
         """Return the observations of those who are to move, and their legal actions."""
         return self.observations[self.state], self.legal[self.state]
-
-
-def main(device: str = "cpu"):
-    """Play at random.
-
-    Args:
-        device: cpu, cuda, mps.
-    """
-    env = TorchEnv(game_arrays(Game(skip_chance=0.25)), 10_000, device)
-    torch.manual_seed(1)
-    wins = 0
-    games = 0
-    for _ in range(100):
-        _, legal = env.observe()
-        reward, over = env.step(torch.multinomial(legal.float(), 1)[:, 0])
-        wins += (reward == 1).sum().item()
-        games += over.sum().item()
-    print(f"random play: {games} games, {wins / games:.1%} end by a line")
-
-
-if __name__ == "__main__":
-    tyro.cli(main, description=__doc__)

@@ -3,7 +3,7 @@
     pip install stable-baselines3 sb3-contrib
 
 ``check_model(model)`` takes a PPO, DQN or MaskablePPO that was trained on our environment, as in
-``examples/sb3_dqn.py``. The agent plays the best legal move, and is asked in positions that its own
+``docs/how-to/stable-baselines3.md``. The agent plays the best legal move, and is asked in positions that its own
 play can reach, because it has learned from no others. The values are PPO's critic, and DQN's
 largest value of a legal move: those of games with the opponent of the training, and without masks
 with the penalties of illegal moves.

@@ -8,8 +8,7 @@ from typing import Any
 
 import textarena as ta
 
-from ttt_envs import Game, Policy
-from ttt_envs.text import SELF, Reward, TextGame, result_reward
+from ttt_envs.text import TextEnv
 
 ID = "ttt/Text-v0"
 
@@ -18,42 +17,15 @@ class TextArenaEnv(ta.Env):
     """A text game of two players, or with ``num_players=1`` of one against ``opponent``.
 
     Each observation is one message, the prompt of :class:`ttt_envs.text.TextGame`; the first
-    contains the rules. Rewards are 1, 0 and -1, or those of ``reward``; an answer that is no legal
-    move is treated by ``illegal``.
+    contains the rules. Rewards are 1, 0 and -1, or those of ``reward`` for the whole game; an
+    answer that is no legal move is treated by ``illegal``.
 
     Args:
-        size, win_length, skip_chance, gravity, overlines, misere, torus: as for ``ttt/MNK-v0``.
-        opponent: of a single player, a spec string or a policy.
-        reward: a function of the turns of the game and the seat, such as ``ttt_eval.TurnReward``.
-        settings: other arguments of a text game: ``seat`` of a single player, ``presentation``,
-            ``illegal``, ``max_asks``, ``show_legal``.
+        settings: arguments of ``ttt/Text-v0``; a single player has the ``seat`` "first" or
+            "second".
     """
 
-    def __init__(
-        self,
-        size: int | tuple[int, int] = 3,
-        win_length: int | None = None,
-        skip_chance: float = 0.0,
-        *,
-        opponent: str | Policy = "random",
-        reward: Reward = result_reward,
-        gravity: bool = False,
-        overlines: bool = True,
-        misere: bool = False,
-        torus: bool = False,
-        **settings: Any,
-    ) -> None:
-        self.game = Game.of_size(
-            size,
-            win_length,
-            skip_chance,
-            gravity=gravity,
-            overlines=overlines,
-            misere=misere,
-            torus=torus,
-        )
-        self._opponent = opponent
-        self._reward = reward
+    def __init__(self, **settings: Any) -> None:
         self._settings = settings
 
     def reset(self, num_players: int, seed: int | None = None) -> None:
@@ -66,8 +38,10 @@ class TextArenaEnv(ta.Env):
             raise ValueError(
                 f"num_players={num_players} cannot play: choose 1, against the opponent, or 2"
             )
-        opponent = SELF if num_players == 2 else self._opponent
-        self.text = TextGame(self.game, opponent=opponent, seed=seed or 0, **self._settings)
+        env = TextEnv(**self._settings | ({"opponent": "self"} if num_players == 2 else {}))
+        env.reset(seed=seed or 0)
+        self.text = env.text
+        self._reward = env.config.reward
         self.state = ta.State(num_players)
         self.state.standard_resets(
             game_state={}, role_mapping={i: f"Player {i}" for i in range(num_players)}

@@ -72,7 +72,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "rllib": ("ray[rllib]",),
     "text": ("textarena>=0.7", "gem-llm"),
     "pufferlib": ("psutil",),
-    "jax": ("jax", "optax", "pymdptoolbox"),
+    "jax": ("jax", "flax", "optax", "pymdptoolbox"),
     "searches": ("mctx",),
 }
 """Packages of each environment, in addition to the wheel, torch and pytest."""

@@ -48,12 +48,12 @@ def test_two_players():
     ta.check_env_exists(ID)
 
 
-@pytest.mark.parametrize("seat", [0, 1])
-def test_one_player(seat):
+@pytest.mark.parametrize(("seat", "name"), [(0, "first"), (1, "second")])
+def test_one_player(seat, name):
     """one player in either seat against `win-or-block`: results are those of the same answers in a
     text game
     """
-    env = ta.make(ID, skip_chance=0.25, opponent="win-or-block", seat=seat)
+    env = ta.make(ID, skip_chance=0.25, opponent="win-or-block", seat=name)
     answers = []
 
     def agent(*words):

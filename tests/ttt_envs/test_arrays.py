@@ -1,15 +1,17 @@
 """A game as arrays: beside the rules in plain Python by enumeration, and beside exact values."""
 
+import runpy
+
 import gymnasium
 import numpy as np
 import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from small_games import SKIP_GAME
+from submissions import SOLUTIONS
 
 import ttt_envs
 from baselines.exact import solve
-from examples.arrays.value_iteration import iterate_values
 from ttt_envs import Game, PhantomGame, make_policy
 from ttt_envs.arrays import against, game_arrays
 from ttt_envs.core.work import Work
@@ -152,7 +154,12 @@ def test_what_cannot_be_arrays_is_refused():
 def test_value_iteration_equals_the_solver(game):
     arrays = game_arrays(game)
     solution = solve(game)
-    values, q = iterate_values(arrays)
+    value_iteration = runpy.run_path(SOLUTIONS / "value-iteration.py")["value_iteration"]
+    values = value_iteration(arrays.legal, arrays.next, arrays.rewards, game.skip_chance, 1.0)
+    values[-1] = 0
+    other, again = np.moveaxis(values[arrays.next], 2, 0)
+    expected = game.skip_chance * again - (1 - game.skip_chance) * other
+    q = np.where(arrays.legal, arrays.rewards + expected, -np.inf)
     assert values[0] == solution.value
     boards = arrays.boards(0)
     if game.skip_chance == 0:  # player_1 moves after odd numbers of stones
