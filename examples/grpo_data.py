@@ -8,7 +8,6 @@ their ``regrets``: the values that they lose. :func:`reward` is called as TRL ca
 """
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -58,16 +57,16 @@ def rows():
         }
 
 
-@dataclass
-class Options:
-    """What the command line sets."""
+def main(out: Path):
+    """Write the rows.
 
-    out: Path
-    """file for the rows, as JSON lines"""
-
-
-if __name__ == "__main__":
-    out = tyro.cli(Options, description=__doc__).out
+    Args:
+        out: file for the rows, as JSON lines.
+    """
     lines = [json.dumps(row) for row in rows()]
     out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"{len(lines):,} positions of {GAME} in {out}")
+
+
+if __name__ == "__main__":
+    tyro.cli(main, description=__doc__)

@@ -33,18 +33,19 @@ def update(state, action, reward, discount, next_value):
 
 def epsilon_greedy(state, legal_actions, rng):
     """Return a random action with probability epsilon, else one of highest value."""
-    if rng.random() < EPSILON:
-        return int(rng.choice(legal_actions))
-    return max(legal_actions, key=lambda action: Q[state, action])
+    explores = rng.random() < EPSILON
+    u = rng.random()
+    best = max(Q[state, a] for a in legal_actions)
+    candidates = [a for a in legal_actions if explores or Q[state, a] == best]
+    return candidates[int(u * len(candidates))]
 
 
 def train(episodes, skip_chance=0.0, seed=0):
     """Play against itself, and learn from every move."""
     env = mnk_v0.env(size=3, win_length=3, skip_chance=skip_chance)
-    rng = np.random.default_rng(seed)
-    env.reset(seed=seed)
-    for _ in range(episodes):
-        env.reset()
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+    for episode in range(episodes):
+        env.reset(seed=seed if episode == 0 else None)
         mover = None  # of the last move, action in state
         state = None
         action = None

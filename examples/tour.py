@@ -29,8 +29,9 @@ from IPython.display import display
 
 from baselines.exact import solve
 from learners import QLearningConfig, Trainer, make_initial_rng
-from ttt_envs import Boards, Game, from_text
+from ttt_envs import Game
 from ttt_eval.exact import exploitability, training_callback
+from ttt_eval.language_models import reachable_positions
 
 # %%
 GAMES = 100_000  # number of self-play games; 2_000 for a quick look
@@ -88,31 +89,16 @@ print(
 """
 ## Learned values beside exact values
 
-The value of each move from the mover's view, from -1, a loss, to 1, a win; with skips values lie
-between. Rarely played moves have the largest errors.
+The values of all moves in all positions, from the mover's view, from -1, a loss, to 1, a win; with
+skips values lie between. Rarely played moves have the largest errors.
 """
 
 # %%
-positions = [".../.../... o", "o../.x./... o", "ox./.o./x.. x"]
-boards = Boards.from_positions([from_text(text) for text in positions])
+boards = reachable_positions(game)
 exact = solve(game).action_values(boards)
 learned = learner.action_values(boards)
-figure, axes = plt.subplots(2, len(positions), figsize=(6, 4.2), layout="constrained")
-for row, (name, values) in enumerate((("exactly", exact), ("learned", learned))):
-    for column, axis in enumerate(axes[row]):
-        grid = values[column].reshape(3, 3)
-        image = axis.imshow(grid, vmin=-1, vmax=1, cmap="PuOr")
-        for (i, j), value in np.ndenumerate(grid):
-            stone = ".ox"[boards.cells[column, 3 * i + j]]
-            axis.text(
-                j,
-                i,
-                stone if np.isnan(value) else f"{value:.2f}",
-                ha="center",
-                va="center",
-                fontsize="small",
-            )
-        axis.set(xticks=[], yticks=[], title=f"{name}, {positions[column][-1]} to move")
-figure.colorbar(image, ax=axes, shrink=0.8)
+figure, axis = plt.subplots(figsize=(4, 4), layout="constrained")
+axis.scatter(exact, learned, s=1)
+axis.set(xlabel="exact", ylabel="learned")
 show(figure)
-print(f"largest error on these boards: {np.nanmax(abs(exact - learned)):.4f}")
+print(f"mean error: {np.nanmean(abs(exact - learned)):.4f}")

@@ -33,7 +33,7 @@ SCRIPTS = {
     "own_agent",
     "pettingzoo_drop_in",
     "q_learning_from_scratch",
-    "open_spiel_bot",
+    "open_spiel_exploitability",
     "tour",
     "grpo_data",
 }
@@ -111,15 +111,12 @@ def test_grpo_data(tmp_path):
 
 
 @pytest.mark.needs("open_spiel")
-def test_open_spiel_bot(tmp_path):
+def test_open_spiel_exploitability(tmp_path):
     board = ("--rows", 2, "--columns", 3, "--win-length", 2)
-    output = run(
-        EXAMPLES / "open_spiel_bot.py", tmp_path, "--policy", "random", "--games", 20, *board
-    )
-    reference, our_values = numbers(r"^exploitability by \S+: (\S+), ", output)
+    path = EXAMPLES / "open_spiel_exploitability.py"
+    output = run(path, tmp_path, "--policy", "random", *board)
+    reference, our_values = numbers(r"^exploitability by \S+: (\S+)", output)
     assert 0 < reference == our_values < 1
-    points, low, high = numbers(r"(\d\.\d+)", output.splitlines()[0])
-    assert 0 < low < points < high < 1
 
 
 @pytest.mark.needs("IPython", "matplotlib")

@@ -1,14 +1,12 @@
-"""A tree search with an evaluator, for ``ttt_eval.checks.check_search``; and one with a wrong sign.
+"""A tree search with an evaluator, for ``check_search``; and one with a wrong sign.
 
-``python examples/checks/puct.py`` checks both.
+python evaluate.py check search examples.checks.puct:search
 """
 
 import math
 import random
 
 import numpy as np
-
-from ttt_eval.checks import check_search
 
 
 class Node:
@@ -64,8 +62,3 @@ def search(game, board, evaluator, simulations, seed, always_negate=False):
 def wrong_search(game, board, evaluator, simulations, seed):
     """Negate values at every ply, as if the turns alternated."""
     return search(game, board, evaluator, simulations, seed, always_negate=True)
-
-
-if __name__ == "__main__":
-    print(check_search(search))
-    print(check_search(wrong_search))

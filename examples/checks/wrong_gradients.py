@@ -26,21 +26,6 @@ GAMMA = 0.9
 LAM = 0.95
 
 
-def cleanrl_gae(rewards, values, dones, next_value, next_done):
-    """Return those of CleanRL's loop."""
-    steps = len(rewards)
-    advantages = np.zeros_like(rewards)
-    carried = 0.0
-    for t in reversed(range(steps)):
-        last = t + 1 == steps
-        following = next_value if last else values[t + 1]
-        alive = 1 - (next_done if last else dones[t + 1])
-        delta = rewards[t] + GAMMA * following * alive - values[t]
-        carried = delta + GAMMA * LAM * alive * carried
-        advantages[t] = carried
-    return advantages
-
-
 def gymnasium_gae(rewards, values, terminated, truncated, next_values):
     """Return GAE of the flags that Gymnasium's ``step`` returns."""
     advantages = np.zeros_like(rewards)
@@ -100,7 +85,7 @@ class Wrong(NamedTuple):
 FUNCTIONS: Mapping[str, Function] = {
     function.__name__: function
     for function in (
-        cleanrl_gae, gymnasium_gae, gae, rloo_of_pairs, whiten_columns, token_gae,
+        gymnasium_gae, gae, rloo_of_pairs, whiten_columns, token_gae,
         estimators.reinforce, estimators.return_minus_value, estimators.grpo_centred,
         *losses.POLICY_LOSSES, *losses.DIVERGENCES, *losses.ENTROPIES, *losses.TOKEN_LOSSES,
     )

@@ -91,12 +91,3 @@ def test_the_tutorial_of_pettingzoo(checkout, their_tests, tmp_path):
     their_tests(
         tmp_path, "tutorials/SB3/test/test_sb3_action_mask.py", "-k", "tictactoe", path=[tmp_path]
     )
-
-
-@pytest.mark.parametrize("algorithm", [PPO, DQN, MaskablePPO])
-def test_checks_of_models(algorithm, adapter):
-    """`PPO`, `DQN` and `MaskablePPO` as agents and as values in our checks"""
-    model = algorithm("MlpPolicy", make_vec_env(ID, n_envs=4, seed=0), **SETTINGS)
-    for check in adapter("sb3_agents").check_model(model):
-        assert check.failed  # it is not trained
-        assert "rules" not in check.failed
