@@ -1,5 +1,5 @@
 """An environment in JAX, from the arrays of a game: a pure function, to be jitted, mapped and
-scanned, on any device, as in ``actor_critic_jax.py``.
+scanned, on any device; ``ppo_jax.py`` scans one.
 
 A game that is over begins again in its next step, whatever the action.
 """

@@ -177,7 +177,7 @@ def test_a_jitted_policy_is_measured_exactly():
     [
         ("numpy_env", (), r" 9[01]\.\d% end by a line"),
         ("exact_gradient", ("--steps", "50"), r"50 steps: exploitability 0\.0"),
-        ("actor_critic_jax", ("--updates", "1500"), r"exploitability: 0\.[01]"),
+        ("ppo_jax", ("--updates", "60"), r"exploitability: 0\.[01]"),
         ("mdp_toolbox", (), r"seat 1: pymdptoolbox (0\.\d+), ours \1"),
     ],
 )
