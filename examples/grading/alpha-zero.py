@@ -28,7 +28,7 @@ class Learner:
     def simulate(self, tree, state):
         """Return the value of a state for its mover."""
         if state not in tree:
-            tree[state] = np.zeros(self.legal.shape[1]), np.zeros(self.legal.shape[1])
+            tree[state] = np.zeros((2, self.legal.shape[1]))
             return self.values[state]
         visits, totals = tree[state]
         priors = tree["priors"] if state == tree["root"] else self.priors[state]

@@ -56,14 +56,12 @@ def collect(environment, observations, info, actor, critic, rng):
     for _ in range(NUM_STEPS):
         legal = info["action_mask"] == 1
         log_chances = log_softmax(actor(observations), legal)
-        noise = rng.gumbel(size=legal.shape)
-        actions = (log_chances + np.where(legal, noise, 0)).argmax(axis=1)
+        actions = (log_chances + rng.gumbel(size=legal.shape)).argmax(axis=1)
         row = {"observations": observations, "legal": legal, "actions": actions}
-        row["old_log_chances"] = np.take_along_axis(log_chances, actions[:, None], 1)[:, 0]
+        row["old_log_chances"] = log_chances[np.arange(len(actions)), actions]
         row["values"] = critic(observations)[:, 0]
         observations, row["rewards"], terminated, truncated, info = environment.step(actions)
-        next_values = critic(info["next_observations"])[:, 0]
-        row["next_values"] = next_values * ~terminated
+        row["next_values"] = critic(info["next_observations"])[:, 0] * ~terminated
         row["goes_on"] = ~(terminated | truncated)
         rows.append(row)
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}, observations, info
