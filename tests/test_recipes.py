@@ -73,9 +73,7 @@ def checkout(tmp_path_factory):
     files = folder / "examples" / "files"
     assert "`examples/files/corner.py`" in PAGE.read_text()
     shutil.copy(files / "corner.py", folder / "baselines")
-    (folder / "learners" / "favourite.py").write_text(
-        (files / "favourite.py").read_text().partition("\n\nif __name__")[0]
-    )
+    shutil.copy(files / "favourite.py", folder / "learners")
     (folder / "docs" / "learners" / "favourite.md").write_text(
         "# Favourite\n\nPrefers cells that ended games well.\n"
     )

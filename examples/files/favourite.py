@@ -60,12 +60,3 @@ class Favourite(Learner):
         np.add.at(self.rewards, transition.action[over], transition.reward[over])
         np.add.at(self.counts, transition.action[over], 1.0)
         return {"ends": float(self.counts.sum())}
-
-
-if __name__ == "__main__":
-    from learners import Trainer, make_initial_rng
-    from ttt_eval.exact import outcome
-
-    learner = FavouriteConfig().build(Game(), make_initial_rng(0))
-    print(Trainer(learner, "random", games=2_000, batch=16).run())
-    print(outcome(Game(), learner, "random"))
