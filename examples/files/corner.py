@@ -1,4 +1,4 @@
-"""An opponent: corners first."""
+"""An opponent that prefers corners."""
 
 from __future__ import annotations
 
@@ -13,28 +13,22 @@ from ttt_envs import Boards, Game, Named
 
 @dataclass(frozen=True)
 class Corner(Named):
-    """Takes an empty corner with probability ``firmly``, otherwise moves at random."""
+    """Plays at random, but any other cell has only ``weight`` times the probability of a corner."""
 
     name: ClassVar[str] = "corner"
     pure = True
     variants = ("overlines", "misere", "torus")
 
     game: Game
-    firmly: float = 1.0
+    weight: float = 0.01
 
     def probabilities(
         self, boards: Boards, rng: np.random.Generator | None = None
     ) -> NDArray[np.float64]:
         """float64[B, cells]."""
-        empty = (boards.cells == 0).astype(np.float64)
-        last_row = self.game.cells - self.game.columns
-        last = self.game.cells - 1
-        corners = np.zeros_like(empty)
-        corners[:, [0, self.game.columns - 1, last_row, last]] = 1.0
-        corners *= empty
-        free = corners.sum(axis=1, keepdims=True)
-        chosen = corners / np.maximum(free, 1.0)
-        weight = np.where(free > 0, self.firmly, 0.0)
-        anywhere = empty / empty.sum(axis=1, keepdims=True)
-        shares: NDArray[np.float64] = weight * chosen + (1 - weight) * anywhere
+        columns = self.game.columns
+        weights = np.full(self.game.cells, self.weight)
+        weights[[0, columns - 1, -columns, -1]] = 1.0
+        legal = np.where(boards.cells == 0, weights, 0.0)
+        shares: NDArray[np.float64] = legal / legal.sum(axis=1, keepdims=True)
         return shares

@@ -199,7 +199,7 @@ learner = "favourite:FavouriteConfig"
 [[runs]]
 agent = "win-or-block"
 [[runs]]
-agent = "corner:Corner:firmly=0.5"
+agent = "corner:Corner:weight=0.5"
 """
 
 
