@@ -51,9 +51,7 @@ for number in range(options.games):
 env.close()
 
 game = Game(3, 3, 3)
-shares = [results["player_0", reward] / options.games for reward in (1, 0, -1)]
-exact = outcome(game, "random", "random")
-print("player_0     won    drawn    lost")
-print(f"counted  {shares[0]:7.2%}  {shares[1]:7.2%} {shares[2]:7.2%}")
-print(f"exactly  {exact.win:7.2%}  {exact.draw:7.2%} {exact.loss:7.2%}")
+won, drawn, lost = (results["player_0", reward] / options.games for reward in (1, 0, -1))
+print(f"player_0, counted: {won:.2%} won, {drawn:.2%} drawn, {lost:.2%} lost")
+print(f"player_0, exactly: {outcome(game, 'random', 'random').text}")
 print(f"exploitability: {exploitability(game, 'random'):.4f}")
