@@ -90,7 +90,8 @@ print(
 ## Learned values beside exact values
 
 The values of all moves in all positions, from the mover's view, from -1, a loss, to 1, a win; with
-skips values lie between. Rarely played moves have the largest errors.
+skips values lie between. Rarely played moves have the largest errors; a move that is never played
+keeps the value 0.
 """
 
 # %%
