@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from studies.verdicts import holds_for_all, is_within
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import read_table, write_bytes
 from ttt_envs.core.parallel import Jobs
@@ -74,14 +75,6 @@ class Claim(NamedTuple):
     """A claim of a source in words, with its evidence."""
 
     words: str
-    holds: bool | None
-    """None if the measurements do not decide it"""
-    numbers: Numbers
-
-
-class Verdict(NamedTuple):
-    """Whether a claim holds, and its evidence."""
-
     holds: bool | None
     """None if the measurements do not decide it"""
     numbers: Numbers
@@ -244,17 +237,41 @@ def group(results: Results, *names: str) -> dict[Any, list[Any]]:
     return groups
 
 
-def make_claims(
-    words: Mapping[str, str], verdicts: Mapping[str, Verdict], subject: str = ""
-) -> list[Claim]:
+def judge(claims: Iterable[Data], numbers: Numbers, subject: str = "") -> list[Claim]:
     """Return claims with their verdicts and evidence.
 
     Args:
-        words: of the claims, by name.
-        verdicts: by name.
+        claims: tables with the keys ``words``; ``true_if``, the ranges in which numbers lie if the
+            claim holds, by their names; and ``evidence``, the names of the numbers shown, or tables
+            of what is shown beside them.
+        numbers: what is measured. A claim about a sequence or a mapping is about each of its
+            numbers; a mapping is shown as its items.
         subject: precedes the words of each.
     """
-    return [Claim(subject + words[name], *verdict) for name, verdict in verdicts.items()]
+    judged_claims = []
+    for claim in claims:
+        verdicts = (is_within(numbers[name], *ends) for name, ends in claim["true_if"].items())
+        evidence: dict[str, Value] = {}
+        for item in claim["evidence"]:
+            shown = numbers[item] if isinstance(item, str) else item
+            evidence |= shown if isinstance(shown, Mapping) else {item: shown}
+        judged_claims.append(Claim(subject + claim["words"], holds_for_all(verdicts), evidence))
+    return judged_claims
+
+
+def place_series(
+    name: str,
+    values: Mapping[str, float | Interval],
+    places: Sequence[str],
+    form: str,
+    colour: int | str,
+    offset: float = 0.0,
+) -> Series:
+    """Return a series for a panel with ``places``, given its values by place; ``offset`` moves it
+    down.
+    """
+    x = [places.index(place) + offset for place in values]
+    return Series(name, x, values.values(), form, colour)
 
 
 # --------------------------------------------------------------------------------------------------

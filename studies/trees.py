@@ -12,27 +12,20 @@ from scipy.stats import binom
 from baselines.expectiminimax import Pruning, Search
 from studies.frame import (
     RESULT_VALUES,
-    Claim,
     Panel,
     ResultRow,
     Results,
     Series,
     Study,
     StudyReport,
-    Verdict,
+    Value,
     combine,
     group,
-    make_claims,
+    judge,
+    place_series,
     read_data,
 )
-from studies.verdicts import (
-    RISING,
-    holds_for_all,
-    holds_for_any,
-    is_above,
-    is_sample,
-    is_within,
-)
+from studies.verdicts import is_sample
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.boards import Boards
@@ -112,8 +105,6 @@ class ReportBoard(NamedTuple):
 
 
 BOARDS = tuple(ReportBoard(**row) for row in DATA["boards"])
-BOARDS_BY_SIZE = {(board.size, board.win_length): board for board in BOARDS}
-"""by size and win length"""
 
 
 def square(size: int, win_length: int) -> Game:
@@ -197,23 +188,16 @@ def end_difference(a: Interval, b: Interval) -> Interval:
     return Interval(a.mean - b.mean, a.low - b.high, a.high - b.low)
 
 
-def first_move_verdict(scores: Mapping[str, Score], what: str) -> Verdict:
-    """Return whether the first move is an advantage on every board, given the scores by board."""
-    advantages = {name: first_move_advantage(score) for name, score in scores.items()}
-    return Verdict(is_above(advantages.values()), {what: advantages})
-
-
-def draws_verdict(draws: Mapping[str, Interval]) -> Verdict:
-    """Return whether each board of close size and goal has more draws than any other, given the
-    rates by board.
+def draw_gaps(draws: Mapping[str, Interval]) -> list[Interval]:
+    """Return by how much each board of close size and goal has more draws than each other, given
+    the rates by board.
     """
-    gaps = [
+    return [
         end_difference(draws[close.name], draws[other.name])
         for close in BOARDS
         for other in BOARDS
         if close.is_close and not other.is_close
     ]
-    return Verdict(is_above(gaps), draws)
 
 
 def format_counts(counts: Sequence[int]) -> str:
@@ -242,7 +226,7 @@ class RandomPlay(Study):
 
     def units(self, quick: bool) -> list[Unit]:
         """Return our games on each board, and the exact results."""
-        boards = (*EXACT_BOARDS, *BOARDS_BY_SIZE)
+        boards = [*EXACT_BOARDS, *((board.size, board.win_length) for board in BOARDS)]
         exact_boards = EXACT_BOARDS[:1] if quick else EXACT_BOARDS
         games = 1_000 if quick else RANDOM_GAMES
         return [
@@ -260,51 +244,57 @@ class RandomPlay(Study):
     def analyse(self, results: Results) -> StudyReport:
         """Report all boards, and whether equal players have a first-move advantage."""
         scores = {
-            tuple(unit["board"]): total_score([result]) for unit, result in results if unit["games"]
+            board_name(square(*unit["board"])): total_score([result])
+            for unit, result in results
+            if unit["games"]
         }
-        exact = {tuple(unit["board"]): result for unit, result in results if not unit["games"]}
+        exact = {
+            board_name(square(*unit["board"])): result
+            for unit, result in results
+            if not unit["games"]
+        }
+        boards = {board.name: board for board in BOARDS}
         rows = []
-        for size, score in scores.items():
+        for name, score in scores.items():
             rates = rates_of_first_mover(score)
-            label = f"{board_name(square(*size))}, {score.games:,} games"
-            if size in BOARDS_BY_SIZE:
-                counts = BOARDS_BY_SIZE[size].random
+            label = f"{name}, {score.games:,} games"
+            if name in boards:
+                counts = boards[name].random
                 agrees = counts_agree(counts, first_mover_score(score).table.sum(axis=0))
                 rows.append(ResultRow(label, format_counts(counts), rates, None, agrees))
-            elif size in exact:
+            elif name in exact:
                 intervals = rates_of_first_mover(score, EXACT_CONFIDENCE)
-                pairs = zip(exact[size], intervals, strict=True)
+                pairs = zip(exact[name], intervals, strict=True)
                 agrees = all(interval.low <= share <= interval.high for share, interval in pairs)
-                rows.append(ResultRow(label, None, rates, exact[size], agrees))
-        own_scores = {board.name: scores[size] for size, board in BOARDS_BY_SIZE.items()}
-        draws = {name: rates_of_first_mover(score)[1] for name, score in own_scores.items()}
-        verdicts = {
-            "first move": first_move_verdict(own_scores, "the first player's wins less losses"),
-            "draws": draws_verdict(draws),
+                rows.append(ResultRow(label, None, rates, exact[name], agrees))
+        advantages = {name: first_move_advantage(scores[name]) for name in boards}
+        draws = {name: rates_of_first_mover(scores[name])[1] for name in boards}
+        numbers = {
+            "first move": {"the first player's wins less losses": advantages},
+            "draws": draws,
+            "gaps of draws": draw_gaps(draws),
         }
-        claims = make_claims(DATA["claims"], verdicts)
+        claims = judge(DATA["random_claims"], numbers)
         return StudyReport(rows, claims, {"tree-random": self.figure([_random_panel(scores)])})
 
 
-def _random_panel(scores: Mapping[tuple[int, int], Score]) -> Panel:
+def _random_panel(scores: Mapping[str, Score]) -> Panel:
     """Return the rates of each result on each board, ours and the published ones."""
+    places = list(scores)
     series = []
     for result, name in enumerate(("first wins", "draw", "second wins")):
-        places = {size: place + 0.2 * (result - 1) for place, size in enumerate(scores)}
-        rates = [rates_of_first_mover(score)[result] for score in scores.values()]
-        intervals = {
-            places[size]: wilson(board.random[result] / GAMES, GAMES)
-            for size, board in BOARDS_BY_SIZE.items()
+        rates = {place: rates_of_first_mover(score)[result] for place, score in scores.items()}
+        published_rates = {
+            board.name: wilson(board.random[result] / GAMES, GAMES) for board in BOARDS
         }
+        offset = 0.2 * (result - 1)
         label = "" if result else "published"
-        series.append(Series(name, places.values(), rates, "o", RESULTS[result]))
-        series.append(Series(label, intervals, intervals.values(), "D", "black"))
-    return Panel(
-        series,
-        f"rate, random against random, skip chance {SKIP}",
-        places=[board_name(square(*size)) for size in scores],
-        limits=(0, 1.02),
-    )
+        series += [
+            place_series(name, rates, places, "o", RESULTS[result], offset),
+            place_series(label, published_rates, places, "D", "black", offset),
+        ]
+    axis = f"rate, random against random, skip chance {SKIP}"
+    return Panel(series, axis, places=places, limits=(0, 1.02))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -325,15 +315,6 @@ PUBLISHED_LENGTH = 16
 """Number of turns that the report names."""
 PUBLISHED_TIMES = {10: "almost 10 hours"}
 """Duration of the published games, by size."""
-MAJORITY = 0.5
-MIN_PROBABILITY = 0.05
-"""Share called most; probability of a match below which it is not a plausible sample of ours."""
-VERY_GOOD = 0.99
-WONDERFUL = 0.9
-"""Win rates taken for "a very good performance" and "a wonderful winning rate"."""
-MAX_RATE_DIFFERENCE = 0.01
-MAX_LENGTH_DIFFERENCE = 2
-"""Maximum differences of rates, and of stones, taken for "very close"."""
 SEARCHES: tuple[Pruning, ...] = ("star1", "none")
 """Our search, and the report's, which visits its whole tree."""
 
@@ -479,119 +460,59 @@ class TreeSearch(Study):
                 label = f"{board_name(square(*EXACT_BOARD))}, {player} {seat}, against {b}"
                 rows.append(ResultRow(label, exact=rates))
         figures = {"tree-search": self.figure(_search_panels(boards))}
-        return StudyReport(rows, _search_claims(boards), figures)
+        claims = judge(DATA["search_claims"], _search_numbers(boards))
+        return StudyReport(rows, claims, figures)
 
 
-def _search_claims(boards: Sequence[BoardResult]) -> list[Claim]:
-    """Return verdicts on the report's sentences."""
+def _search_numbers(boards: Sequence[BoardResult]) -> dict[str, Value]:
+    """Return the numbers in the claims about the report's sentences."""
     seven, eight, nine, ten, thirteen = boards  # in the report's order, by size
-    scores = {result.board.name: result.trees[""] for result in boards}
-    verdicts = {
-        "first move": first_move_verdict(scores, "wins less losses of the first player"),
-        "nodes": _nodes(boards),
-        "all won": _all_won(seven),
-        "turns": _turns(seven),
-        "close on 9 x 9": _is_similar(nine, seven),
-        "close on 13 x 13": _is_similar(thirteen, seven),
-        "very good": _very_good(boards),
-        "draws": draws_verdict({result.board.name: result.rates[1] for result in boards}),
-        "more turns": _more_turns(eight, boards),
-        "draws and wins": _draws_and_wins(eight),
-        "losses": _losses(ten),
-        "few nodes": _few_nodes(ten),
-        "wonderful": _wonderful(boards),
-    }
-    return make_claims(DATA["claims"], verdicts)
-
-
-def _nodes(boards: Sequence[BoardResult]) -> Verdict:
+    larger_boards = [result for result in boards if not result.board.is_close]
     nodes = {result.board.name: result.nodes["none"] for result in boards}
-    holds = all(result.nodes["none"] == tree_size(result.board) for result in boards)
-    return Verdict(holds, nodes)
-
-
-def _all_won(result: BoardResult) -> Verdict:
-    """Return whether most matches of ``GAMES`` games are won without a loss."""
-    wins = result.rates[0]
-    matches = Interval(*(share**GAMES for share in wins))
-    numbers = {f"matches of {GAMES} games, all won": matches, "read as": "most matches"}
-    return Verdict(is_above([matches], MAJORITY), {**numbers, "wins": wins})
-
-
-def _turns(result: BoardResult) -> Verdict:
-    """Return whether most wins take no more turns than the report names."""
-    num_wins = max(1, int(result.won.sum()))
-    num_short = result.won[: PUBLISHED_LENGTH + 1].sum()
-    share = wilson(float(num_short / num_wins), num_wins)
-    numbers = {"share of its wins": share, "median": result.length}
-    return Verdict(is_above([share], MAJORITY), numbers)
-
-
-def _is_similar(result: BoardResult, other: BoardResult) -> Verdict:
-    """Return whether two results are very close, by the differences of wins and of stones."""
-    rates = difference(result.rates[0], other.rates[0])
-    lengths = end_difference(result.length, other.length)
-    has_similar_rates = is_within(rates, -MAX_RATE_DIFFERENCE, MAX_RATE_DIFFERENCE)
-    has_similar_lengths = is_within(lengths, -MAX_LENGTH_DIFFERENCE, MAX_LENGTH_DIFFERENCE)
-    numbers = {
-        "difference of wins": rates,
-        "of stones": lengths,
-        "read as: within": [MAX_RATE_DIFFERENCE, MAX_LENGTH_DIFFERENCE],
-    }
-    return Verdict(holds_for_all([has_similar_rates, has_similar_lengths]), numbers)
-
-
-def _very_good(boards: Sequence[BoardResult]) -> Verdict:
-    """Return whether the tree wins nearly always where size and goal are not close."""
-    wins = [result.rates[0] for result in boards if not result.board.is_close]
-    numbers = {**_win_rates(boards), "read as: above": VERY_GOOD}
-    return Verdict(is_above(wins, VERY_GOOD), numbers)
-
-
-def _more_turns(longest: BoardResult, boards: Sequence[BoardResult]) -> Verdict:
-    """Return whether games are longer than on each board where size and goal are not close."""
-    others = [result for result in boards if not result.board.is_close]
-    holds = is_above(end_difference(longest.length, result.length) for result in others)
-    return Verdict(holds, {result.board.name: result.length for result in boards})
-
-
-def _draws_and_wins(result: BoardResult) -> Verdict:
-    """Return whether wins and draws differ no more than in the published games."""
-    wins, draws, _ = result.board.tree
-    limit = (wins - draws) / GAMES
-    lead = mean_result(result.trees[""].table[SECOND], (1, -1, 0))
-    return Verdict(is_within(lead, -limit, limit), {"wins less draws": lead})
-
-
-def _losses(result: BoardResult) -> Verdict:
-    """Return whether as many losses as published are plausible for either reading of the tree."""
-    _, _, losses = result.board.tree
+    wins = {result.board.name: result.rates[0] for result in boards}
+    draws = {result.board.name: result.rates[1] for result in boards}
+    advantages = {result.board.name: first_move_advantage(result.trees[""]) for result in boards}
+    num_wins = max(1, int(seven.won.sum()))
+    num_short = seven.won[: PUBLISHED_LENGTH + 1].sum()
+    losses = ten.board.tree[2]
     chances = {
-        f"chance of {losses} or more{label}": _chance_of_losses(result.trees[label], losses)
+        f"chance of {losses} or more{label}": _chance_of_losses(ten.trees[label], losses)
         for label in ("", COMPARING_RUNS)
     }
-    holds = holds_for_any(is_above([chance], MIN_PROBABILITY) for chance in chances.values())
-    return Verdict(holds, chances)
-
-
-def _few_nodes(result: BoardResult) -> Verdict:
-    """Return whether the tree gains by trying every move."""
-    every_move = mean_result(result.trees[EVERY_MOVE].table[SECOND], RESULT_VALUES)
-    own_width = mean_result(result.trees[""].table[SECOND], RESULT_VALUES)
-    gain = difference(every_move, own_width)
-    return Verdict(is_above([gain]), {"gain by trying every move": gain})
-
-
-def _wonderful(boards: Sequence[BoardResult]) -> Verdict:
-    """Return whether the win rate is wonderful on most boards."""
-    wins = _win_rates(boards)
-    verdicts = [is_above([rate], WONDERFUL) for rate in wins.values()]
-    holds = sorted(verdicts, key=RISING.index)[len(verdicts) // 2]
-    return Verdict(holds, {**wins, "read as: on most boards above": WONDERFUL})
-
-
-def _win_rates(boards: Sequence[BoardResult]) -> dict[str, Interval]:
-    return {result.board.name: result.rates[0] for result in boards}
+    lead = mean_result(ten.trees[""].table[SECOND], RESULT_VALUES)
+    lead_by_every_move = mean_result(ten.trees[EVERY_MOVE].table[SECOND], RESULT_VALUES)
+    numbers: dict[str, Value] = {
+        "first move": {"wins less losses of the first player": advantages},
+        "nodes": nodes,
+        "nodes less the formula's": [
+            nodes[result.board.name] - tree_size(result.board) for result in boards
+        ],
+        f"matches of {GAMES} games, all won": Interval(*(share**GAMES for share in seven.rates[0])),
+        "wins": seven.rates[0],
+        "share of its wins": wilson(float(num_short / num_wins), num_wins),
+        "median": seven.length,
+        "wins by board": wins,
+        "wins on larger boards": [result.rates[0] for result in larger_boards],
+        "median of the boards' wins": Interval(*np.median(list(wins.values()), axis=0)),
+        "draws": draws,
+        "gaps of draws": draw_gaps(draws),
+        "stones": {result.board.name: result.length for result in boards},
+        "stones less those on larger boards": [
+            end_difference(eight.length, result.length) for result in larger_boards
+        ],
+        "wins less draws": mean_result(eight.trees[""].table[SECOND], (1, -1, 0)),
+        "losses": chances,
+        "larger chance of losses": Interval(*map(max, *chances.values())),
+        "gain by trying every move": difference(lead_by_every_move, lead),
+    }
+    for result in (nine, thirteen):
+        wins_gap = difference(result.rates[0], seven.rates[0])
+        stones_gap = end_difference(result.length, seven.length)
+        numbers |= {
+            f"gap of wins, {result.board.name}": {"difference of wins": wins_gap},
+            f"gap of stones, {result.board.name}": {"of stones": stones_gap},
+        }
+    return numbers
 
 
 def _chance_of_losses(score: Score, num_losses: int) -> Interval:
@@ -607,37 +528,34 @@ def _search_panels(boards: Sequence[BoardResult]) -> list[Panel]:
     """Return the tree's win rate on each board, published and ours, and the length of these
     games.
     """
-    names = [f"{result.board.name}, width {result.board.width}" for result in boards]
-    places = [place - 0.3 for place in range(len(boards))]
-    rates = [wilson(result.board.tree[0] / GAMES, GAMES) for result in boards]
-    wins = [
-        Series("published, second", places, rates, "D", "black"),
-        _win_series("ours, second", boards, "", SECOND, 0),
-        _win_series("ours, first", boards, "", FIRST, 1),
-        _win_series("comparing runs, second", boards, COMPARING_RUNS, SECOND, 2),
-        _win_series("trying every move, second", boards, EVERY_MOVE, SECOND, 3),
-    ]
+    places = [f"{result.board.name}, width {result.board.width}" for result in boards]
+    published_rates = [wilson(result.board.tree[0] / GAMES, GAMES) for result in boards]
+    published_wins = dict(zip(places, published_rates, strict=True))
+    wins = [place_series("published, second", published_wins, places, "D", "black", -0.3)]
+    for index, (name, label, seat) in enumerate(
+        (
+            ("ours, second", "", SECOND),
+            ("ours, first", "", FIRST),
+            ("comparing runs, second", COMPARING_RUNS, SECOND),
+            ("trying every move, second", EVERY_MOVE, SECOND),
+        )
+    ):
+        rates = {
+            place: rates_of_seat(result.trees[label], seat)[0]
+            for place, result in zip(places, boards, strict=True)
+            if label in result.trees
+        }
+        offset = 0.15 * (index - 1)
+        wins.append(place_series(name, rates, places, "o^sv"[index], index, offset))
     lengths = [
         Series("", range(len(boards)), [_length_quantiles(result.won) for result in boards], "o"),
         Series(f"published: {PUBLISHED_LENGTH} turns", [0], [PUBLISHED_LENGTH], "D", "black"),
     ]
     axis = "stones at the end of its wins, second"
     return [
-        Panel(wins, "share of games that the tree wins", places=names, limits=(0, 1.02)),
-        Panel(lengths, axis, places=names, limits=(0, None)),
+        Panel(wins, "share of games that the tree wins", places=places, limits=(0, 1.02)),
+        Panel(lengths, axis, places=places, limits=(0, None)),
     ]
-
-
-def _win_series(
-    name: str, boards: Sequence[BoardResult], label: str, seat: int, index: int
-) -> Series:
-    """Return the win rates of a tree in a seat, on the boards on which it plays."""
-    rates = {
-        place + 0.15 * (index - 1): rates_of_seat(result.trees[label], seat)[0]
-        for place, result in enumerate(boards)
-        if label in result.trees
-    }
-    return Series(name, rates, rates.values(), "o^sv"[index], index)
 
 
 def _length_quantiles(won: Int64Array) -> Interval:

@@ -6,7 +6,8 @@ scipy is imported where it is needed, because its import takes longer than most 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -42,34 +43,26 @@ def is_smaller(sample: Sequence[float], other: Sequence[float], level: float = 0
     return bool(statistic < 0)
 
 
-def is_above(values: Iterable[Interval], bound: float = 0.0) -> bool | None:
-    """Return whether all values are above a bound: False if an interval lies below it, None if
-    intervals leave it open.
+def is_within(value: Any, low: float, high: float) -> bool | None:
+    """Return whether a number, or every one of a sequence or mapping, is from ``low`` to ``high``;
+    None if it is None or an :class:`Interval` leaves it open.
     """
-    return holds_for_all(_is_above(value, bound) for value in values)
-
-
-def _is_above(value: Interval, bound: float) -> bool | None:
-    if value.low > bound:
-        return True
-    return False if value.high < bound else None
-
-
-def is_within(value: Interval, low: float, high: float) -> bool | None:
-    """Return whether a value is from ``low`` to ``high``; None if its interval leaves it open."""
-    if value.high < low or value.low > high:
-        return False
-    return True if low <= value.low and value.high <= high else None
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        return is_within([*value.values()], low, high)
+    if isinstance(value, Interval):
+        if value.high < low or value.low > high:
+            return False
+        return True if low <= value.low and value.high <= high else None
+    if isinstance(value, Sequence):
+        return holds_for_all(is_within(part, low, high) for part in value)
+    return bool(low <= value <= high)
 
 
 def holds_for_all(verdicts: Iterable[bool | None]) -> bool | None:
     """Return whether all verdicts hold; None if none fails and one is open."""
     return min(verdicts, key=RISING.index, default=True)
-
-
-def holds_for_any(verdicts: Iterable[bool | None]) -> bool | None:
-    """Return whether any verdict holds; None if none does and one is open."""
-    return max(verdicts, key=RISING.index, default=False)
 
 
 def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: float = 0.05) -> bool:
