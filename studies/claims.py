@@ -26,6 +26,7 @@ from studies.frame import (
     Study,
     StudyReport,
     Value,
+    judge,
     read_data,
 )
 from studies.verdicts import is_sample
@@ -107,18 +108,15 @@ class Claims(Study):
     def analyse(self, results: Results) -> StudyReport:
         """Report the sources, and the verdicts with their evidence."""
         rows = []
-        claims = []
+        claims: list[Claim] = []
         for unit, numbers in results:
             data = DATA[unit["claim"]]
-            holds = None
-            if numbers:
-                bounds = data["true_if"].items()
-                holds = all(low <= numbers[name] <= high for name, (low, high) in bounds)
             source = f"{data['source']} at {data['revision']}"
             rows.append(ResultRow(data["title"], source, data["measured"]))
-            words = f"{data['title']}: “{data['quote']}”"
-            evidence = {name: numbers.get(name) for name in data["evidence"]}
-            claims.append(Claim(words, holds, evidence))
+            claim = {**data, "words": f"{data['title']}: “{data['quote']}”"}
+            claims += judge(
+                [claim], numbers or dict.fromkeys([*data["true_if"], *data["evidence"]])
+            )
         return StudyReport(rows, claims, ours="measured")
 
 

@@ -16,12 +16,12 @@ from studies.frame import (
     Panel,
     ResultRow,
     Results,
-    Series,
     Study,
     StudyReport,
     Value,
     combine,
     group,
+    place_series,
     read_data,
 )
 from studies.trees import (
@@ -37,7 +37,7 @@ from studies.trees import (
     square,
     total_score,
 )
-from studies.verdicts import holds_for_all, is_above, is_sample, is_within
+from studies.verdicts import is_sample, is_within
 from ttt_envs.game.game import Game
 from ttt_eval.exact.measurement import Measurement
 from ttt_eval.store.result_store import Data, Unit
@@ -189,7 +189,7 @@ def _net_claims(nets: Mapping[int, NetResult]) -> list[Claim]:
         for net in nets.values()
         if net.entry.size == 3
     ]
-    holds = holds_for_all(is_within(share, *ABOUT_A_FIFTH) for share in draws)
+    holds = is_within(draws, *ABOUT_A_FIFTH)
     numbers = {"draws by net": draws, "read as": ABOUT_A_FIFTH}
     claims.append(Claim("3 x 3: about a fifth of the games is drawn", holds, numbers))
     own_nets = {net.entry.name: net for net in nets.values()}
@@ -205,30 +205,32 @@ def _lead_claim(words: str, nets: Sequence[NetResult], *seats: int) -> Claim:
     leads = {
         f"{board_name(net.entry.game)}, {net.entry.iterations:,}": net.lead(*seats) for net in nets
     }
-    return Claim(words, is_above(leads.values()), leads)
+    return Claim(words, is_within(leads, 0, 1), leads)
 
 
 def _gain_claim(words: str, better: NetResult, other: NetResult) -> Claim:
     """Return the claim that one entry wins more than another."""
     gains = better.rates[FIRST, :, 0] - other.rates[FIRST, :, 0]
     gain = interval_from_seeds(gains.tolist(), bounds=(-1.0, 1.0))
-    return Claim(words, is_above([gain]), {"wins of the better less the other's": gain})
+    return Claim(words, is_within(gain, 0, 1), {"wins of the better less the other's": gain})
 
 
 def _net_panel(nets: Sequence[NetResult]) -> Panel:
     """Return the leads, published and ours, a row for each net."""
-    names = [
+    places = [
         f"{board_name(net.entry.game)}  {AUTHORS[net.entry.preset]}, {net.entry.iterations:,}"
         for net in nets
     ]
-    places = np.arange(len(nets))
-    published_leads = [mean_result(net.entry.published, RESULT_VALUES) for net in nets]
+    by_place = dict(zip(places, nets, strict=True))
+    published_leads = {
+        place: mean_result(net.entry.published, RESULT_VALUES) for place, net in by_place.items()
+    }
+    first_leads = {place: net.lead(FIRST) for place, net in by_place.items()}
+    leads = {place: net.lead(FIRST, SECOND) for place, net in by_place.items()}
     label = f"published, net first ({GAMES} games)"
-    leads = [
-        Series(label, places - 0.22, published_leads, "D", "black"),
-        Series("ours, net first", places, [net.lead(FIRST) for net in nets], "o"),
-        Series(
-            "ours, both seats", places + 0.22, [net.lead(FIRST, SECOND) for net in nets], "s", 1
-        ),
+    series = [
+        place_series(label, published_leads, places, "D", "black", -0.22),
+        place_series("ours, net first", first_leads, places, "o", 0),
+        place_series("ours, both seats", leads, places, "s", 1, 0.22),
     ]
-    return Panel(leads, "the net's wins less losses", places=names, limits=(-1.05, 1.05))
+    return Panel(series, "the net's wins less losses", places=places, limits=(-1.05, 1.05))

@@ -25,7 +25,7 @@ from studies.frame import (
     group,
     read_data,
 )
-from studies.verdicts import holds_for_all, is_above, is_within
+from studies.verdicts import is_within
 from ttt_apps.training.sweep import measure_training
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.envs.config import SELF
@@ -164,7 +164,7 @@ class DuelStudy(Study):
             first, last = claim["games"]
             shares = curves[claim["pair"]].shares(claim["weights"], range(first, last + 1))
             numbers = {f"{games:,} games": share for games, share in shares.items()}
-            holds = is_above(shares.values(), claim["above"])
+            holds = is_within(shares, claim["above"], math.inf)
             claims.append(
                 Claim(claim["words"], holds, {**numbers, "read as: above": claim["above"]})
             )
@@ -258,7 +258,7 @@ class Optimizer(DuelStudy):
         }
         words = "The optimal combination of optimizer and learning rate is AdamOptimizer and 0.001"
         claim = Claim(
-            words, is_above(gains.values()), {"wins less losses": leads, f"{BEST} less": gains}
+            words, is_within(gains, 0, math.inf), {"wins less losses": leads, f"{BEST} less": gains}
         )
         rows = [
             curve.rows()[-1]._replace(what=name, published="best" if name == BEST else None)
@@ -391,8 +391,7 @@ def _limit_claim(
     intervals = {
         name: interval_from_seeds(getattr(cost, measure).tolist()) for name, cost in costs.items()
     }
-    holds = holds_for_all(is_within(interval, low, high) for interval in intervals.values())
-    return Claim(words, holds, {**intervals, "read as: at most": high})
+    return Claim(words, is_within(intervals, low, high), {**intervals, "read as: at most": high})
 
 
 def _ratio(numerator: Float64Array, denominator: Float64Array) -> Interval:

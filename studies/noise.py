@@ -12,8 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from studies.frame import Claim, Panel, ResultRow, Results, Series, Study, StudyReport
-from studies.verdicts import is_within
+from studies.frame import (
+    Panel,
+    ResultRow,
+    Results,
+    Series,
+    Study,
+    StudyReport,
+    judge,
+    read_data,
+)
 from ttt_envs.core.jit import Float64Array
 from ttt_eval.benchmark import score_policies
 from ttt_eval.benchmark.submission import open_submission
@@ -31,10 +39,7 @@ REPLICATES = 200
 """Number of samples of each win rate, from its exact distribution."""
 TIE = 1e-6
 """Maximum difference of scores of equal policies."""
-MAX_WRONG = 0.05
-RARELY = f"in less than {MAX_WRONG:.0%} of cases"
-SAMPLED = "win rate against random, 100 games"
-EXACT_RATE = "win rate against random, exact"
+DATA = read_data("noise")
 
 
 class NoiseOfGames(Study):
@@ -111,22 +116,12 @@ class NoiseOfGames(Study):
                 if error is not None:
                     errors[name].setdefault(task, []).append(error)
         shares = {name: mean_over_tasks(by_task) for name, by_task in errors.items()}
-        claims = [
-            _share_claim(
-                "By 100 games against random play a comparison picks the wrong one of two",
-                shares[SAMPLED],
-            ),
-            _share_claim("By an exact win rate against random play it does so", shares[EXACT_RATE]),
-        ]
+        claims = judge(DATA["claims"], {name: {"": share} for name, share in shares.items()})
         series = Series("", range(len(shares)), shares.values(), "o")
         label = "share of comparisons that pick the worse algorithm"
         figure = self.figure([Panel([series], label, places=list(shares), limits=(0, None))])
         rows = [ResultRow(name, None, {"wrong": share}) for name, share in shares.items()]
         return StudyReport(rows, claims, {"what-games-say": figure})
-
-
-def _share_claim(words: str, share: Interval) -> Claim:
-    return Claim(f"{words} {RARELY}", is_within(share, 0, MAX_WRONG), {"": share})
 
 
 def mean_over_tasks(shares: Mapping[str, Sequence[float]]) -> Interval:

@@ -24,7 +24,7 @@ from studies.frame import (
     group,
     read_data,
 )
-from studies.verdicts import holds_for_all, is_smaller
+from studies.verdicts import holds_for_all, is_smaller, is_within
 from ttt_apps.training.options import default_options
 from ttt_envs import make_policy
 from ttt_envs.agents.policy import normalise
@@ -149,7 +149,7 @@ def _make_claim(claim: Data, arms: Mapping[str, Arm]) -> Claim:
     for key, (low, high) in claim.get("limits", {}).items():
         values = arm.end(key)
         numbers[key] = median_and_range(values)
-        verdicts.append(low <= min(values) and max(values) <= high)
+        verdicts.append(is_within(values, low, high))
     for key, relation in claim.get("relations", {}).items():
         values = arm.end(key)
         others = arms[claim["than"]].end(key)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from studies.frame import (
-    Claim,
     Panel,
     ResultRow,
     Results,
     Series,
     Study,
     StudyReport,
+    Value,
     combine,
+    judge,
     read_data,
 )
 from ttt_eval.matches.elo import pair_probabilities, probability_within
@@ -24,7 +25,8 @@ from ttt_eval.store.result_store import Data, Unit
 
 MASTER_RATES = (0.3918, 0.3161)
 """Rates of wins and draws of the first player in 63,548 games of Chinese chess, slide 54."""
-ROWS: dict[int, Data] = {row["pairs"]: row for row in read_data("slides")["rows"]}
+DATA = read_data("slides")
+ROWS: dict[int, Data] = {row["pairs"]: row for row in DATA["rows"]}
 """Rows of the tables, by pairs of games: standard deviations, and probabilities in thousandths."""
 SCORES = range(21)
 SLIDES = {55: SCORES[:7], 56: SCORES[7:14], 57: SCORES[14:]}
@@ -89,34 +91,27 @@ class NetScores(Study):
             series.append(Series("", SCORES, result["within"], "-"))
             series.append(Series(f"{pairs} pairs", SCORES, published[pairs], marker, 1))
         figure = self.figure([Panel(series, "net score s", "Pr(|X[n]| <= s)")])
-        return StudyReport(rows, _claims(exact, errors), {"slides-tables": figure})
+        claims = judge(DATA["claims"], _numbers(exact, errors))
+        return StudyReport(rows, claims, {"slides-tables": figure})
 
 
 def _format_row(numbers: Iterable[float]) -> str:
     return " ".join(f"{number:.3f}" for number in numbers)
 
 
-def _claims(exact: dict[int, Any], errors: dict[str, float]) -> list[Claim]:
+def _numbers(exact: Mapping[int, Any], errors: Mapping[str, float]) -> dict[str, Value]:
+    """Return the numbers in the claims of the slides."""
     variance = exact[10]["deviation"] ** 2 / 10
-    loss_rate = 1 - sum(MASTER_RATES)
-    claims = [
-        Claim(
-            "Pr(abs(X[n]) <= s) is as in the tables, to three digits",
-            not errors,
-            errors or {"numbers": 105},
-        ),
-        Claim("1 - p - q ~ 0.2920", round(loss_rate, 4) == 0.2920, {"1 - p - q": loss_rate}),
-        Claim(
-            "the standard deviation of X[n] is the square root of 1.16 n",
-            abs(variance - 1.16) < 0.005,
-            {"deviation of a pair": math.sqrt(variance), "variance of a pair": variance},
-        ),
-    ]
-    for limit, key in (
-        ("2.154 times the square root of n", "slides"),
-        ("twice the standard deviation", "two"),
-    ):
-        words = f"a net score above {limit} has a chance of less than 5% between equal players"
-        chances = {f"{pairs} pairs": result["beyond"][key] for pairs, result in exact.items()}
-        claims.append(Claim(words, max(chances.values()) < 0.05, chances))
-    return claims
+    return {
+        "wrong numbers": len(errors),
+        "errors": errors or {"numbers": 105},
+        "1 - p - q": 1 - sum(MASTER_RATES),
+        "deviation of a pair": math.sqrt(variance),
+        "variance of a pair": variance,
+        **{
+            f"chance beyond {limit}": {
+                f"{pairs} pairs": result["beyond"][limit] for pairs, result in exact.items()
+            }
+            for limit in ("slides", "two")
+        },
+    }

@@ -20,10 +20,10 @@ from studies.frame import (
     Series,
     Study,
     StudyReport,
-    Verdict,
+    Value,
     combine,
     group,
-    make_claims,
+    judge,
     read_data,
 )
 from ttt_envs.game.game import Game
@@ -40,21 +40,14 @@ PAIRS = DATA["pairs"]
 """Table 1: ranks of the SVD and of the HOSVD at about the same compression ratio."""
 RATIOS = DATA["ratios"]
 """Compression ratios of Table 1."""
-MAX_RATIO_ERROR = 0.02
-"""Maximum difference of ratios that the paper equates: they are "slightly different"."""
+MAX_RATIO_ERROR = DATA["max_ratio_error"]
 METHODS: tuple[Method, ...] = ("svd", "hosvd", "hosvd2")
 """SVD, and HOSVD of the newer version of the paper and of the older."""
 KNEE = 18
 """Rank down to which the paper finds the winning rates almost constant, a compression ratio of 0.3.
 """
-MAX_DRIFT = 0.1
-"""Maximum change of a winning rate that is called almost constant."""
 SHOWN = DATA["shown"]
 """Ranks of the table of figure 4."""
-MAJORITY = 0.5
-"""Share of games called most."""
-SIGNIFICANT = 1.96
-"""Standard deviations of a significant difference."""
 
 
 def full_table(terminal: Terminal) -> Table:
@@ -137,7 +130,7 @@ class Figure4(PaperStudy):
                 point = curve[rank]
                 label = f"{terminal}, rank {rank}, ratio {point['ratio']:.3f}"
                 rows.append(ResultRow(label, exact={"": mean(point), "error": point["error"]}))
-            claims += _claims_on_ranks(terminal, curve)
+            claims += judge(DATA["ranks"], _numbers_by_rank(curve), f"{terminal}: ")
             ratios = [point["ratio"] for point in curve.values()]
             errors = [point["error"] for point in curve.values()]
             series = rate_series(ratios, list(curve.values()), "whole table")
@@ -145,56 +138,51 @@ class Figure4(PaperStudy):
             panels.append(
                 Panel(series, "share of the numbers kept", "rate; relative error", terminal)
             )
-        claims += make_claims(DATA["figure 4"], _size_verdicts(curves))
+        claims += judge(DATA["sizes"], _size_numbers(curves))
         return StudyReport(rows, claims, {"svd-fig4": self.figure(panels)})
 
 
-def _size_verdicts(curves: Mapping[str, Mapping[int, Any]]) -> dict[str, Verdict]:
-    """Return verdicts on what the paper says about numbers and singular values."""
+def _size_numbers(curves: Mapping[str, Mapping[int, Any]]) -> dict[str, Value]:
+    """Return what the paper's words about numbers and singular values are about."""
     curve = curves["equation"]
     num_entries = full_table("equation").entries.size
     num_kept = curve[KNEE]["numbers"]
+    error = curve[KNEE]["error"]
     squares = np.square([point["error"] for point in curve.values()])
     # over the norm of the table
     singular_values = np.sqrt(np.maximum(0.0, squares[:-1] - squares[1:]))
-    tail = {"sum": float(singular_values[KNEE:].sum()), "error": curve[KNEE]["error"]}
+    tail = float(singular_values[KNEE:].sum())
     full_ranks = {
         terminal: min(rank for rank, point in part.items() if point["error"] < 1e-9)
         for terminal, part in curves.items()
     }
     return {
-        "reduced": Verdict(
-            abs(1 - num_kept / num_entries - 0.7) < 0.01,
-            {"numbers kept": num_kept, "of": num_entries},
-        ),
-        "sum": Verdict(abs(tail["sum"] - tail["error"]) < 0.01, tail),
-        "81": Verdict(
-            full_ranks["equation"] == max(curve),
-            {"rank beyond which nothing changes": full_ranks},
-        ),
+        "share left out": 1 - num_kept / num_entries,
+        "numbers": {"numbers kept": num_kept, "of": num_entries},
+        "sum less error": tail - error,
+        "tail": {"sum": tail, "error": error},
+        "rank of the equation": full_ranks["equation"],
+        "ranks": {"rank beyond which nothing changes": full_ranks},
     }
 
 
-def _claims_on_ranks(terminal: str, curve: Mapping[int, Any]) -> list[Claim]:
+def _numbers_by_rank(curve: Mapping[int, Any]) -> dict[str, Value]:
+    """Return what the paper's words about the winning rate of the whole table are about."""
     last_rank = max(curve)
     means = {rank: mean(point) for rank, point in curve.items()}
     wins = {rank: rates.win for rank, rates in means.items()}
     rates = np.array([[means[rank].win, means[rank].loss] for rank in curve if rank >= KNEE])
-    drift = float(np.abs(rates - rates[-1]).max())
-    by_rank = {
-        f"rank {rank}": {"wins": wins[rank], "error": curve[rank]["error"]}
-        for rank in (last_rank, KNEE, 12, 3)
+    return {
+        "exact share of draws": means[last_rank].draw,
+        f"largest change to rank {KNEE}": float(np.abs(rates - rates[-1]).max()),
+        "rise below less twice that above": wins[3]
+        - wins[KNEE]
+        - 2 * (wins[KNEE] - wins[last_rank]),
+        "by rank": {
+            f"rank {rank}": {"wins": wins[rank], "error": curve[rank]["error"]}
+            for rank in (last_rank, KNEE, 12, 3)
+        },
     }
-    draws = means[last_rank].draw
-    verdicts = {
-        "draw": Verdict(draws > MAJORITY, {"exact share of draws": draws}),
-        "constant": Verdict(
-            drift <= MAX_DRIFT,
-            {f"largest change to rank {KNEE}": drift, "read as: at most": MAX_DRIFT},
-        ),
-        "sharply": Verdict(wins[3] - wins[KNEE] > 2 * (wins[KNEE] - wins[last_rank]), by_rank),
-    }
-    return make_claims(DATA["ranks"], verdicts, f"{terminal}: ")
 
 
 class Figure5(PaperStudy):
@@ -239,22 +227,20 @@ class Figure5(PaperStudy):
             deviations = {
                 f"{ratio}": _deviations(means[ratio]) for ratio in RATIOS if 0 < ratio < 0.3
             }
-            verdicts = {
-                "more": Verdict(
-                    min(deviations.values()) > SIGNIFICANT,
-                    {"wins less losses in deviations": deviations},
-                ),
-                "draws": Verdict(means[1.0].draw > MAJORITY, {"at 1.0": means[1.0]}),
-                "half": Verdict(
-                    abs(means[0.0].win - 0.5) < 0.01, {"both move at random": means[0.0]}
-                ),
+            numbers = {
+                "deviations": {"wins less losses in deviations": deviations},
+                "draws of whole tables": means[1.0].draw,
+                "whole tables": {"at 1.0": means[1.0]},
+                "wins of empty tables": means[0.0].win,
+                "empty tables": {"both move at random": means[0.0]},
             }
-            claims += make_claims(DATA["figure 5"], verdicts, f"{terminal}: ")
+            claims += judge(DATA["match"], numbers, f"{terminal}: ")
         ratios = [point["ratios"] for point in curves["equation", "hosvd2"]]
-        max_error = max(abs(ratio - svd_ratio) for svd_ratio, ratio in ratios)
-        words = "the older version: the two are compared at the same compression ratio"
-        numbers = {f"SVD {svd_ratio:.3f}, HOSVD": ratio for svd_ratio, ratio in ratios}
-        claims.append(Claim(words, max_error < MAX_RATIO_ERROR, numbers))
+        numbers = {
+            "differences": [ratio - svd_ratio for svd_ratio, ratio in ratios],
+            "ratios": {f"SVD {svd_ratio:.3f}, HOSVD": ratio for svd_ratio, ratio in ratios},
+        }
+        claims += judge(DATA["older version"], numbers)
         return StudyReport(rows, claims, {"svd-fig5": self.figure(panels)})
 
 
@@ -299,7 +285,7 @@ class Table1(PaperStudy):
                 )
             )
         by_rank = {unit["pair"][0]: result for unit, result in results}
-        numbers = {
+        sizes = {
             rank: {method: by_rank[rank][method][0] for method in METHODS} for rank in (49, 61)
         }
         differences = {
@@ -307,22 +293,13 @@ class Table1(PaperStudy):
             for method in METHODS[1:]
         }
         elements = 64 * (3**4 + 3**5)
-        verdicts = {
-            "newer": Verdict(
-                elements == 15_876 and numbers[49]["hosvd"] == 15_768,
-                {"with r = 49": numbers[49]},
-            ),
-            "older": Verdict(
-                elements == 19_764 and numbers[61]["hosvd2"] == 19_656,
-                {"with r = 61": numbers[61]},
-            ),
-            "similar": Verdict(
-                differences["hosvd"] <= MAX_RATIO_ERROR,
-                {
-                    "apart by up to": differences["hosvd"],
-                    "read as: within": MAX_RATIO_ERROR,
-                    "by the older version's formula": differences["hosvd2"],
-                },
-            ),
+        numbers = {
+            "elements": elements,
+            "HOSVD of the newer version": sizes[49]["hosvd"],
+            "HOSVD of the older version": sizes[61]["hosvd2"],
+            "newer": {"with r = 49": sizes[49]},
+            "older": {"with r = 61": sizes[61]},
+            "apart by up to": differences["hosvd"],
+            "by the older version's formula": differences["hosvd2"],
         }
-        return StudyReport(rows, make_claims(DATA["table 1"], verdicts), ours="ratios")
+        return StudyReport(rows, judge(DATA["table"], numbers), ours="ratios")
