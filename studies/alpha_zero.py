@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -31,6 +30,7 @@ from studies.frame import (
     StudyReport,
     Value,
     read_data,
+    train_to,
 )
 from studies.verdicts import holds_for_all, is_smaller
 from ttt_apps.training.options import default_options
@@ -209,23 +209,18 @@ class TrainingStudy(Study):
         """
         game = Game.from_dict(unit["game"])
         training = make_training(unit)
-        points = []
-        cpu_s = 0.0
+        points = {}
         marks = [round(share * unit["games"]) for share in unit["marks"]]
-        while training.running:
-            start = time.process_time()
-            training.step()
-            cpu_s += time.process_time() - start
+        for cpu_s in train_to(training, marks):
             games = training.done.games
-            if marks and marks[0] <= games:
-                marks = [mark for mark in marks if mark > games]
-                points.append((games, cpu_s, exploitability(game, training.learner)))
+            if games not in points:  # a step may pass several marks
+                points[games] = games, cpu_s, exploitability(game, training.learner)
         search_exploitability = None
         if unit["search"]:
             with temporary_run(unit, training.learner) as run:
                 search = f"{NAME}:path=({run}),simulations={SIMULATIONS}"
                 search_exploitability = exploitability(game, search)
-        curves = map(list, zip(*points, strict=True))
+        curves = map(list, zip(*points.values(), strict=True))
         return {**dict(zip(MEASURES, curves, strict=True)), "searched": search_exploitability}
 
     def analyse(self, results: Results) -> StudyReport:

@@ -4,7 +4,8 @@ from them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import cleandoc
@@ -235,6 +236,22 @@ def group(results: Results, *names: str) -> dict[Any, list[Any]]:
             key = tuple(unit[name] for name in names)
             groups.setdefault(key if len(names) > 1 else key[0], []).append(result)
     return groups
+
+
+def train_to(training: Any, marks: Iterable[float]) -> Iterator[float]:
+    """Train to each of these numbers of games, and yield the CPU seconds of all steps so far.
+
+    Args:
+        training: a :class:`~learners.training.TrainingLoop`.
+        marks: ascending.
+    """
+    cpu_s = 0.0
+    for mark in marks:
+        start = time.process_time()
+        while training.running and training.done.games < mark:
+            training.step()
+        cpu_s += time.process_time() - start
+        yield cpu_s
 
 
 def judge(claims: Iterable[Data], numbers: Numbers, subject: str = "") -> list[Claim]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import permutations, product
 
 import numpy as np
 
@@ -22,8 +23,11 @@ from studies.frame import (
     Series,
     Study,
     StudyReport,
+    Value,
     group,
+    judge,
     read_data,
+    train_to,
 )
 from studies.verdicts import is_within
 from ttt_apps.training.sweep import measure_training
@@ -148,9 +152,7 @@ class DuelStudy(Study):
         players = (benchmark, challenger) if moves_second else (challenger, benchmark)
         training = Trainer(TwoLearners(*players), SELF, max(marks), seed=seed)
         points = []
-        for mark in marks:
-            while training.done.games < mark:
-                training.step()
+        for mark, _ in zip(marks, train_to(training, marks), strict=True):
             exact = outcome(game, *players)
             own_exact = exact.reversed() if moves_second else exact
             points.append({"games": mark, "exact": list(own_exact)})
@@ -246,31 +248,29 @@ class Optimizer(DuelStudy):
     def analyse(self, results: Results) -> StudyReport:
         """Report results by optimizer and rate, and whether the report's best is ours."""
         curves = _learning_curves(results)
-        runs = {name: curve.exact[:, -1] @ RESULT_VALUES for name, curve in curves.items()}
+        values = {name: curve.exact[:, -1] @ RESULT_VALUES for name, curve in curves.items()}
         leads = {
-            name: interval_from_seeds(values.tolist(), bounds=(-1.0, 1.0))
-            for name, values in runs.items()
+            name: interval_from_seeds(of_runs.tolist(), bounds=(-1.0, 1.0))
+            for name, of_runs in values.items()
         }
         gains = {
-            name: interval_from_seeds((runs[BEST] - values).tolist(), bounds=(-2.0, 2.0))
-            for name, values in runs.items()
+            name: interval_from_seeds((values[BEST] - of_runs).tolist(), bounds=(-2.0, 2.0))
+            for name, of_runs in values.items()
             if name != BEST
         }
-        words = "The optimal combination of optimizer and learning rate is AdamOptimizer and 0.001"
-        claim = Claim(
-            words, is_within(gains, 0, math.inf), {"wins less losses": leads, f"{BEST} less": gains}
-        )
+        numbers = {"leads": {"wins less losses": leads}, "gains": {f"{BEST} less": gains}}
         rows = [
             curve.rows()[-1]._replace(what=name, published="best" if name == BEST else None)
             for name, curve in curves.items()
         ]
-        places = np.repeat(np.arange(len(runs)), [len(values) for values in runs.values()])
+        places = np.repeat(np.arange(len(values)), [len(of_runs) for of_runs in values.values()])
         series = [
             Series("", range(len(leads)), leads.values(), "o"),
-            Series("", places, np.concatenate(list(runs.values())), "|", 1, 0.9),
+            Series("", places, np.concatenate(list(values.values())), "|", 1, 0.9),
         ]
         panel = Panel(series, "the q-net's wins less losses, exact", places=list(curves))
-        return StudyReport(rows, [claim], {self.name: self.figure([panel])})
+        claims = judge(DATA["best"], numbers)
+        return StudyReport(rows, claims, {self.name: self.figure([panel])})
 
 
 class AgainstNaive(DuelStudy):
@@ -295,10 +295,6 @@ LEARNERS = {
 COST_GAMES = (0, 2_000, 6_000, 10_000)
 """Numbers of games, large enough to exceed the startup cost; the last three are evenly spaced."""
 REPEATS = 5
-MAX_BEND = 0.1
-"""Tolerance of linearity: relative deviation of the cost of half the games from half the cost."""
-MAX_GROWTH = 0.2
-"""Tolerance of stable memory: growth after the first games, relative to the peak."""
 MIB = 2**20
 
 
@@ -339,30 +335,29 @@ class CostOfLearners(Study):
         games = list(group(results, "games"))
         costs = {name: ProcessCost(games, runs) for name, runs in group(results, "learner").items()}
         rows = []
-        claims = []
         for name, cost in costs.items():
-            numbers = {
+            own_numbers = {
                 "us CPU a game": interval_from_seeds((1e6 * cost.per_game).tolist()),
                 "MiB": interval_from_seeds((cost.peak / MIB).tolist()),
                 "of them before a game": interval_from_seeds((cost.memory[:, 0] / MIB).tolist()),
             }
-            rows.append(ResultRow(name, None, numbers))
-        for claim in DATA["ratios"]:
-            numerator, denominator = (
-                getattr(costs[name], claim["measure"]) for name in claim["learners"]
-            )
-            times = _ratio(numerator, denominator)
-            numbers = {"times": times, "read as": claim["range"]}
-            claims.append(Claim(claim["words"], is_within(times, *claim["range"]), numbers))
-        words = "the CPU time has a linear increase as the number of games increases"
-        claims.append(_limit_claim(words, costs, "bend", -MAX_BEND, MAX_BEND))
-        words = "The memory usage remains almost stable as the number of games increases"
-        claims.append(_limit_claim(words, costs, "growth", -1.0, MAX_GROWTH))
+            rows.append(ResultRow(name, None, own_numbers))
+        numbers: dict[str, Value] = {
+            measure: {
+                name: interval_from_seeds(getattr(cost, measure).tolist())
+                for name, cost in costs.items()
+            }
+            for measure in ("bend", "growth")
+        }
+        for measure, (name, other) in product(("per_game", "peak"), permutations(costs, 2)):
+            ratio = _ratio(getattr(costs[name], measure), getattr(costs[other], measure))
+            numbers[f"{measure} of {name} / {other}"] = {"times": ratio}
         panels = [
             _cost_panel(costs, "cpu", "CPU of the process, s", 1),
             _cost_panel(costs, "memory", "peak memory, MiB", MIB),
         ]
         figures = {"learners-cost": self.figure(panels)}
+        claims = judge(DATA["costs"], numbers)
         return StudyReport(rows, claims, figures, "mean of processes, and its 95% interval")
 
 
@@ -382,16 +377,6 @@ def _measure_process(unit: Unit) -> dict[str, float]:
     }
     config = new_config(Game(), unit["settings"], learner=unit["learner"], **training)
     return dict(zip(COST_KEYS, measure_training(config), strict=True))
-
-
-def _limit_claim(
-    words: str, costs: Mapping[str, ProcessCost], measure: str, low: float, high: float
-) -> Claim:
-    """Return the claim that the mean of an attribute of each learner's cost lies within limits."""
-    intervals = {
-        name: interval_from_seeds(getattr(cost, measure).tolist()) for name, cost in costs.items()
-    }
-    return Claim(words, is_within(intervals, low, high), {**intervals, "read as: at most": high})
 
 
 def _ratio(numerator: Float64Array, denominator: Float64Array) -> Interval:

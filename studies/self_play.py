@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from studies.frame import (
     Value,
     group,
     read_data,
+    train_to,
 )
 from studies.verdicts import holds_for_all, is_smaller, is_within
 from ttt_apps.training.options import default_options
@@ -32,6 +32,7 @@ from ttt_envs.arrays import GameArrays, game_arrays
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
+from ttt_envs.game.openings import RandomPlies
 from ttt_eval.exact import exploitability, regret
 from ttt_eval.exact.decision_values import DecisionValues, SelfPlayValues
 from ttt_eval.store.result_store import Data, Unit
@@ -81,9 +82,7 @@ class Holes(Study):
             openings=unit["openings"],
         )
         points = []
-        for mark in np.linspace(0, unit["games"], MARKS + 1)[1:]:
-            while training.running and training.done.games < mark:
-                training.step()
+        for _ in train_to(training, np.linspace(0, unit["games"], MARKS + 1)[1:]):
             learner = training.learner
             assert isinstance(learner, PPO)
             points.append(
@@ -98,61 +97,41 @@ class Holes(Study):
 
     def analyse(self, results: Results) -> StudyReport:
         """Report the measures at the end of each arm, and their curves."""
-        arms = {name: Arm.of(runs) for name, runs in group(results, "arm").items()}
+        runs_of_arms = group(results, "arm")
+        games = [point["games"] for point in results[0][1]]
+        ends = {
+            name: {key: [run[-1][key] for run in runs] for key in MEASURES}
+            for name, runs in runs_of_arms.items()
+        }
         rows = [
-            ResultRow(name, exact={key: median_and_range(arm.end(key)) for key in MEASURES})
-            for name, arm in arms.items()
+            ResultRow(name, exact={key: median_and_range(end) for key, end in of_arm.items()})
+            for name, of_arm in ends.items()
         ]
-        claims = [_make_claim(claim, arms) for claim in DATA["claims"] if claim["arm"] in arms]
-        panels = [
-            Panel(
-                [
-                    Series(name, arm.games, np.median(arm.curves[key], axis=0), "o-", index)
-                    for index, (name, arm) in enumerate(arms.items())
-                ],
-                "games of training",
-                f"{key}, exact",
-            )
-            for key in MEASURES
-        ]
-        figure = self.figure(panels, seeds=len(next(iter(arms.values())).end("regret")))
+        claims = [_make_claim(claim, ends) for claim in DATA["claims"] if claim["arm"] in ends]
+        panels = []
+        for key in MEASURES:
+            series = []
+            for index, (name, runs) in enumerate(runs_of_arms.items()):
+                medians = np.median([[point[key] for point in run] for run in runs], axis=0)
+                series.append(Series(name, games, medians, "o-", index))
+            panels.append(Panel(series, "games of training", f"{key}, exact"))
+        figure = self.figure(panels, seeds=len(results) // len(ends))
         return StudyReport(rows, claims, {"self-play-holes": figure})
 
 
-class Arm(NamedTuple):
-    """The runs of one arm, by mark."""
-
-    games: Float64Array
-    curves: Mapping[str, Float64Array]
-    """float64[seeds, marks], by measure"""
-
-    @classmethod
-    def of(cls, runs: Sequence[Sequence[Data]]) -> Arm:
-        """Collect runs."""
-        curves = {
-            key: np.array([[point[key] for point in run] for run in runs]) for key in MEASURES
-        }
-        return cls(np.array([point["games"] for point in runs[0]]), curves)
-
-    def end(self, measure: str) -> list[float]:
-        """Return a measure at the last mark, of each seed."""
-        return list(map(float, self.curves[measure][:, -1]))
-
-
-def _make_claim(claim: Data, arms: Mapping[str, Arm]) -> Claim:
+def _make_claim(claim: Data, ends: Mapping[str, Mapping[str, Sequence[float]]]) -> Claim:
     """Return the verdict on a claim: that measures at the end of an arm are within limits with
     every seed, or that they are smaller or larger than those of another arm.
     """
-    arm = arms[claim["arm"]]
+    end = ends[claim["arm"]]
     numbers: dict[str, Value] = {}
     verdicts = []
     for key, (low, high) in claim.get("limits", {}).items():
-        values = arm.end(key)
-        numbers[key] = median_and_range(values)
-        verdicts.append(is_within(values, low, high))
+        numbers[key] = median_and_range(end[key])
+        verdicts.append(is_within(end[key], low, high))
     for key, relation in claim.get("relations", {}).items():
-        values = arm.end(key)
-        others = arms[claim["than"]].end(key)
+        values = end[key]
+        others = ends[claim["than"]][key]
         numbers[key] = {"": median_and_range(values), claim["than"]: median_and_range(others)}
         samples = (values, others) if relation == "smaller" else (others, values)
         verdicts.append(is_smaller(*samples))
@@ -219,13 +198,12 @@ def visits_in_self_play(
     """Return the expected number of visits of positions in a game of self-play, float64[S]."""
     model = SelfPlayValues(arrays)
     if openings:
-        _, plies, share = openings.split(":")
-        first, last = map(int, plies.split("-"))
+        first, last, share = RandomPlies.from_text(openings, Game())
         start = model.start
         starts = []
         for _ in range(last):
             start = model.push(start[:, None] * uniform)
             starts.append(start)
         mean = np.mean(starts[first - 1 :], axis=0)
-        model.start = float(share) * mean + (1 - float(share)) * model.start
+        model.start = share * mean + (1 - share) * model.start
     return model.visits(probabilities)
