@@ -29,6 +29,7 @@ from studies.frame import (
     StudyFigure,
     StudyReport,
     Value,
+    place_series,
     read_data,
     train_to,
 )
@@ -371,31 +372,28 @@ class Ablation(TrainingStudy):
         """Return the report with the claims, and the CPU seconds to near-perfect play."""
         claims = []
         for variant, part in DATA["parts"].items():
-            boards = {game: runs for game, runs in curves.items() if variant in runs}
-            verdicts = {
-                game: is_sooner(runs[DEFAULT], runs[variant]) for game, runs in boards.items()
-            }
             numbers = {
                 game_name(game): {
                     "with": cpu_numbers(runs[DEFAULT]),
                     "without": cpu_numbers(runs[variant]),
-                    "sooner": verdicts[game],
+                    "sooner": is_sooner(runs[DEFAULT], runs[variant]),
                 }
-                for game, runs in boards.items()
+                for game, runs in curves.items()
+                if variant in runs
             }
+            holds = holds_for_all(number["sooner"] for number in numbers.values())
             words = f"with {part} play is below {NEAR} for good after less CPU"
-            claims.append(Claim(words, holds_for_all(verdicts.values()), numbers))
+            claims.append(Claim(words, holds, numbers))
         panels = []
         for game, by_variant in curves.items():
-            costs = [cpu_numbers(runs) for runs in by_variant.values()]
+            costs = {name: cpu_numbers(runs) for name, runs in by_variant.items()}
             times = {
-                place: own["after CPU s"] for place, own in enumerate(costs) if "after CPU s" in own
+                name: cost["after CPU s"] for name, cost in costs.items() if "after CPU s" in cost
             }
-            series = Series("", times, times.values(), "o")
+            places = list(by_variant)
+            series = place_series("", times, places, "o", 0)
             axis = f"CPU s, below {NEAR} for good"
             panels.append(
-                Panel(
-                    [series], axis, "", game_name(game), places=list(by_variant), limits=(0, None)
-                )
+                Panel([series], axis, "", game_name(game), places=places, limits=(0, None))
             )
         return StudyReport(rows, claims, {"alpha-zero-ablation": self.figure(panels)}, "measured")

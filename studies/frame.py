@@ -480,11 +480,9 @@ def _draw_series(axes: Axes, series: Series, is_horizontal: bool) -> None:
     if any(interval.low < interval.high for interval in intervals):
         error = error_bars(intervals)
     colour = SERIES[series.colour] if isinstance(series.colour, int) else series.colour
+    points = {"x": y, "y": x, "xerr": error} if is_horizontal else {"x": x, "y": y, "yerr": error}
     axes.errorbar(
-        y if is_horizontal else x,
-        x if is_horizontal else y,
-        xerr=error if is_horizontal else None,
-        yerr=None if is_horizontal else error,
+        **points,
         fmt=series.form,
         label=series.name or None,
         ms=4,

@@ -243,30 +243,23 @@ class RandomPlay(Study):
 
     def analyse(self, results: Results) -> StudyReport:
         """Report all boards, and whether equal players have a first-move advantage."""
-        scores = {
-            board_name(square(*unit["board"])): total_score([result])
-            for unit, result in results
-            if unit["games"]
-        }
-        exact = {
-            board_name(square(*unit["board"])): result
-            for unit, result in results
-            if not unit["games"]
-        }
         boards = {board.name: board for board in BOARDS}
+        scores = {}
         rows = []
-        for name, score in scores.items():
+        for size, (match, *exact) in group(results, "board").items():
+            name = board_name(square(*size))
+            score = scores[name] = total_score([match])
             rates = rates_of_first_mover(score)
             label = f"{name}, {score.games:,} games"
             if name in boards:
                 counts = boards[name].random
                 agrees = counts_agree(counts, first_mover_score(score).table.sum(axis=0))
                 rows.append(ResultRow(label, format_counts(counts), rates, None, agrees))
-            elif name in exact:
+            for shares in exact:
                 intervals = rates_of_first_mover(score, EXACT_CONFIDENCE)
-                pairs = zip(exact[name], intervals, strict=True)
+                pairs = zip(shares, intervals, strict=True)
                 agrees = all(interval.low <= share <= interval.high for share, interval in pairs)
-                rows.append(ResultRow(label, None, rates, exact[name], agrees))
+                rows.append(ResultRow(label, None, rates, shares, agrees))
         advantages = {name: first_move_advantage(scores[name]) for name in boards}
         draws = {name: rates_of_first_mover(scores[name])[1] for name in boards}
         numbers = {
@@ -441,18 +434,15 @@ class TreeSearch(Study):
 
     def analyse(self, results: Results) -> StudyReport:
         """Report all boards, and verdicts on the report's sentences."""
+        nodes = {unit["board"]: result for unit, result in results if unit.get("games") == 0}
         matches = group(
             [(unit, result) for unit, result in results if unit.get("games")], "board", "tree"
         )
-        nodes_of_boards = group(
-            [(unit, result) for unit, result in results if unit.get("games") == 0], "board"
-        )
         boards = []
         for number, board in enumerate(BOARDS):
-            [nodes] = nodes_of_boards[number]
             trees = {label: total_score(matches[number, label]) for label in board.trees}
             cpu_s = sum(match["cpu_s"] for match in matches[number, ""]) * GAMES / trees[""].games
-            boards.append(BoardResult(board, trees, nodes, cpu_s))
+            boards.append(BoardResult(board, trees, nodes[number], cpu_s))
         rows = [row for result in boards for row in result.rows()]
         for (a, b), seats in zip(EXACT_PAIRINGS, results[-1][1], strict=True):
             player = a.replace(EXACT_TREE, "tree")

@@ -6,7 +6,7 @@ import pytest
 from json_files import read_json
 from squares import CALLS, SQUARES, Squares
 
-from studies.frame import Panel, Series, StudyFigure, draw_figure, reproduce
+from studies.frame import Panel, Series, StudyFigure, draw_figure, judge, reproduce
 from ttt_eval.store.result_store import UNITS
 from ttt_eval.store.statistics import Interval
 
@@ -70,6 +70,21 @@ def test_the_page_and_the_numbers(quick, tmp_path):
     assert result["units"][1] == {"unit": {"n": 1}, "result": {"square": 1}}
     assert [path.suffix for path in paths] == [".md", ".json", ".csv", ".csv", ".png", ".svg"]
     assert paths[4].read_bytes().startswith(b"\x89PNG")
+
+
+def test_claims_are_judged_by_ranges_of_their_numbers():
+    claim = {
+        "words": "they are small",
+        "true_if": {"sizes": [0, 1], "error": [-0.1, 0.1]},
+        "evidence": ["sizes", "error", {"read as: at most": 1}],
+    }
+    numbers = {"sizes": {"a": 0.5, "b": Interval(0.9, 0.8, 1.1)}, "error": 0.0}
+    [judged] = judge([claim], numbers, "nets: ")
+    assert judged.words == "nets: they are small"
+    assert judged.holds is None
+    assert judged.numbers == {**numbers["sizes"], "error": 0.0, "read as: at most": 1}
+    with pytest.raises(KeyError):
+        judge([claim], {"sizes": 1})
 
 
 def test_figures_draw_every_series():

@@ -15,20 +15,26 @@ NO = Interval(-0.2, -0.3, -0.1)
 OPEN = Interval(0.2, -0.1, 0.5)
 
 
-def test_verdicts():
-    assert [verdicts.is_above(values) for values in ([YES], [YES, NO, OPEN], [YES, OPEN])] == [
-        True,
-        False,
-        None,
-    ]
-    assert [verdicts.is_above([YES], 0.15), verdicts.is_above([Interval(0.0, 0.0, 0.0)])] == [
-        None,
-        None,
-    ]
-    assert [verdicts.is_within(YES, low, 1) for low in (0, 0.25, 0.4)] == [True, None, False]
+@pytest.mark.parametrize(
+    ("value", "holds"),
+    [
+        (YES, True),
+        ([YES, NO, OPEN], False),
+        ({"a": YES, "b": OPEN}, None),
+        ({"all": {"a": 0.5, "b": True}}, True),
+        ([], True),
+        (-1, False),
+        (None, None),
+    ],
+)
+def test_numbers_are_within_a_range_or_not_or_open(value, holds):
+    assert verdicts.is_within(value, 0, 1) is holds
+
+
+def test_an_interval_across_an_end_is_open():
+    assert [verdicts.is_within(YES, low, 1) for low in (0.1, 0.25, 0.4)] == [True, None, False]
     pairs = ([True, True], [True, None], [False, None], [False, False])
     assert [verdicts.holds_for_all(pair) for pair in pairs] == [True, None, False, False]
-    assert [verdicts.holds_for_any(pair) for pair in pairs] == [True, True, None, False]
 
 
 def test_multinomial_test_is_exact():
