@@ -51,10 +51,9 @@ def make(folder: Path) -> None:
 
 def page_paths() -> dict[str, str]:
     """Return the path on the site of every page, by its path in the checkout."""
-    return FRONT | {
-        f"docs/{page.relative_to(ROOT / 'docs')}": str(page.relative_to(ROOT / "docs"))
-        for page in sorted((ROOT / "docs").rglob("*.md"))
-    }
+    docs = ROOT / "docs"
+    pages = [str(page.relative_to(docs)) for page in sorted(docs.rglob("*.md"))]
+    return FRONT | {f"docs/{page}": page for page in pages}
 
 
 def page_text(page: str, path: str) -> str:

@@ -29,7 +29,6 @@ from studies.frame import (
     StudyFigure,
     StudyReport,
     Value,
-    place_series,
     read_data,
     train_to,
 )
@@ -372,7 +371,7 @@ class Ablation(TrainingStudy):
         """Return the report with the claims, and the CPU seconds to near-perfect play."""
         claims = []
         for variant, part in DATA["parts"].items():
-            numbers = {
+            numbers: dict[str, dict[str, Value]] = {
                 game_name(game): {
                     "with": cpu_numbers(runs[DEFAULT]),
                     "without": cpu_numbers(runs[variant]),
@@ -386,13 +385,15 @@ class Ablation(TrainingStudy):
             claims.append(Claim(words, holds, numbers))
         panels = []
         for game, by_variant in curves.items():
-            costs = {name: cpu_numbers(runs) for name, runs in by_variant.items()}
+            costs = [cpu_numbers(runs) for runs in by_variant.values()]
             times = {
-                name: cost["after CPU s"] for name, cost in costs.items() if "after CPU s" in cost
+                place: cost["after CPU s"]
+                for place, cost in enumerate(costs)
+                if "after CPU s" in cost
             }
-            places = list(by_variant)
-            series = place_series("", times, places, "o", 0)
+            series = Series("", times, times.values(), "o")
             axis = f"CPU s, below {NEAR} for good"
+            places = list(by_variant)
             panels.append(
                 Panel([series], axis, "", game_name(game), places=places, limits=(0, None))
             )

@@ -138,9 +138,9 @@ class StudyReport:
         """Return the header and the rows as text, without empty columns."""
         lines = [["what", "published", self.ours, "exact", "agree"]]
         for row in self.rows:
-            values = row.published, row.ours, row.exact
+            values = row.published, row.ours, row.exact, row.agrees
             cells = ["" if value is None else format_value(value) for value in values]
-            lines.append([row.what, *cells, "" if row.agrees is None else VERDICTS[row.agrees]])
+            lines.append([row.what, *cells])
         columns = [column for column in zip(*lines, strict=True) if any(column[1:])]
         return [list(line) for line in zip(*columns, strict=True)]
 
@@ -276,21 +276,6 @@ def judge(claims: Iterable[Data], numbers: Numbers, subject: str = "") -> list[C
     return judged_claims
 
 
-def place_series(
-    name: str,
-    values: Mapping[str, float | Interval],
-    places: Sequence[str],
-    form: str,
-    colour: int | str,
-    offset: float = 0.0,
-) -> Series:
-    """Return a series for a panel with ``places``, given its values by place; ``offset`` moves it
-    down.
-    """
-    x = [places.index(place) + offset for place in values]
-    return Series(name, x, values.values(), form, colour)
-
-
 # --------------------------------------------------------------------------------------------------
 # Work, and its files
 
@@ -358,12 +343,10 @@ def reproduce(
     write_bytes(folder / TABLE, page.encode())
     write_bytes(folder / RESULT, msgspec.json.format(result, indent=1) + b"\n")
     paths = [folder / TABLE, folder / RESULT]
-    tables = {name: report.table()}
-    if report.claims:
-        tables[f"{name}-claims"] = report.claims_table()
-    for stem, rows in tables.items():
-        paths.append(folder / f"{stem}.csv")
-        write_csv(paths[-1], rows)
+    for stem, rows in ((name, report.table()), (f"{name}-claims", report.claims_table())):
+        if len(rows) > 1:
+            paths.append(folder / f"{stem}.csv")
+            write_csv(paths[-1], rows)
     for figure_name, figure in report.figures.items():
         paths += save_picture(folder / f"{figure_name}.png", partial(draw_figure, figure))
     return report, paths
@@ -377,9 +360,12 @@ def write_page(study: Study, report: StudyReport, command: str, quick: bool) -> 
     paragraphs = [f"# {study.title}", f"{source}. {description}"]
     if quick and study.left_out:
         paragraphs.append(f"Quick form: without {study.left_out}")
-    paragraphs += [f"`{command}`", "\n".join(markdown_rows(report.table()))]
-    if report.claims:
-        paragraphs.append("\n".join(markdown_rows(report.claims_table())))
+    paragraphs.append(f"`{command}`")
+    paragraphs += [
+        "\n".join(markdown_rows(rows))
+        for rows in (report.table(), report.claims_table())
+        if len(rows) > 1
+    ]
     for name, figure in report.figures.items():
         picture = f"![{figure.question}]({name}.png)"
         paragraphs += [f"**{figure.question}**", picture, figure.symbols]
@@ -480,7 +466,9 @@ def _draw_series(axes: Axes, series: Series, is_horizontal: bool) -> None:
     if any(interval.low < interval.high for interval in intervals):
         error = error_bars(intervals)
     colour = SERIES[series.colour] if isinstance(series.colour, int) else series.colour
-    points = {"x": y, "y": x, "xerr": error} if is_horizontal else {"x": x, "y": y, "yerr": error}
+    points: dict[str, Any] = {"x": x, "y": y, "yerr": error}
+    if is_horizontal:
+        points = {"x": y, "y": x, "xerr": error}
     axes.errorbar(
         **points,
         fmt=series.form,

@@ -16,12 +16,12 @@ from studies.frame import (
     Panel,
     ResultRow,
     Results,
+    Series,
     Study,
     StudyReport,
     Value,
     combine,
     group,
-    place_series,
     read_data,
 )
 from studies.trees import (
@@ -217,20 +217,18 @@ def _gain_claim(words: str, better: NetResult, other: NetResult) -> Claim:
 
 def _net_panel(nets: Sequence[NetResult]) -> Panel:
     """Return the leads, published and ours, a row for each net."""
-    places = [
+    names = [
         f"{board_name(net.entry.game)}  {AUTHORS[net.entry.preset]}, {net.entry.iterations:,}"
         for net in nets
     ]
-    by_place = dict(zip(places, nets, strict=True))
-    published_leads = {
-        place: mean_result(net.entry.published, RESULT_VALUES) for place, net in by_place.items()
-    }
-    first_leads = {place: net.lead(FIRST) for place, net in by_place.items()}
-    leads = {place: net.lead(FIRST, SECOND) for place, net in by_place.items()}
+    places = np.arange(len(nets))
+    published_leads = [mean_result(net.entry.published, RESULT_VALUES) for net in nets]
     label = f"published, net first ({GAMES} games)"
-    series = [
-        place_series(label, published_leads, places, "D", "black", -0.22),
-        place_series("ours, net first", first_leads, places, "o", 0),
-        place_series("ours, both seats", leads, places, "s", 1, 0.22),
+    leads = [
+        Series(label, places - 0.22, published_leads, "D", "black"),
+        Series("ours, net first", places, [net.lead(FIRST) for net in nets], "o"),
+        Series(
+            "ours, both seats", places + 0.22, [net.lead(FIRST, SECOND) for net in nets], "s", 1
+        ),
     ]
-    return Panel(series, "the net's wins less losses", places=places, limits=(-1.05, 1.05))
+    return Panel(leads, "the net's wins less losses", places=names, limits=(-1.05, 1.05))

@@ -250,8 +250,7 @@ class Optimizer(DuelStudy):
         curves = _learning_curves(results)
         values = {name: curve.exact[:, -1] @ RESULT_VALUES for name, curve in curves.items()}
         leads = {
-            name: interval_from_seeds(of_runs.tolist(), bounds=(-1.0, 1.0))
-            for name, of_runs in values.items()
+            name: curve.shares(RESULT_VALUES)[curve.marks[-1]] for name, curve in curves.items()
         }
         gains = {
             name: interval_from_seeds((values[BEST] - of_runs).tolist(), bounds=(-2.0, 2.0))

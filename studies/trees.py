@@ -22,7 +22,6 @@ from studies.frame import (
     combine,
     group,
     judge,
-    place_series,
     read_data,
 )
 from studies.verdicts import is_sample
@@ -273,21 +272,18 @@ class RandomPlay(Study):
 
 def _random_panel(scores: Mapping[str, Score]) -> Panel:
     """Return the rates of each result on each board, ours and the published ones."""
-    places = list(scores)
     series = []
     for result, name in enumerate(("first wins", "draw", "second wins")):
-        rates = {place: rates_of_first_mover(score)[result] for place, score in scores.items()}
-        published_rates = {
-            board.name: wilson(board.random[result] / GAMES, GAMES) for board in BOARDS
+        places = {board: place + 0.2 * (result - 1) for place, board in enumerate(scores)}
+        rates = [rates_of_first_mover(score)[result] for score in scores.values()]
+        intervals = {
+            places[board.name]: wilson(board.random[result] / GAMES, GAMES) for board in BOARDS
         }
-        offset = 0.2 * (result - 1)
         label = "" if result else "published"
-        series += [
-            place_series(name, rates, places, "o", RESULTS[result], offset),
-            place_series(label, published_rates, places, "D", "black", offset),
-        ]
+        series.append(Series(name, places.values(), rates, "o", RESULTS[result]))
+        series.append(Series(label, intervals, intervals.values(), "D", "black"))
     axis = f"rate, random against random, skip chance {SKIP}"
-    return Panel(series, axis, places=places, limits=(0, 1.02))
+    return Panel(series, axis, places=list(scores), limits=(0, 1.02))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -518,34 +514,37 @@ def _search_panels(boards: Sequence[BoardResult]) -> list[Panel]:
     """Return the tree's win rate on each board, published and ours, and the length of these
     games.
     """
-    places = [f"{result.board.name}, width {result.board.width}" for result in boards]
-    published_rates = [wilson(result.board.tree[0] / GAMES, GAMES) for result in boards]
-    published_wins = dict(zip(places, published_rates, strict=True))
-    wins = [place_series("published, second", published_wins, places, "D", "black", -0.3)]
-    for index, (name, label, seat) in enumerate(
-        (
-            ("ours, second", "", SECOND),
-            ("ours, first", "", FIRST),
-            ("comparing runs, second", COMPARING_RUNS, SECOND),
-            ("trying every move, second", EVERY_MOVE, SECOND),
-        )
-    ):
-        rates = {
-            place: rates_of_seat(result.trees[label], seat)[0]
-            for place, result in zip(places, boards, strict=True)
-            if label in result.trees
-        }
-        offset = 0.15 * (index - 1)
-        wins.append(place_series(name, rates, places, "o^sv"[index], index, offset))
+    names = [f"{result.board.name}, width {result.board.width}" for result in boards]
+    places = [place - 0.3 for place in range(len(boards))]
+    rates = [wilson(result.board.tree[0] / GAMES, GAMES) for result in boards]
+    wins = [
+        Series("published, second", places, rates, "D", "black"),
+        _win_series("ours, second", boards, "", SECOND, 0),
+        _win_series("ours, first", boards, "", FIRST, 1),
+        _win_series("comparing runs, second", boards, COMPARING_RUNS, SECOND, 2),
+        _win_series("trying every move, second", boards, EVERY_MOVE, SECOND, 3),
+    ]
     lengths = [
         Series("", range(len(boards)), [_length_quantiles(result.won) for result in boards], "o"),
         Series(f"published: {PUBLISHED_LENGTH} turns", [0], [PUBLISHED_LENGTH], "D", "black"),
     ]
     axis = "stones at the end of its wins, second"
     return [
-        Panel(wins, "share of games that the tree wins", places=places, limits=(0, 1.02)),
-        Panel(lengths, axis, places=places, limits=(0, None)),
+        Panel(wins, "share of games that the tree wins", places=names, limits=(0, 1.02)),
+        Panel(lengths, axis, places=names, limits=(0, None)),
     ]
+
+
+def _win_series(
+    name: str, boards: Sequence[BoardResult], label: str, seat: int, index: int
+) -> Series:
+    """Return the win rates of a tree in a seat, on the boards on which it plays."""
+    rates = {
+        place + 0.15 * (index - 1): rates_of_seat(result.trees[label], seat)[0]
+        for place, result in enumerate(boards)
+        if label in result.trees
+    }
+    return Series(name, rates, rates.values(), "o^sv"[index], index)
 
 
 def _length_quantiles(won: Int64Array) -> Interval:

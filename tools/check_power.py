@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import tyro
-from markdown_tables import print_head, print_row
 from planted_errors import ERRORS, FAMILIES, plant_loop, plant_search
 from right_calls import GAMES, KINDS
 from right_loop import check_loop
 from scipy.stats import beta
+from writing import print_head, print_row
 
 from ttt_eval.checks import Check, check_search
 

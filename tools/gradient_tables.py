@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from markdown_tables import print_head, print_row
+from writing import print_head, print_row
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

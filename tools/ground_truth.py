@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import tyro
-from markdown_tables import render_page
+from writing import render_page
 
 from baselines.exact import MAX_SOLVER_CELLS, Optimal, Solution, build, solve
 from baselines.proof_number import prove

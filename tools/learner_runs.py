@@ -9,7 +9,7 @@ other settings, without a family. All four print a table.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -19,8 +19,8 @@ from typing import Any, Literal
 import numpy as np
 import tyro
 from check_power import Log, one_sided_bound
-from markdown_tables import print_head, print_row
 from planted_learners import LEARNER_ERRORS, SETTINGS, plant
+from writing import print_head, print_row, to_toml
 
 from ttt_envs.core.files import write_bytes
 from ttt_eval.checks import check_learner, learner
@@ -60,15 +60,16 @@ def summarize(runs: Sequence[LearnerRun]) -> RightRuns:
     )  # fmt: skip
 
 
-def limit_lines(log: Log) -> Iterator[str]:
-    """Yield the lines of the file of the limits."""
-    yield "# Made by tools/learner_runs.py"
+def make_limits(log: Log) -> dict[str, dict[str, Any]]:
+    """Return the tables of the file of the limits."""
+    limits = {}
     for family, name in product(NUM_RUNS, PROBES):
         seeds = range(LIMIT_SEED, LIMIT_SEED + NUM_RUNS[family])
         right = summarize([right_run(log, family, name, seed) for seed in seeds])
-        yield f"\n[{family}.{name}]"
-        for key, number in right._asdict().items():
-            yield f"{key} = {np.round(number, 3).tolist()}"
+        limits[f"{family}.{name}"] = {
+            key: np.round(number, 3).tolist() for key, number in right._asdict().items()
+        }
+    return limits
 
 
 def list_names(names: Collection[str]) -> str:
@@ -131,7 +132,7 @@ def main(
         gamma: the declared discount without a family.
     """
     if command == "limits":
-        write_bytes(LIMITS, "\n".join([*limit_lines(Log(log)), ""]).encode())
+        write_bytes(LIMITS, to_toml("learner_runs.py", make_limits(Log(log)), str).encode())
         return
     changes: Any = LEARNER_ERRORS if command.endswith("errors") else SETTINGS
     heads = ("scores fail", "values fail", "cause", "no evidence", "trainings", "CPU s")

@@ -6,7 +6,6 @@ Openings are searched by what an error loses in them, exactly: chosen by sight, 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import tyro
+from writing import to_toml
 
 from ttt_envs.arrays import game_arrays
 from ttt_envs.core.files import read_table, write_bytes
@@ -77,30 +77,23 @@ def search_openings(
 
 
 def make_probes() -> dict[str, dict[str, Any]]:
-    """Return the fields of all probes, by name."""
-    probes: dict[str, dict[str, Any]] = {}
+    """Return the tables of the file: the fields of each probe, and its options as
+    ``NAME.options``.
+    """
+    tables: dict[str, dict[str, Any]] = {}
     for name, row in DATA.items():
+        options = row.pop("options")
         search = row.pop("search", None)
         source = row.pop("openings_of", None)
         if search:
-            row["options"]["openings"] = search_openings(row["options"], **search)
+            options["openings"] = search_openings(options, **search)
         if source:
-            exact = ExactProbe(LearnerProbe("", "", 0, probes[source]["options"]))
-            row["scored"] = probes[source]["options"]["openings"]
-            row["options"]["openings"] = [exact.text(s) for s in range(len(exact.values))]
-        probes[name] = row
-    return probes
-
-
-def to_toml(probes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the file's text."""
-    lines = ["# Made by tools/make_probes.py"]
-    for name, row in probes.items():
-        fields = {key: value for key, value in row.items() if key != "options"}
-        for header, table in ((name, fields), (f"{name}.options", row["options"])):
-            lines += ["", f"[{header}]"]
-            lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
-    return "\n".join([*lines, ""])
+            source_options = tables[f"{source}.options"]
+            exact = ExactProbe(LearnerProbe("", "", 0, source_options))
+            row["scored"] = source_options["openings"]
+            options["openings"] = [exact.text(s) for s in range(len(exact.values))]
+        tables |= {name: row, f"{name}.options": options}
+    return tables
 
 
 def main(file: tyro.conf.Positional[Path]) -> None:
@@ -109,7 +102,7 @@ def main(file: tyro.conf.Positional[Path]) -> None:
     Args:
         file: the TOML file.
     """
-    write_bytes(file, to_toml(make_probes()).encode())
+    write_bytes(file, to_toml("make_probes.py", make_probes()).encode())
 
 
 if __name__ == "__main__":

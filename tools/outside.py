@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import markdown_tables
 import tyro
+import writing
 from ask_outside import NUM_SEARCHES, SIMULATIONS
 from environments import CACHE, ROOT, CommandError, call, make_environment, versions_in
 
@@ -93,14 +93,8 @@ def run_block(name: str, block: dict[str, Any], source: Path | None = None) -> d
                 "NUMBA_CACHE_DIR": str(CACHE / "numba"),
             }
             script = Path(__file__).with_name("ask_outside.py")
-            words = (
-                *(WITHOUT_NETWORK if allowed else ()),
-                python,
-                "-W",
-                "ignore",
-                script,
-                json.dumps(block),
-            )
+            prefix = WITHOUT_NETWORK if allowed else ()
+            words = (*prefix, python, "-W", "ignore", script, json.dumps(block))
             output = call(*words, cwd=Path(home), log=name, inherit=False, **variables)
         return {"version": version, **json.loads(output.splitlines()[-1])}
     except CommandError as problem:
@@ -140,7 +134,7 @@ def render_page() -> str:
     ]
     filters = {"draw": lambda answer: Evidence(*answer[1:]).draw()}
     numbers = {"simulations": SIMULATIONS, "num_searches": NUM_SEARCHES}
-    return markdown_tables.render_page(__file__, filters, blocks=blocks, **numbers)
+    return writing.render_page(__file__, filters, blocks=blocks, **numbers)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,8 +30,7 @@ FAMILIES: Mapping[str, list[str]] = {
 
 
 def _plant(right: ModuleType, error: str, kind: str) -> dict[str, Any]:
-    source = Path(str(right.__file__)).read_text("utf-8")
-    return plant(source, ERRORS[error][kind] if error else [])
+    return plant(inspect.getsource(right), ERRORS[error][kind] if error else [])
 
 
 def plant_search(error: str, rule: str = "puct") -> right_search.PlainSearch:

@@ -6,9 +6,10 @@ import gymnasium
 import numpy as np
 import plain
 import pytest
-from make_probes import make_probes, to_toml
+from make_probes import make_probes
 from numpy.testing import assert_allclose
 from small_games import SKIP_GAME
+from writing import to_toml
 
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.policy import normalise
@@ -164,4 +165,4 @@ def test_an_unknown_error_is_refused():
 def test_the_tool_makes_the_file():
     path = probes.__file__.replace(".py", ".toml")
     with open(path, encoding="utf-8") as file:
-        assert to_toml(make_probes()) == file.read()
+        assert to_toml("make_probes.py", make_probes()) == file.read()

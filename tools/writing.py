@@ -1,7 +1,8 @@
-"""Pages in Markdown from templates, and tables that are printed row by row: parts of tools."""
+"""What tools write: pages in Markdown from templates, tables row by row, and TOML."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,3 +35,21 @@ def print_head(*cells: str) -> None:
     print()
     print_row(*cells)
     print("|" + "---|" * len(cells))
+
+
+def to_toml(
+    tool: str,
+    tables: Mapping[str, Mapping[str, Any]],
+    write: Callable[[Any], str] = json.dumps,
+) -> str:
+    """Return the text of a file of tables that a tool has made.
+
+    Args:
+        tool: name of its file.
+        tables: by name.
+        write: returns a value as TOML.
+    """
+    lines = [f"# Made by tools/{tool}"]
+    for name, table in tables.items():
+        lines += ["", f"[{name}]", *(f"{key} = {write(value)}" for key, value in table.items())]
+    return "\n".join([*lines, ""])
