@@ -1,13 +1,13 @@
 """Power and false alarms of the checks, as in the tables of docs/how-to/check-search.md.
 
 ``python tools/check_power.py errors`` checks searches and an AlphaZero loop with planted errors.
-``python tools/check_power.py alarms --count 20 --log FILE`` checks what is right with the seeds 0
-to 19, and goes on where the log ends.
+``python tools/check_power.py alarms --count 20 --log FOLDER`` checks what is right with the seeds 0
+to 19, and goes on where it was stopped.
 """
 
 from __future__ import annotations
 
-import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
@@ -21,7 +21,12 @@ from right_loop import check_loop
 from scipy.stats import beta
 from writing import print_head, print_row
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from studies.frame import group
 from ttt_eval.checks import Check, check_search
+from ttt_eval.store.result_store import Unit, collect_results
+from ttt_eval.store.versions import make_provenance
 
 
 def rate_cause(error: str, check: Check) -> str:
@@ -63,45 +68,28 @@ def one_sided_bound(count: int, total: int) -> float:
     return float(beta.ppf(0.95, count + 1, total - count)) if count < total else 1.0
 
 
-class Log:
-    """Results of calls in a file of JSON lines, none of which is made again."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        lines = path.read_text("utf-8").splitlines() if path.exists() else []
-        self.rows = {row["call"]: row for row in map(json.loads, lines)}
-
-    def get(self, call: str, measure: Callable[[], Mapping[str, object]]) -> dict[str, Any]:
-        """Return the result of a call, which is measured and stored if the file has none."""
-        if call not in self.rows:
-            self.rows[call] = {"call": call, **measure()}
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(f"{json.dumps(self.rows[call])}\n")
-        return dict(self.rows[call])
-
-
-def measure_alarm(kind: str, name: str, call: Callable[[], Check]) -> dict[str, Any]:
+def measure_alarm(unit: Unit) -> dict[str, Any]:
     """Return the result of a right call, and print it if it fails."""
-    check = call()
+    check = dict(KINDS[unit["kind"]](unit["seed"]))[unit["call"]]()
     if not check.ok:
-        print(f"{name}:\n{check}", flush=True)
-    return {"kind": kind, **check.to_dict()}
+        print(f"{unit}:\n{check}", flush=True)
+    return dict(check.to_dict())
 
 
-def log_alarms(path: Path, kinds: Sequence[str], seeds: range) -> None:
-    """Append the calls that the log does not have yet, print those that fail, and the sums."""
-    log = Log(path)
-    for seed, kind in product(seeds, kinds):
-        for name, call in KINDS[kind](seed):
-            key = f"{kind}: {name}, seed {seed}"
-            log.get(key, partial(measure_alarm, kind, key, call))
+def print_alarms(folder: Path, kinds: Sequence[str], seeds: range) -> None:
+    """Make the calls that the folder does not have yet, print those that fail, and the sums."""
+    units = [
+        {"kind": kind, "call": name, "seed": seed}
+        for seed, kind in product(seeds, kinds)
+        for name, _ in KINDS[kind](seed)
+    ]
+    results = collect_results(measure_alarm, units, folder, make_provenance())
+    oks_of_kinds = group([*zip(units, results, strict=True)], "kind")
     print_head("right", "calls", "false alarms", "at most, 95%")
-    for group in [*([kind] for kind in kinds), kinds]:
-        checks = [call["ok"] for call in log.rows.values() if call["kind"] in group]
-        alarms = checks.count(False)
-        bound = one_sided_bound(alarms, len(checks))
-        print_row(", ".join(group), len(checks), alarms, f"{bound:.2%}")
+    for names in [*([kind] for kind in kinds), kinds]:
+        oks = [check["ok"] for kind in names for check in oks_of_kinds[kind]]
+        alarms = oks.count(False)
+        print_row(", ".join(names), len(oks), alarms, f"{one_sided_bound(alarms, len(oks)):.2%}")
 
 
 CHECKS: Mapping[str, Callable[[str], Mapping[str, Check]]] = {
@@ -118,7 +106,7 @@ def main(
     kinds: tuple[str, ...] = tuple(KINDS),
     seed: int = 0,
     count: int = 1,
-    log: Path = Path("alarms.jsonl"),
+    log: Path = Path("runs", "alarms"),
 ) -> None:
     """Print a table of planted errors, or of right calls.
 
@@ -128,10 +116,10 @@ def main(
         kinds: of right calls.
         seed: the first seed of right calls.
         count: the number of seeds.
-        log: a file of JSON lines, with which right calls go on.
+        log: the folder of the results of right calls, which are not made again.
     """
     if command == "alarms":
-        log_alarms(log, kinds, range(seed, seed + count))
+        print_alarms(log, kinds, range(seed, seed + count))
         return
     for family in families:
         print_errors(FAMILIES[family], CHECKS[family])

@@ -1,31 +1,32 @@
 """Learners in the probes, as in the tables of docs/how-to/check-learner.md.
 
 ``python tools/learner_runs.py limits`` trains right learners, and writes the limits of
-``check_learner``, ttt_eval/checks/learner.toml; its runs are kept in a log, a file of JSON lines,
-and none is repeated. ``errors`` checks learners with planted errors, ``alarms`` right ones with
+``check_learner``, ttt_eval/checks/learner.toml; its runs are kept in a folder, and none is
+repeated. ``errors`` checks learners with planted errors, ``alarms`` right ones with
 other seeds; ``open-errors`` and ``open-alarms`` check learners with errors, and right ones with
 other settings, without a family. All four print a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from functools import partial
-from itertools import product
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from time import process_time
 from typing import Any, Literal
 
 import numpy as np
 import tyro
-from check_power import Log, one_sided_bound
+from check_power import one_sided_bound
 from planted_learners import LEARNER_ERRORS, SETTINGS, plant
 from writing import print_head, print_row, to_toml
 
+from studies.frame import combine, group
 from ttt_envs.core.files import write_bytes
 from ttt_eval.checks import check_learner, learner
 from ttt_eval.checks.learner import LearnerRun, RightRuns, measure_agent
 from ttt_eval.checks.probes import PROBES
+from ttt_eval.store.result_store import Unit, collect_results
+from ttt_eval.store.versions import make_provenance
 
 LIMITS = Path(learner.__file__).with_suffix(".toml")
 NUM_RUNS = {"tabular": 200, "dqn": 40, "ppo": 40}
@@ -37,17 +38,11 @@ MAX_OTHERS = 2
 """Maximum number of probes that are named in place of all others."""
 
 
-def measure_run(family: str, name: str, seed: int) -> dict[str, Any]:
+def measure_run(unit: Unit) -> dict[str, Any]:
     """Return the run of a right learner in a probe, JSON-ready."""
-    probe = PROBES[name]
-    agent = plant(family)(probe.make_env, probe.steps, seed)
+    probe = PROBES[unit["probe"]]
+    agent = plant(unit["family"])(probe.make_env, probe.steps, unit["seed"])
     return measure_agent(probe, agent)._replace(mistake=None)._asdict()
-
-
-def right_run(log: Log, family: str, name: str, seed: int) -> LearnerRun:
-    """Return the run of a right learner in a probe, from the log if it has it."""
-    row = log.get(f"{family}: {name}, seed {seed}", partial(measure_run, family, name, seed))
-    return LearnerRun(**{key: row[key] for key in LearnerRun._fields})
 
 
 def summarize(runs: Sequence[LearnerRun]) -> RightRuns:
@@ -60,13 +55,20 @@ def summarize(runs: Sequence[LearnerRun]) -> RightRuns:
     )  # fmt: skip
 
 
-def make_limits(log: Log) -> dict[str, dict[str, Any]]:
-    """Return the tables of the file of the limits."""
+def make_limits(folder: Path, num_runs: Mapping[str, int] = NUM_RUNS) -> dict[str, dict[str, Any]]:
+    """Return the tables of the file of the limits, given the number of runs by family; those that
+    the folder has are not repeated.
+    """
+    units: list[Unit] = []
+    for family, count in num_runs.items():
+        seeds = range(LIMIT_SEED, LIMIT_SEED + count)
+        units += combine(family=[family], probe=PROBES, seed=seeds)
+    results = collect_results(measure_run, units, folder, make_provenance())
+    runs_of_probes = group([*zip(units, results, strict=True)], "family", "probe")
     limits = {}
-    for family, name in product(NUM_RUNS, PROBES):
-        seeds = range(LIMIT_SEED, LIMIT_SEED + NUM_RUNS[family])
-        right = summarize([right_run(log, family, name, seed) for seed in seeds])
-        limits[f"{family}.{name}"] = {
+    for (family, probe), rows in runs_of_probes.items():
+        right = summarize([LearnerRun(**row) for row in rows])
+        limits[f"{family}.{probe}"] = {
             key: np.round(number, 3).tolist() for key, number in right._asdict().items()
         }
     return limits
@@ -111,7 +113,7 @@ def main(
     command: tyro.conf.Positional[
         Literal["limits", "errors", "alarms", "open-errors", "open-alarms"]
     ],
-    log: Path = Path("runs.jsonl"),
+    log: Path = Path("runs", "limits"),
     families: tuple[str, ...] = tuple(NUM_RUNS),
     count: int = 20,
     names: tuple[str, ...] = (),
@@ -123,7 +125,7 @@ def main(
 
     Args:
         command: what to do.
-        log: a file of JSON lines, of the limits.
+        log: the folder of the runs of the limits.
         families: of the learners.
         count: number of alarms of each family.
         names: of errors or settings, by default all.
@@ -132,7 +134,7 @@ def main(
         gamma: the declared discount without a family.
     """
     if command == "limits":
-        write_bytes(LIMITS, to_toml("learner_runs.py", make_limits(Log(log)), str).encode())
+        write_bytes(LIMITS, to_toml("learner_runs.py", make_limits(log), str).encode())
         return
     changes: Any = LEARNER_ERRORS if command.endswith("errors") else SETTINGS
     heads = ("scores fail", "values fail", "cause", "no evidence", "trainings", "CPU s")

@@ -6,7 +6,6 @@ from collections import defaultdict
 from functools import partial
 from math import comb
 
-import check_power
 import gymnasium
 import learner_runs
 import numpy as np
@@ -538,12 +537,13 @@ def test_limits_lie_beyond_the_right_runs():
 # -- tools and the repository to copy
 
 
-def test_runs_are_kept_in_a_log_and_not_repeated(tmp_path):
-    log = tmp_path / "log.jsonl"
-    for _ in range(2):
-        run = learner_runs.right_run(check_power.Log(log), "tabular", "bandit", 3)
-        assert run.score == 1
-    assert log.read_text("utf-8").count("call") == 1
+def test_runs_are_kept_and_not_repeated(tmp_path, monkeypatch):
+    monkeypatch.setattr(learner_runs, "PROBES", {"bandit": PROBES["bandit"]})
+    limits = learner_runs.make_limits(tmp_path, {"tabular": 2})
+    assert limits["tabular.bandit"]["runs"] == 2
+    assert limits["tabular.bandit"]["min_score"] == 1
+    monkeypatch.setattr(learner_runs, "measure_run", None)
+    assert str(learner_runs.make_limits(tmp_path, {"tabular": 2})) == str(limits)
 
 
 def test_verdicts_are_rows_of_a_table(capsys):

@@ -13,6 +13,7 @@ from right_loop import check_loop
 from right_search import RETURNED
 
 from ttt_eval.checks import check_search
+from ttt_eval.store.result_store import UNITS
 
 
 def more(*values):
@@ -102,10 +103,9 @@ def test_right_calls_pass(kind):
 def test_a_log_of_right_calls_goes_on(monkeypatch, tmp_path, capsys):
     calls = {kind: lambda seed, make=make: list(make(seed))[:1] for kind, make in KINDS.items()}
     monkeypatch.setattr(check_power, "KINDS", calls)
-    path = tmp_path / "log.jsonl"
     for count, lines in ((1, 5), (2, 10)):
-        check_power.main("alarms", count=count, log=path)
-        assert len(path.read_text("utf-8").splitlines()) == lines
+        check_power.main("alarms", count=count, log=tmp_path)
+        assert len((tmp_path / UNITS).read_text("utf-8").splitlines()) == 1 + lines
     assert f"| {', '.join(KINDS)} | 10 | 0 | 25.89% |" in capsys.readouterr().out
 
 
