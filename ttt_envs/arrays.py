@@ -73,13 +73,16 @@ class GameArrays(NamedTuple):
     """probability of another turn after a move that does not end the game"""
 
     def boards(self, seat: int) -> Boards:
-        """Return the positions, with the player ``seat``, 0 or 1, to move."""
+        """Return the S positions, without the row *over*, with the player ``seat``, 0 or 1, to
+        move.
+        """
         own, other = np.split(self.observations[:-1], 2, axis=1)
         cells = (1 + seat) * own + (2 - seat) * other
         return Boards(cells, np.full(len(cells), seat, np.int8))
 
     def policy_table(self, policy: Policy, seat: int) -> Float64Array:
         """Return a pure policy's probabilities of actions, float64[S, A], as the player ``seat``.
+        The row *over* has none: the table has the shape of ``legal[:-1]``.
 
         Raises:
             ValueError: it is not pure.

@@ -14,7 +14,7 @@ from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import Float32Array, Float64Array
 from ttt_envs.game.game import Game
 from ttt_eval.checks.calls import CallError, GuardedCaller, open_caller, read_numbers
-from ttt_eval.checks.check import Check, CheckRow, judge, no_error
+from ttt_eval.checks.check import Check, CheckRow, judge, list_fitting, no_error
 from ttt_eval.checks.decisions import DecisionModel
 from ttt_eval.checks.directions import Effect, measure_effect
 from ttt_eval.checks.input_probes import RECOGNISED, UNREPEATABLE, probe_batch, probe_rollouts
@@ -31,6 +31,7 @@ from ttt_eval.checks.samples import (
 from ttt_eval.checks.values import explain
 
 DEFAULT_BATCH = 8
+DEFAULT_ENVIRONMENTS = 256
 
 Critic = float | Callable[[Float32Array], Any]
 """Standard deviation of random errors of exact values; or a function of observations,
@@ -240,7 +241,7 @@ def check_advantages(
     *,
     gamma: float | None = None,
     lam: float | None = None,
-    environments: int = 256,
+    environments: int | None = None,
     batch: int | None = None,
     group: int | None = None,
     critic: Critic = 0.0,
@@ -263,12 +264,13 @@ def check_advantages(
             function that asks for ``movers``, or else the first.
         gamma: discount of rollouts for each decision, by default 0.9; whole games have none.
         lam: lambda of rollouts; None for any from 0 to 1.
-        environments: number in a rollout, for functions that mix them.
+        environments: number in a rollout, by default 256, for functions that mix them; whole games
+            have none.
         batch: number of games in a batch, by default 8.
         group: number of games in a group, by default the batch.
         critic: the errors of a critic, or its values, see :data:`Critic`. Right or wrong is decided
             with exact values; the row ``critic`` says what these do.
-        tokens: whether decisions of whole games are several tokens.
+        tokens: whether decisions of whole games are several tokens; rollouts have none.
         policy: of both players: the seed of a random softmax policy.
         cpu: CPU s of samples, of which there are few if a row has failed.
         seed: of all random numbers.
@@ -277,8 +279,8 @@ def check_advantages(
     Raises:
         TypeError: ``function`` is no function.
         ValueError: an option is unknown or out of range, the function asks for an unknown array, or
-            for arrays of rollouts and of whole games, or ``gamma`` or ``lam`` below 1 is given for
-            these.
+            for arrays of rollouts and of whole games, or an option has no effect: ``gamma`` or
+            ``lam`` below 1 or ``environments`` with whole games, ``tokens`` with rollouts.
     """
     discount = 0.9 if gamma is None else gamma
     check_range("gamma", discount, 0, 1)
@@ -291,18 +293,21 @@ def check_advantages(
     array_names = {ALIASES.get(name, name) for name in names}
     limit = TIME_LIMIT if {"truncated", "next_values"} <= array_names else None
     is_batch = not (batch is None and group is None and ROLLOUT_NAMES.issuperset(names))
-    size = BatchSize(environments, 1)
     if is_batch:
         games = batch or DEFAULT_BATCH
         size = BatchSize(games, group or games)
+        is_ignored = {
+            "gamma": gamma not in (None, 1),
+            "lam": lam not in (None, 1),
+            "environments": environments is not None,
+        }
+    else:
+        size = BatchSize(environments or DEFAULT_ENVIRONMENTS, 1)
+        is_ignored = {"tokens": tokens}
     if size.games % size.group:
         raise Refusal(f"batch={size.games} has no whole groups of {size.group}: choose a multiple")
-    for name, number in {"gamma": gamma, "lam": lam}.items():
-        if is_batch and number not in (None, 1):
-            raise Refusal(
-                f"whole episodes have no discount, and {name}= no effect: leave it out, and give "
-                "the function with a discount of 1"
-            )
+    for name in list_fitting(is_ignored):
+        raise Refusal(TEXTS["ignored"][name])
     of_rollouts = [name for name in names if name not in BATCH_NAMES]
     if is_batch and of_rollouts:
         raise Refusal(

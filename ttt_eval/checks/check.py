@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from math import isnan
@@ -42,6 +42,11 @@ class CheckRow(NamedTuple):
     """the rule by which the row holds; empty for a remark"""
     evidence: tuple[Evidence, ...] = ()
     """positions, the worst first; empty if the row holds or shows none"""
+
+
+def list_fitting(patterns: Mapping[str, object]) -> list[str]:
+    """Return the causes whose patterns fit, by whether they do."""
+    return [cause for cause, fits in patterns.items() if fits]
 
 
 def no_error(unjudged: Sequence[str]) -> str:

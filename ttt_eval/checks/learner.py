@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +24,7 @@ from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.core.random import kept_generators, seed_generators
 from ttt_eval.checks.calls import read_numbers
-from ttt_eval.checks.check import Check, CheckRow, Evidence, judge, no_error
+from ttt_eval.checks.check import Check, CheckRow, Evidence, judge, list_fitting, no_error
 from ttt_eval.checks.probes import PROBES, ExactProbe, LearnerProbe, MakeEnv
 from ttt_eval.checks.wrong_targets import (
     NEXT_GAME,
@@ -95,12 +96,17 @@ targets copied after 1 to 100 updates, and a quarter of the budget to twice the 
 NEARER = "values with this error are nearer by {}"
 REWARD_ROW = f"{ONE_STEP}, reward"
 """The row of :data:`REWARD_TOO`."""
+
 SURE_PROBES = ("bandit", "credit", "defence", "truncation")
 """Probes in which errors have sure scores, because nothing there is by chance."""
 NEAR_SCORE = 0.04
 """Scores there within this distance are those of an error."""
 CREDIT = "credit"
 """The probe in which values are sure too, and other next values have others."""
+NEAREST_PROBES: Mapping[str, str] = {f"{CREDIT}, values": CREDIT, REWARD_ROW: ONE_STEP}
+"""Probes whose nearest wrong target explains failed values, by the row that fails, the surest
+first.
+"""
 TRUNCATION = "truncation"
 CRITIC_ERRORS: Mapping[str, str] = {
     "discount -1.0": "sign of the next value",
@@ -134,14 +140,10 @@ SKIPPED_STEP = (
     "as for next-step autoreset, where environments reset in the same step"
 )
 DEFENCE = "defence"
-ERRORS_ALONE: Mapping[str, str] = {
-    ONE_STEP: "values are of other actions, games or positions, such as by a shifted index",
-    DEFENCE: "losses do not count: rewards below 0 are clipped or left out",
-    TRUNCATION: "the step at a truncation is left out, or taken for an end",
-}
-"""What fits a failure in one of several probes alone, if nothing else does; in :data:`DEFENCE`,
-where no game is won, only if all learned values are equal.
-"""
+"""The probe in which no game is won."""
+OTHER_POSITIONS = "values are of other actions, games or positions, such as by a shifted index"
+NO_LOSSES = "losses do not count: rewards below 0 are clipped or left out"
+NO_LAST_STEP = "the step at a truncation is left out, or taken for an end"
 OTHER_VALUES = (
     "values do not converge to those of best play: another discount; the next value is a mean, or "
     "that of the action played (SARSA); it plays the actions of the smallest values while it "
@@ -196,18 +198,18 @@ FAMILIES: Mapping[str, Mapping[str, RightRuns]] = {
 class LearnerRun(NamedTuple):
     """What a trained agent reached in a probe."""
 
-    score: float
+    score: float = nan
     """value of its best actions, as a share of the way from random play, 0, to the best policy, 1
     """
-    error: float
+    error: float = nan
     """of a learner with ``values``, their mean absolute error where its best actions lead; of one
     with a ``critic``, the root mean square error beside the values of its own policy, where that
     leads; NaN without both"""
-    entropy: float
+    entropy: float = nan
     """mean entropy of the policy of a learner with a ``critic``, in nats; else NaN"""
-    excess: float
+    excess: float = nan
     """mean of what values or critic are beyond 1 or -1, where the same policy leads; else NaN"""
-    mistake: Evidence | None
+    mistake: Evidence | None = None
     """the position in which its best actions lose most"""
     misfit: float = nan
     """of values, by how much their error is smaller beside those of another discount; of a critic,
@@ -240,7 +242,7 @@ class LearnerRun(NamedTuple):
         return bool(getattr(self, number) < error - MIN_FALL * error * max(MIN_WAY, 1 - error))
 
 
-NO_RUN = LearnerRun(nan, nan, nan, nan, None)
+NO_RUN = LearnerRun()
 """In place of a run where there is none."""
 
 
@@ -270,28 +272,25 @@ def measure_agent(probe: LearnerProbe, agent: Any, gamma: float = 1.0) -> Learne
 
     scores = ask(agent, "scores", allowed)
     policy = exact.greedy(scores)
-    run = LearnerRun(exact.score(policy), nan, nan, nan, exact.mistake(policy))
+    run = LearnerRun(exact.score(policy), mistake=exact.mistake(policy))
     if hasattr(agent, "critic"):
         values = ask(agent.critic, "critic", np.ones(len(allowed), np.bool_))
         own_policy = exact.softmax(scores)
         visits = exact.weights(own_policy)
-        measure = partial(exact.critic_error, own_policy, values)
-        run = compare(run, measure, gamma, exact, values, visits)
-        error_of_zeros = exact.critic_error(own_policy, 0 * values, visits, WrongTarget(gamma))
-        return run._replace(
-            entropy=exact.entropy(own_policy),
-            misfit=run.error / error_of_zeros if error_of_zeros else nan,
-            kind="critic",
+        run = run._replace(kind="critic", entropy=exact.entropy(own_policy))
+        run = compare(
+            run, partial(exact.critic_error, own_policy, values), gamma, exact, values, visits
         )
+        error_of_zeros = exact.critic_error(own_policy, 0 * values, visits, WrongTarget(gamma))
+        return run._replace(misfit=run.error / error_of_zeros if error_of_zeros else nan)
     if hasattr(agent, "values"):
         values = exact.model.best(ask(agent.values, "values", allowed))
-        visits = exact.weights(policy)
-        run = compare(run, partial(exact.value_error, values), gamma, exact, values, visits)
-        is_near = run.nearest == REWARD_TOO or run.error - run.misfit < NEAR_ERROR
-        return run._replace(
-            nearest=run.nearest if is_near else "",
-            kind="values",
+        run = run._replace(kind="values")
+        run = compare(
+            run, partial(exact.value_error, values), gamma, exact, values, exact.weights(policy)
         )
+        is_near = run.nearest == REWARD_TOO or run.error - run.misfit < NEAR_ERROR
+        return run if is_near else run._replace(nearest="")
     return run
 
 
@@ -348,6 +347,11 @@ def _list(runs: Sequence[LearnerRun], number: str) -> str:
     """Return a number of runs in words."""
     digits = 2 if number == "score" else 3
     return ", ".join(f"{getattr(run, number):.{digits}f}" for run in runs)
+
+
+def _describe(runs: Sequence[LearnerRun], *numbers: str) -> str:
+    """Return numbers of runs in words, with their names."""
+    return ", ".join(f"{number} {_list(runs, number)}" for number in numbers)
 
 
 def check_learner(
@@ -567,31 +571,25 @@ class LearnerCheck:
         best = max(runs, key=lambda run: run.score)
         self.best_runs[probe.name] = best
         self.unseen = [error for error in self.unseen if probe.power(error).score >= limits.score]
-        evidence = [] if best.mistake is None else [best.mistake]
-        text = f"score {_list(runs, 'score')} with {steps:,} steps"
-        self.judge(probe, probe.name, text, runs, "score", limits.score, evidence)
-        if best.kind:
-            text = (
-                f"error {_list(runs, 'error')}, misfit {_list(runs, 'misfit')}, beyond 1 or -1 by "
-                f"{_list(runs, 'excess')}"
-            )
-            self.judge(
-                probe, f"{probe.name}, {best.kind}", text, runs, limits.number, limits.largest
-            )
-        if best.kind and self.curves and probe.name == TRUNCATION:
+        text = f"{_describe(runs, 'score')} with {steps:,} steps"
+        self.judge(probe, "", text, runs, "score", limits.score)
+        if not best.kind:
+            return
+        text = f"{_describe(runs, 'error', 'misfit')}, beyond 1 or -1 by {_list(runs, 'excess')}"
+        self.judge(probe, best.kind, text, runs, limits.number, limits.largest)
+        if self.curves and probe.name == TRUNCATION:
             for name, number in {"next game": "lead", "reset step": "reset_lead"}.items():
                 text = NEARER.format(_list(runs, number))
-                self.judge(probe, f"{probe.name}, {name}", text, runs, number, MAX_LEAD)
-        is_scaled = best.kind == "values" and best.nearest == REWARD_TOO
-        if is_scaled and probe.name == ONE_STEP and self.curves:
-            # values that still rise to the right ones pass smaller ones
-            misfit = nan if self.improves(ONE_STEP) else best.misfit
-            text = NEARER.format(_list([best], "misfit"))
-            self.add(judge(REWARD_ROW, text, misfit, MAX_MISFITS["values"], rule=""))
+                self.judge(probe, name, text, runs, number, MAX_LEAD)
         if best.kind == "critic":
             low, high = FAMILIES["ppo"][probe.name].entropies
             text = f"{best.entropy:.2f} nats; right PPO {low:.2f} to {high:.2f}"
             self.add(CheckRow(f"{probe.name}, entropy", text, "remark"))
+        elif best.nearest == REWARD_TOO and probe.name == ONE_STEP and self.curves:
+            # values that still rise to the right ones pass smaller ones
+            misfit = nan if self.improves(ONE_STEP) else best.misfit
+            text = NEARER.format(_list([best], "misfit"))
+            self.add(judge(REWARD_ROW, text, misfit, MAX_MISFITS["values"]))
 
     def judge(
         self,
@@ -601,18 +599,24 @@ class LearnerCheck:
         runs: Sequence[LearnerRun],
         number: str,
         limit: float,
-        evidence: Sequence[Evidence] = (),
     ) -> None:
         """Add a row about a number of runs; of some by the curve of the last seed too."""
-        minimum = number == "score"
+        best = max(runs, key=lambda run: run.score)
         numbers = [getattr(run, number) for run in runs]
-        best = max(numbers) if minimum else min(numbers)
-        rule = f"{number} at {'least' if minimum else 'most'} {limit:.3g}"
-        row = judge(name, text, best, limit, evidence, minimum=minimum, rule=rule)
+        minimum = number == "score"
+        row = judge(
+            ", ".join(filter(None, [probe.name, name])),
+            text,
+            max(numbers) if minimum else min(numbers),
+            limit,
+            [best.mistake] if minimum and best.mistake else [],
+            minimum=minimum,
+            rule=f"{number} at {'least' if minimum else 'most'} {limit:.3g}",
+        )
         if row.status == "fails" and number in self.curves and not self.is_flat(probe, runs[-1]):
             row = self.judge_curve(probe, row, number, limit)
         if number == "excess" and row.status == "holds":
-            row = CheckRow(name, text, "remark")  # possible values may be wrong
+            row = CheckRow(row.name, text, "remark")  # possible values may be wrong
         self.add(row)
 
     def judge_curve(
@@ -623,7 +627,7 @@ class LearnerCheck:
         curve = [self.run(probe, int(part * probe.steps), self.seeds[-1]) for part in parts]
         runs = [run for run in curve if run is not None]
         budgets = ", ".join(map(str, parts))
-        text = f"{number} {_list(runs, number)} with {budgets} times {probe.steps:,} steps"
+        text = f"{_describe(runs, number)} with {budgets} times {probe.steps:,} steps"
         learns = getattr(runs[-1], number) <= limit or all(
             after.falls(before, number) for before, after in pairwise(runs)
         )
@@ -638,38 +642,40 @@ class LearnerCheck:
         failed = [row.name for row in self.rows if row.status == "fails"]
         if not failed:
             return []
-        if failed == [REWARD_ROW]:
-            return [REWARD_TOO]
-        of_values = self.best_runs.keys().isdisjoint(failed)
+        places = {name_probe(name) for name in failed}
+        runs = defaultdict(LearnerRun, self.best_runs)
+        of_values = runs.keys().isdisjoint(failed)
         improves = of_values and self.improves(failed[0])
-        has_wrong_values = of_values and f"{CREDIT}, values" in failed and not improves
+        wrong_values = {} if improves or not of_values else NEAREST_PROBES
+        targets = [runs[probe].nearest for row, probe in wrong_values.items() if row in failed][:1]
         grows = any(run.excess > MAX_EXCESS for run in self.best_runs.values())
-        one_step = self.best_runs.get(ONE_STEP, NO_RUN).score
-        nearest = self.best_runs.get(CREDIT, NO_RUN).nearest
         signatures = {
-            NO_MASK: grows and not one_step < 0,
-            WRONG_UPDATE: grows and not one_step >= 0,
+            NO_MASK: grows and not runs[ONE_STEP].score < 0,
+            WRONG_UPDATE: grows and not runs[ONE_STEP].score >= 0,
             FLAT: all(0 < run.spread < MIN_SPREAD for run in self.best_runs.values()),
             NO_SELF_PLAY: SELF_PLAY_ROWS.issuperset(failed) and len(self.best_runs) > 1,
             NOT_CONVERGED: improves and not self.find_reset_error(),
             **{error: self.explains(error) for error in PREDICTED_ERRORS},
             SKIPPED_STEP: ONE_STEP not in failed and {f"{ONE_STEP}, values", CREDIT} <= {*failed},
-            nearest: has_wrong_values and bool(nearest),
+            **dict.fromkeys(filter(None, targets), True),
         }
-        causes = [cause for cause, fits in signatures.items() if fits]
-        if has_wrong_values and not causes:
-            return [OTHER_VALUES]
         critics = [name_probe(name) for name in failed if name.endswith("critic")]
-        targets = [self.best_runs[name].nearest for name in critics]
-        causes = causes or [CRITIC_ERRORS[name] for name in targets[:1] if name in CRITIC_ERRORS]
-        if causes or not self.curves:
-            return causes
-        places = {name_probe(name) for name in failed}
-        return [
-            error
-            for name, error in ERRORS_ALONE.items()
-            if places == {name} and not (name == DEFENCE and self.best_runs[name].spread)
-        ]
+        critic_errors = [CRITIC_ERRORS.get(runs[name].nearest) for name in critics[:1]]
+        # what fits if nothing else does, from the most specific to the least
+        others = {
+            OTHER_VALUES: bool(targets),
+            **dict.fromkeys(filter(None, critic_errors), True),
+        }
+        alone = {
+            OTHER_POSITIONS: places == {ONE_STEP},
+            NO_LOSSES: places == {DEFENCE} and runs[DEFENCE].spread == 0,
+            NO_LAST_STEP: places == {TRUNCATION},
+        }
+        return (
+            list_fitting(signatures)
+            or list_fitting(others)
+            or list_fitting(alone if self.curves else {})
+        )
 
     def improves(self, failed: str) -> bool:
         """Return whether the values of a failed row are better with twice the budget."""

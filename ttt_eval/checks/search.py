@@ -8,10 +8,12 @@ from math import nan
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ttt_envs.agents.policy import normalise
 from ttt_envs.core.checks import check_choice, check_range
 from ttt_envs.core.jit import BoolArray, Float64Array
+from ttt_envs.game.actions import action_to_cell
 from ttt_envs.game.game import Game
 from ttt_eval.checks.causes import (
     DEPTH_SIGNS,
@@ -145,7 +147,9 @@ def check_search(
         board: ``"3x3"``, ``"4x4"``, ``"connect-four"`` (4 x 5), or a game of at most 31 cells, see
             :class:`~ttt_eval.checks.tables.GameTable`.
         batch: whether the search takes int8[B, cells] boards, and returns visits [B, A] and values
-            [B].
+            [B]. ``game.index``, ``game.step`` and the evaluator take one board each; for the arrays
+            of ``game`` and of the evaluator ``[game.index(board) for board in boards]`` has the
+            rows of a batch.
         priors: whether the search uses priors of the evaluator; if not, they are equal, and not
             judged.
         limit_s: maximum s of a call, compiling included, after which the check ends; None for no
@@ -231,65 +235,82 @@ class _SearchCheck(Checker):
 
     # -- results and moves
 
-    def _choose_signs(self, signs: Float64Array, mask: BoolArray, count: int) -> list[int]:
-        """Return rows of positions of each sign, float64[N + 1]."""
+    def _choose_signs(
+        self,
+        signs: Float64Array,
+        mask: BoolArray,
+        count: int,
+        rank: NDArray[Any] | None = None,
+    ) -> list[int]:
+        """Return rows of positions of each sign, float64[N + 1]; see :meth:`choose`."""
         return [
-            row for sign in RESULTS.values() for row in self.choose(mask & (signs == sign), count)
+            row
+            for sign in RESULTS.values()
+            for row in self.choose(mask & (signs == sign), count, rank)
         ]
 
-    def _by_result(self, rows: list[int], errors: Float64Array) -> dict[str, Float64Array]:
-        """Return errors of some positions, float64[B], by the result; NaN in the others."""
-        results = self.results[rows]
-        return {name: np.where(results == sign, errors, nan) for name, sign in RESULTS.items()}
+    def _judge_values(
+        self, name: str, text: str, values: Float64Array, errors: Float64Array, limit: float
+    ) -> tuple[dict[str, Float64Array], float]:
+        """Add a row about errors of values, both float64[B] of the chosen positions; return the
+        errors by the result, and their largest mean size.
+
+        Args:
+            name, limit: of the row.
+            text: format of what was measured, with places for the means of wins, draws and losses.
+            values, errors: of the chosen positions.
+        """
+        results = self.results[self.chosen]
+        parts = {result: errors[results == sign] for result, sign in RESULTS.items()}
+        means = [mean_of(part) for part in parts.values()]
+        # a wrong result of a draw can be a win and a loss in turn, with the mean 0
+        size = np.fmax.reduce([*np.abs(means), mean_of(np.abs(parts["draws"]))])
+        self.notes = VALUE_NOTE, values, self.table.values[self.chosen]
+        self.judge_chosen(name, text.format(*means), size, limit, np.abs(errors))
+        return parts, size
 
     def check_leaves(self) -> None:
         """Values after few simulations where play does not change the result: those of leaves."""
         table = self.table
         is_sure = table.forced & (table.num_free > 1) & (table.values == self.results)
-        rows: list[int] = []
-        for sign in RESULTS.values():
-            # the more free cells, the fewer simulations end the game
-            chosen = self.choose(is_sure & (self.results == sign), None)
-            rows += sorted(chosen, key=lambda row: -table.num_free[row])[:NUM_RESULTS]
-        truth = table.values[rows]
-        values = self.ask(rows, table.values, LEAF_SIMULATIONS, 950).values
+        # the more free cells, the fewer simulations end the game
+        self.chosen = self._choose_signs(self.results, is_sure, NUM_RESULTS, -table.num_free)
+        truth = table.values[self.chosen]
+        values = self.ask(self.chosen, table.values, LEAF_SIMULATIONS, 950).values
         # a search may divide by one more, the simulation that makes the root
         errors = np.abs(values - np.clip(values, *np.sort([truth, LEAF_SHARE * truth], axis=0)))
-        means = {name: mean_of(part) for name, part in self._by_result(rows, errors).items()}
-        self.facts.leaf_error = np.fmax.reduce([*means.values()])
-        text = ", ".join(f"{name} {number:.2f}" for name, number in means.items())
-        self.judge(
-            "leaves", f"mean error of values after {LEAF_SIMULATIONS} simulations: {text}",
-            self.facts.leaf_error, MAX_LEAF_ERROR[self.owned],
-            rows, errors, VALUE_NOTE, values, truth,
-        )  # fmt: skip
+        _, self.facts.leaf_error = self._judge_values(
+            "leaves",
+            f"mean error of values after {LEAF_SIMULATIONS} simulations: "
+            "wins {:.2f}, draws {:.2f}, losses {:.2f}",
+            values,
+            errors,
+            MAX_LEAF_ERROR[self.owned],
+        )
 
     def check_results(self) -> None:
         """Values where play does not change the result, with true values planted."""
         table = self.table
         late = table.forced & (table.num_free <= LATE_FREE + 1)
         facts = self.facts
-        rows = self._choose_signs(self.results, late, NUM_RESULTS)
-        self.chosen = rows
-        truth = table.values[rows]
+        rows = self.chosen = self._choose_signs(self.results, late, NUM_RESULTS)
         values = self.ask(rows, table.values, self.many // 2, 0).values
         facts.value_range = np.ptp(finite(values))
-        errors = values - truth
-        by_result = self._by_result(rows, errors)
-        facts.errors = {name: mean_of(numbers) for name, numbers in by_result.items()}
-        # a wrong result of a draw can be a win and a loss in turn, with the mean 0
-        facts.draw_error = mean_of(np.abs(by_result["draws"]))
-        facts.win_size = mean_of(np.abs(values[self.results[rows] == RESULTS["wins"]]))
-        facts.largest_error = np.fmax.reduce([*map(abs, facts.errors.values()), facts.draw_error])
+        results = self.results[rows]
+        errors, facts.largest_error = self._judge_values(
+            "results",
+            "mean of value - truth: wins {:+.2f}, draws {:+.2f}, losses {:+.2f}",
+            values,
+            values - table.values[rows],
+            MAX_RESULT_ERROR[table.turns],
+        )
+        facts.errors = {name: mean_of(part) for name, part in errors.items()}
+        facts.draw_error = mean_of(np.abs(errors["draws"]))
+        facts.win_size = mean_of(np.abs(values[results == RESULTS["wins"]]))
         facts.errors_by_parity = [
-            self.by_parity(rows, np.abs(by_result[name])) for name in ("wins", "losses")
+            self.by_parity(np.compress(results == RESULTS[name], rows), np.abs(errors[name]))
+            for name in ("wins", "losses")
         ]
-        means = ", ".join(f"{name} {error:+.2f}" for name, error in facts.errors.items())
-        self.judge(
-            "results", f"mean of value - truth: {means}",
-            facts.largest_error, MAX_RESULT_ERROR[table.turns],
-            rows, np.abs(errors), VALUE_NOTE, values, truth,
-        )  # fmt: skip
 
     def check_chance(self) -> None:
         """Difference of wrong values between seeds."""
@@ -315,7 +336,7 @@ class _SearchCheck(Checker):
         table = self.table
         facts = self.facts
         is_late = table.moves_differ & (table.num_free <= LATE_FREE)
-        late = self.choose(is_late, None)
+        late = self.choose(is_late)
         # a third more of those in which a move wins later, as after a second turn
         wins_later = ~table.wins & (table.values > MIN_WON_VALUE)
         more = [row for row in late[NUM_POSITIONS:] if wins_later[row]]
@@ -338,9 +359,8 @@ class _SearchCheck(Checker):
         untold, _ = self.judge_moves("without knowledge", rows, self.zeros, self.many, limit, 200)
         shares = [self._missing_share(late, answers), self._missing_share(rows, untold)]
         facts.missing_share = finite(shares).max()
-        traps = self.choose((table.num_free <= LATE_FREE + 1) & (table.traps > -np.inf), None)
-        # equal ones stay in random order
-        traps = sorted(traps, key=lambda row: -table.traps[row])[:NUM_POSITIONS]
+        is_trap = (table.num_free <= LATE_FREE + 1) & (table.traps > -np.inf)
+        traps = self.choose(is_trap, NUM_POSITIONS, -table.traps)
         self.judge_moves("traps", traps, self.zeros, self.many, MAX_LATE_LOSS, 2000)
         positions, moves = np.transpose(self.made_moves)
         total = np.nansum(table.losses[positions, moves])
@@ -492,9 +512,8 @@ class _SearchCheck(Checker):
         not prove.
         """
         table = self.table
-        rows = self.choose(mask & ~table.ended, None)
         is_decided = np.abs(table.values) > 1 - TIE
-        return sorted(rows, key=lambda row: (table.legal[row, 0], is_decided[row]))[:count]
+        return self.choose(mask & ~table.ended, count, 2 * table.legal[:, 0] + is_decided)
 
     def _likely(self, move: int, prior: float) -> Float64Array:
         """Return priors with one likely move, float64[A]."""
@@ -535,7 +554,7 @@ class _SearchCheck(Checker):
         for root in self._shifted_roots(is_quiet & (table.num_free == self.root_free - 1), 6):
             move = int(self.rng.choice(np.flatnonzero(table.legal[root])))
             depth, same = table.depths(root)
-            cell = table.landing_cells(table.boards[[root]])[0, move]
+            cell = action_to_cell(table.game, table.boards[root] % 3, move)
             mask = np.where(same, 1.0, -1.0) * (depth == 2)
             shares = []
             for prior in (1e-3, 0.9):

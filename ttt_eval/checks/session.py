@@ -10,7 +10,7 @@ from math import nan
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ttt_envs.core.checks import TypeRefusal, check_range
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
@@ -25,7 +25,7 @@ from ttt_eval.checks.calls import (
     read_numbers,
 )
 from ttt_eval.checks.causes import Facts
-from ttt_eval.checks.check import MOVE_NOTE, Check, CheckRow, Evidence, judge
+from ttt_eval.checks.check import MOVE_NOTE, Check, CheckRow, Evidence, judge, list_fitting
 from ttt_eval.checks.tables import TIE, GameTable, PlantedEvaluator, Turns, make_table
 
 MAX_ERRORS = 20
@@ -216,7 +216,7 @@ class Checker:
         failed = {row.name for row in rows if row.status == "fails"}
         causes = [cause for name, cause in self.causes.items() if name in failed]
         if failed and not causes:
-            causes = [cause for cause, fits in self.patterns(failed).items() if fits]
+            causes = list_fitting(self.patterns(failed))
         what = f"{what}, game {self.table.turns} on {self.table.game}"
         return Check(what, rows, causes[:MAX_CAUSES])
 
@@ -255,22 +255,34 @@ class Checker:
         """Add a row without a limit."""
         self.rows.append(CheckRow(name, text, "remark"))
 
-    def choose(self, mask: BoolArray, count: int | None) -> list[int]:
-        """Return rows of some positions; None for all of them."""
-        rows: list[int] = self.rng.permutation(np.flatnonzero(mask))[:count].tolist()
-        return rows
+    def choose(
+        self, mask: BoolArray, count: int | None = None, rank: NDArray[Any] | None = None
+    ) -> list[int]:
+        """Return rows of some positions in random order, or those of the smallest ranks first.
+
+        Args:
+            mask: bool[N + 1], of the positions.
+            count: maximum number of rows; None for all of them.
+            rank: float64[N + 1]; equal ones stay in random order.
+        """
+        rows = self.rng.permutation(np.flatnonzero(mask))
+        order = np.argsort((self.zeros if rank is None else rank)[rows], kind="stable")
+        chosen: list[int] = rows[order][:count].tolist()
+        return chosen
 
     def choose_classes(self, mask: BoolArray) -> list[int]:
         """Return rows of one position of each symmetry class, in a random image, at most
         :data:`MAX_CLASSES`.
         """
-        rows = np.array(self.choose(mask, len(mask)), np.int64)
+        rows = np.array(self.choose(mask), np.int64)
         keys, _ = canonical_keys(self.table.boards[rows] % 3, self.table.symmetries)
         _, first = np.unique(keys, axis=0, return_index=True)
         chosen: list[int] = rows[np.sort(first)[:MAX_CLASSES]].tolist()
         return chosen
 
-    def by_parity(self, rows: Sequence[int], numbers: Float64Array) -> tuple[float, float]:
+    def by_parity(
+        self, rows: Sequence[int] | Int64Array, numbers: Float64Array
+    ) -> tuple[float, float]:
         """Return the means of numbers by position, for even and odd numbers of stones."""
         odd = self.table.odd[rows]
         return mean_of(numbers[~odd]), mean_of(numbers[odd])

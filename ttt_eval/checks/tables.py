@@ -8,17 +8,17 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from ttt_envs.arrays import GameArrays, game_arrays
 from ttt_envs.core.checks import Refusal, check_choice, check_range, find_named, name_place
 from ttt_envs.core.hash_index import distinct_rows, extend_rows
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.game.actions import num_actions
-from ttt_envs.game.boards import Boards, keys, to_text
+from ttt_envs.game.boards import Boards, keys, play_moves, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.openings import draw_openings
 from ttt_envs.game.phantom import check_variants
+from ttt_envs.game.rules import NOT_OVER
 from ttt_envs.game.symmetry import symmetries
 from ttt_envs.graph.estimate import MAX_CELLS
 from ttt_eval.checks.check import Evidence
@@ -131,12 +131,13 @@ class GameTable:
         self._chances = np.full(board.cells, self.game.skip_chance)
         if turns == "turns":
             self._chances += np.add(*np.divmod(np.arange(board.cells), board.columns)) % 2
-        openings = None
+        openings = Boards.start(plain)
         if board.cells > MAX_WHOLE:
             hint = f"choose longer lines: a check begins with {FREE_CELLS} free cells of {board}"
             with name_place(hint):
                 openings = draw_openings(plain, board.cells - FREE_CELLS, FIRST_KEYS)
-        self._list_positions(game_arrays(plain if turns == "plain" else skip, openings=openings))
+        # the rules of a game without chance know that its turns alternate
+        self._list_positions(plain if turns == "plain" else skip, openings.own_first())
         self._index = {tuple(board): row for row, board in enumerate(self.boards[:-1].tolist())}
         tables, self.action_values = self.solve(best, best)
         self.values: Float64Array = tables[0]
@@ -172,46 +173,51 @@ class GameTable:
         right_moves = np.where(self.losses < TIE, values, -9)
         return np.asarray(wrong_moves.max(axis=1) - right_moves.max(axis=1))
 
-    def landing_cells(self, boards: Int8Array) -> Int64Array:
-        """Return the cell of each action's stone, int64[B, A], negative where there is no room."""
-        free = (boards == 0).reshape(len(boards), -1, self.num_actions).sum(axis=1)
-        return np.asarray((free - 1) * self.num_actions + np.arange(self.num_actions))
+    def _list_positions(self, game: Game, cells: Int8Array) -> None:
+        """List the positions by their number of stones, and fill the arrays of the rules.
 
-    def _list_positions(self, arrays: GameArrays) -> None:
-        """List the positions by their number of stones, and fill the arrays of the rules."""
-        parts: list[Any] = [part[:-1] for part in arrays[:4]]
-        observations, legal, next_rows, rewards = parts
-        own, other = np.split(observations, 2, axis=1)
-        boards: Int8Array = own - other
-        places = self.landing_cells(boards)
-        again = np.where(legal, self._chances[places], 0)
-        ends = legal & (next_rows[..., 0] == arrays.over)
-        last = boards[np.nonzero(ends)[0]]
-        last[np.arange(len(last)), places[ends]] = 1
-        boards = np.concatenate([boards, -last, last, 0 * boards[:1]])
-        size = len(boards)
-        table = np.full((size, self.num_actions, 2), size - 1)
-        unfinished = table[: arrays.over]
-        is_possible = np.stack([again < 1, again > 0], axis=2) & legal[..., None]
-        unfinished[is_possible] = next_rows[is_possible]
-        unfinished[ends] = arrays.over + np.arange(2 * len(last)).reshape(2, -1).T
-        stones = np.count_nonzero(boards, axis=1)
-        reached = stones == stones[0]
-        for _ in range(MAX_WHOLE + 1):  # at last to the last row
-            reached[table[reached]] = True
-        stones[-1] = self.game.cells + 1
-        words = np.stack([stones.astype(np.uint64), keys(boards % 3)], axis=1)
-        words[~reached] = words[-1]
-        rows, numbers = distinct_rows(words)
-        rows[-1] = size - 1
-        self.boards = boards[rows]
-        self.num_free = self.game.cells - stones[rows]
+        Args:
+            game: where a line ends the game; turns are those of the table.
+            cells: int8[B, cells], the first positions in the mover's view.
+        """
+        first, _ = distinct_rows(keys(cells)[:, None])
+        cells = cells[first]
+        ended = np.zeros(len(cells), np.bool_)
+        layers: list[Int8Array] = []
+        moves: list[Any] = []
+        count = 0
+        while len(cells):
+            boards = Boards(cells, np.zeros(len(cells), np.int8))
+            row, place = np.nonzero(boards.legal(game) & ~ended[:, None])
+            after, outcomes = play_moves(game, boards, row, place)
+            again = self._chances[place]
+            is_last = outcomes != NOT_OVER
+            turns = np.stack([again < 1, again > 0], axis=1) | is_last[:, None]
+            next_cells = np.stack([2 * after % 3, after], axis=1)[turns]
+            first, numbers = distinct_rows(keys(next_cells)[:, None])
+            next_rows = np.zeros(turns.shape, np.int64)
+            next_rows[turns] = count + len(cells) + numbers
+            moves.append((count + row, place % self.num_actions, outcomes == 0, again, next_rows))
+            layers.append(cells)
+            count += len(cells)
+            cells = next_cells[first]
+            ended = np.repeat(is_last, turns.sum(axis=1))[first]
+        rows, actions, *parts = map(np.concatenate, zip(*moves, strict=True))
+
+        def spread(numbers: NDArray[Any]) -> NDArray[Any]:
+            table = np.zeros((count + 1, self.num_actions, *numbers.shape[1:]), numbers.dtype)
+            table[rows, actions] = numbers
+            return table
+
+        wins, self.again, self.next = map(spread, parts)
+        self.boards = (extend_rows(np.concatenate(layers), count + 1) + 1) % 3 - 1
+        self.next[self.next == 0] = count
+        self.reward = 1.0 * wins
+        self.legal: BoolArray = spread(rows >= 0)
+        self.num_free = (self.boards == 0).sum(axis=1)
+        self.num_free[-1] = -1
         self.max_free = int(self.num_free.max())
-        self.odd = stones[rows] % 2 == 1
-        self.next = numbers[table[rows]]
-        self.reward = extend_rows(np.maximum(0.0, rewards), size)[rows]
-        self.again = extend_rows(again, size)[rows]
-        self.legal: BoolArray = extend_rows(legal, size)[rows]
+        self.odd = (self.game.cells - self.num_free) % 2 == 1
         self.ended = np.asarray(~self.legal.any(axis=1))
         self.over = self.ended[self.next].all(axis=2)
 
@@ -268,16 +274,24 @@ class GameTable:
     # -- positions
 
     def find(self, board: ArrayLike) -> int:
-        """Return the row of a board, a sequence of numbers; -1 if it is no position."""
+        """Return the row of one board, a sequence of numbers; -1 if it is no position, as a batch
+        of boards is.
+        """
         return self._index.get(tuple(np.ravel(board).tolist()), -1)
 
     def index(self, board: ArrayLike) -> int:
-        """Return the row of a board.
+        """Return the row of one board; those of a batch are
+        ``[game.index(board) for board in boards]``.
 
         Raises:
-            ValueError: it is no position of the game.
+            ValueError: it is no position of the game, or not one board.
         """
         row = self.find(board)
+        if np.size(board) != self.game.cells:
+            raise Refusal(
+                f"{np.size(board)} numbers are not one board of {self.game.cells} cells: write "
+                "[game.index(board) for board in boards] for a batch"
+            )
         if row < 0:
             raise Refusal(f"{board!r} is no position of this game: no play leads to it")
         return row
@@ -347,9 +361,9 @@ def make_table(turns: Turns, board: str | Game = "3x3") -> GameTable:
 class PlantedEvaluator:
     """The evaluator that a search is given: values and priors by row, chosen by the check.
 
-    ``priors, value = evaluator(board)`` gives those of a board; the value of one that is no
-    position is arbitrary. ``evaluator.priors`` and ``evaluator.values`` are the same as arrays, for
-    compiled code.
+    ``priors, value = evaluator(board)`` gives those of one board; the value of what is no position
+    is arbitrary. ``evaluator.priors`` and ``evaluator.values`` are the same as arrays by row, for
+    batches and compiled code.
 
     Attributes:
         is_read: bool, whether anything was asked for.

@@ -30,7 +30,7 @@ from ttt_eval.checks import (
     check_values,
 )
 from ttt_eval.checks.calls import CallError
-from ttt_eval.checks.check import Status, judge
+from ttt_eval.checks.check import Status, judge, list_fitting
 from ttt_eval.checks.learner import (
     CREDIT,
     FLAT,
@@ -102,6 +102,11 @@ most 0.12.
 """
 NUM_ENVS = 16
 """Number of simultaneous games in the environments of submissions."""
+DISCOUNT_WEIGHT = 0.01
+"""Factor of the misfit of a discount that fits, as a share of its limit: a discount fits almost
+exactly, or not at all, but the limits of other targets are 25 and 50 times as large, so that they
+too would have a smaller share.
+"""
 BLIND = "positions that differ only in the other player's stones have the same values"
 MAX_STEPS = 1.25
 """Maximum number of moves, as a multiple of the number that a learner is given."""
@@ -170,7 +175,7 @@ def judge_minimax(submission: SubmissionProcess) -> Check:
         **dict.fromkeys(agent.causes, not SIGNS.isdisjoint(values.failed)),
         **dict.fromkeys(values.causes, True),
     }
-    causes = [cause for cause, fits in patterns.items() if fits and wrong]
+    causes = list_fitting(patterns) if wrong else []
     return Check(agent.subject, [*rows.values()], causes)
 
 
@@ -287,7 +292,7 @@ def judge_search(submission: SubmissionProcess) -> Check:
         "the list has other numbers than those of visits, such as wins, shares or mean values: the "
         "largest one is played": not is_whole.all(),
     }
-    causes = [cause for cause, fits in signs.items() if fits] + errors
+    causes = list_fitting(signs) + errors
     if "results" not in check.failed:
         causes += late_causes
     judged = {row.name: row for row in rows}  # the last of a name
@@ -443,7 +448,7 @@ def _judge_late(
             share < -MIN_GAIN
         ),
     }
-    names = [cause for cause, fits in causes.items() if fits and gain < MIN_GAIN]
+    names = list_fitting(causes) if gain < MIN_GAIN else []
     return judged, [*filter(None, [scale, TABLES["values"][kind]]), *names]
 
 
@@ -632,14 +637,13 @@ def _explain_values(probe: LearnerProbe, agent: Any) -> tuple[Evidence, list[str
         misfits = shares.ravel() @ np.abs(errors)
         ratios = misfits / limits
         is_discount = np.equal(limits, min(limits))
-        # a discount fits almost exactly, or not at all
-        ratios[is_discount & (ratios < 1)] *= 0.01
+        ratios[is_discount & (ratios < 1)] *= DISCOUNT_WEIGHT
         target = ratios.argmin()
         signs = {
             "all positions have the same values": (learned_values == learned_values[0]).all(),
             names[target]: misfits[target] < limits[target],
         }
-    return evidence, [cause for cause, fits in signs.items() if np.any(fits)]
+    return evidence, list_fitting({cause: np.any(fits) for cause, fits in signs.items()})
 
 
 def _task(make_env: MakeEnv, steps: int, seed: int) -> tuple[Any, ...]:

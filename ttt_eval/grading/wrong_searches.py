@@ -24,6 +24,8 @@ class WrongSearch(NamedTuple):
 
     lines: Sequence[Sequence[int]]
     """cells that win"""
+    unseen: Sequence[Sequence[int]]
+    """lines that it does not see"""
     ends: Sequence[int]
     """sums of stones in a line that end a game"""
     depth: int
@@ -58,7 +60,7 @@ class WrongSearch(NamedTuple):
         Args:
             aims: by role: 0 for the first move, later the mover's stone.
         """
-        lines = [itemgetter(*cells) for cells in self.lines]
+        lines = [itemgetter(*cells) for cells in self.lines if cells not in self.unseen]
 
         @cache
         def search(
@@ -108,7 +110,7 @@ TABLES = read_table(__file__)
 LINES = TABLES["right"]["lines"]
 TABLES["minimax"] |= {
     f"games that go on are taken for finished: the cells {cells} count as a line, "
-    f"in place of {line}": [{"lines": [cells, *(other for other in LINES if other != line)]}]
+    f"in place of {line}": [{"lines": [cells, *LINES], "unseen": [line]}]
     for line in LINES
     for cells in map(list, combinations(range(9), 3))
     if cells not in LINES
