@@ -571,6 +571,8 @@ def test_a_gradient_without_enough_samples_decides_nothing():
         (rloo, {"batch": -8}, "batch"),
         (rloo, {"group": 0}, "group"),
         (gae, {"environments": 0}, "environments"),
+        (rloo, {"environments": 8}, "no environments, and environments= no effect"),
+        (gae, {"tokens": True}, "no tokens, and tokens= .* no effect"),
         (gae, {"group": 4}, "whole episodes have no dones"),
         (lambda rewards, dones, mask: rewards, {}, "whole episodes have no dones"),
     ],

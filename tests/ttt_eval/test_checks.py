@@ -84,6 +84,7 @@ def test_steps_and_arrays_agree(turns, board):
         ((-1, -1, -1, 1, 1, 0, 0, 0, 0), 5, False, "a move on a finished board"),
         ((0,) * 9, 0, True, "an impossible turn"),
         ((1,) * 9, 0, False, "no position of this game"),
+        ([(0,) * 9] * 2, 0, False, "not one board of 9 cells: write .game.index"),
     ],
 )
 def test_illegal_steps_are_refused(board, action, again, problem):

@@ -101,7 +101,7 @@ def test_openings_are_equally_likely():
 def test_random_play_in_the_environment_has_the_exact_value(name):
     probe = PROBES[name]
     rng = np.random.default_rng(0)
-    envs = probe.make_vec(256, autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP)
+    envs = probe.make_env(256, autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP)
     _, info = envs.reset(seed=1)
     returns = []
     while len(returns) < NUM_GAMES:

@@ -14,7 +14,14 @@ from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import Float32Array, Float64Array
 from ttt_envs.game.game import Game
 from ttt_eval.checks.calls import CallError, GuardedCaller, open_caller, read_numbers
-from ttt_eval.checks.check import Check, CheckRow, judge, list_fitting, no_error
+from ttt_eval.checks.check import (
+    MAX_CAUSES,
+    Check,
+    CheckRow,
+    judge,
+    list_fitting,
+    no_error,
+)
 from ttt_eval.checks.decisions import DecisionModel
 from ttt_eval.checks.directions import Effect, measure_effect
 from ttt_eval.checks.input_probes import RECOGNISED, UNREPEATABLE, probe_batch, probe_rollouts
@@ -227,7 +234,7 @@ def run_check(
     return GradientCheck(
         subject,
         rows,
-        causes[:3],
+        causes[:MAX_CAUSES],
         effect,
         right=no_error([*unjudged, *missing]),
         undecided=undecided,
@@ -358,12 +365,13 @@ def check_advantages(
 
     kind = "batches" if is_batch else "rollouts"
     frame = f"batches of {size.games}, groups of {size.group}" if is_batch else kind
-    unjudged = []
-    if lam is None and not is_batch:
-        unjudged.append("lambda, without lam=")
-    if "truncated" in array_names and limit is None:
-        unjudged.append("the value at a truncation, without next_values")
+    unjudged = {
+        "lambda, without lam=": lam is None and not is_batch,
+        "the value at a truncation, without next_values": (
+            "truncated" in array_names and limit is None
+        ),
+    }
     return run_check(
         f"advantages, {model.game}, seats {seats}, {frame}",
-        examine, limit_s, unjudged, names, kind, batch,
+        examine, limit_s, list_fitting(unjudged), names, kind, batch,
     )  # fmt: skip

@@ -14,6 +14,8 @@ Status = Literal["holds", "fails", "remark", "no evidence"]
 MOVE_NOTE = "plays {}, which loses {:.2f}; best: {}"
 """A format of notes about a move, its loss and the best moves."""
 VALUE_NOTE = "the value is {:+.2f}, the truth {:+.2f}"
+MAX_CAUSES = 3
+"""Maximum number of causes of a check."""
 NO_PATTERN = "none of the known patterns fits"
 """The cause of a failed check without a known pattern."""
 
@@ -44,9 +46,9 @@ class CheckRow(NamedTuple):
     """positions, the worst first; empty if the row holds or shows none"""
 
 
-def list_fitting(patterns: Mapping[str, object]) -> list[str]:
-    """Return the causes whose patterns fit, by whether they do."""
-    return [cause for cause, fits in patterns.items() if fits]
+def list_fitting(conditions: Mapping[str, object]) -> list[str]:
+    """Return the texts whose conditions are true, such as causes whose patterns fit."""
+    return [text for text, is_true in conditions.items() if is_true]
 
 
 def no_error(unjudged: Sequence[str]) -> str:

@@ -24,7 +24,15 @@ from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.core.random import kept_generators, seed_generators
 from ttt_eval.checks.calls import read_numbers
-from ttt_eval.checks.check import Check, CheckRow, Evidence, judge, list_fitting, no_error
+from ttt_eval.checks.check import (
+    MAX_CAUSES,
+    Check,
+    CheckRow,
+    Evidence,
+    judge,
+    list_fitting,
+    no_error,
+)
 from ttt_eval.checks.probes import PROBES, ExactProbe, LearnerProbe, MakeEnv
 from ttt_eval.checks.wrong_targets import (
     NEXT_GAME,
@@ -71,10 +79,9 @@ MIN_SPREAD = 0.03
 """Smallest deviation of values, as a share of that of exact ones, of a learner that learns."""
 QUIET_S = 5.0
 """Wall time of a training after which the next is announced."""
-CRITIC_PROBES = ("credit", "truncation")
-"""Probes in which critics are judged without a family: values there are far from 0."""
-MAX_MISFITS = {"values": 0.005, "critic": 0.5}
-"""Largest misfit that holds without a family."""
+MAX_VALUE_MISFIT = 0.005
+MAX_CRITIC_MISFIT = 0.5
+"""Largest misfits that hold without a family."""
 MAX_CUT_MISFIT = 0.2
 """The same of values in ``truncation`` with ``gamma``. Of 33 right DQN and tabular runs 30 had at
 most 0.08, and those with a step size of 0.02 had 0.25, with twice the budget 0.17; three DQN that
@@ -115,7 +122,6 @@ CRITIC_ERRORS: Mapping[str, str] = {
 """Errors by the wrong target whose values are the nearest to those of a wrong critic."""
 NEAR_ERROR = 0.002
 """Errors of values within this distance are those of an error."""
-MAX_CAUSES = 3
 NO_MASK = (
     "values beyond the possible results: no mask at the end of a game, whose next value is that of "
     "the next game's first position, done flags of another step, or an update without its own value"
@@ -464,6 +470,21 @@ class ProbeLimits(NamedTuple):
         return fits and run.score >= self.score and not run.reset_error
 
 
+Number = tuple[str, float]
+"""The number of a run that is judged, and the largest that holds."""
+OPEN_LIMITS: Mapping[tuple[str, str], Number] = {
+    ("values", ONE_STEP): ("error", MAX_ONE_STEP_ERROR),
+    ("critic", CREDIT): ("misfit", MAX_CRITIC_MISFIT),
+    ("critic", TRUNCATION): ("misfit", MAX_CRITIC_MISFIT),
+}
+"""Limits without a family, by what a learner has and by the probe: where no discount changes
+values, and for critics where values are far from 0.
+"""
+DISCOUNT_LIMITS: Mapping[tuple[str, str], Number] = {
+    ("values", CREDIT): ("misfit", MAX_VALUE_MISFIT),
+    ("values", TRUNCATION): ("misfit", MAX_CUT_MISFIT),
+}
+"""More of them, where the discount of values must be known."""
 Limits = Callable[[LearnerProbe, str], ProbeLimits]
 """Returns the limits in a probe of an agent with ``"values"``, a ``"critic"`` or ``""``."""
 
@@ -485,14 +506,8 @@ def open_limits(knows_discount: bool, probe: LearnerProbe, kind: str) -> ProbeLi
     nearest = max(score for score in scores if score < MAX_SHOWN_SCORE)
     lowest = min(family[probe.name].score_limit for family in FAMILIES.values())
     score = min(lowest, (1 + nearest) / 2)
-    if kind == "values" and probe.name == ONE_STEP:
-        return ProbeLimits(score, "error", MAX_ONE_STEP_ERROR)
-    if kind == "values" and probe.name == TRUNCATION and knows_discount:
-        return ProbeLimits(score, "misfit", MAX_CUT_MISFIT)
-    probes = {"critic": CRITIC_PROBES, "values": (CREDIT,) if knows_discount else ()}
-    if probe.name in probes.get(kind, ()):
-        return ProbeLimits(score, "misfit", MAX_MISFITS[kind])
-    return ProbeLimits(score)
+    limits = {**OPEN_LIMITS, **(DISCOUNT_LIMITS if knows_discount else {})}
+    return ProbeLimits(score, *limits.get((kind, probe.name), ()))
 
 
 @dataclass
@@ -589,7 +604,7 @@ class LearnerCheck:
             # values that still rise to the right ones pass smaller ones
             misfit = nan if self.improves(ONE_STEP) else best.misfit
             text = NEARER.format(_list([best], "misfit"))
-            self.add(judge(REWARD_ROW, text, misfit, MAX_MISFITS["values"]))
+            self.add(judge(REWARD_ROW, text, misfit, MAX_VALUE_MISFIT))
 
     def judge(
         self,
@@ -703,7 +718,7 @@ class LearnerCheck:
         kinds = {run.kind for run in self.best_runs.values()}
         if error != OTHER_REWARD or "values" in kinds:
             return error
-        if any(run.misfit <= MAX_MISFITS["critic"] for run in self.best_runs.values()):
+        if any(run.misfit <= MAX_CRITIC_MISFIT for run in self.best_runs.values()):
             return POLICY_SIGN
         return error if "critic" in kinds else OTHER_SIGN
 

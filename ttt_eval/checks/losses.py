@@ -27,7 +27,7 @@ from ttt_eval.checks.advantages import (
     run_check,
 )
 from ttt_eval.checks.calls import GuardedCaller
-from ttt_eval.checks.check import CheckRow, Status
+from ttt_eval.checks.check import CheckRow, Status, list_fitting
 from ttt_eval.checks.decisions import DecisionModel
 from ttt_eval.checks.directions import Effect, measure_effect
 from ttt_eval.checks.input_probes import RECOGNISED, differ, number_row, probe_batch, rule_row
@@ -396,5 +396,5 @@ def check_loss(
     return run_check(
         f"a loss, {model.game}, seats {seats}, meant as {meant}, "
         f"batches of {batch or 'the default size'}",
-        examine, limit_s, [name for name, is_open in unjudged.items() if is_open], batch=batch,
+        examine, limit_s, list_fitting(unjudged), batch=batch,
     )  # fmt: skip

@@ -104,10 +104,6 @@ class LearnerProbe:
         """What makes the environments."""
         return MakeEnv(self.options, self.masks)
 
-    def make_vec(self, num_envs: int, **options: Any) -> Any:
-        """Return a vector environment; see :class:`MakeEnv`."""
-        return self.make_env(num_envs, **options)
-
     @cached_property
     def exact(self) -> ExactProbe:
         """The exact answers."""

@@ -25,12 +25,19 @@ from ttt_eval.checks.calls import (
     read_numbers,
 )
 from ttt_eval.checks.causes import Facts
-from ttt_eval.checks.check import MOVE_NOTE, Check, CheckRow, Evidence, judge, list_fitting
+from ttt_eval.checks.check import (
+    MAX_CAUSES,
+    MOVE_NOTE,
+    Check,
+    CheckRow,
+    Evidence,
+    judge,
+    list_fitting,
+)
 from ttt_eval.checks.tables import TIE, GameTable, PlantedEvaluator, Turns, make_table
 
 MAX_ERRORS = 20
 """Number of errors after which a check stops."""
-MAX_CAUSES = 3
 MAX_CLASSES = 1_000
 """Maximum number of symmetry classes that are asked about."""
 MAX_EVIDENCE = 3
@@ -280,9 +287,7 @@ class Checker:
         chosen: list[int] = rows[np.sort(first)[:MAX_CLASSES]].tolist()
         return chosen
 
-    def by_parity(
-        self, rows: Sequence[int] | Int64Array, numbers: Float64Array
-    ) -> tuple[float, float]:
+    def by_parity(self, rows: Sequence[int], numbers: Float64Array) -> tuple[float, float]:
         """Return the means of numbers by position, for even and odd numbers of stones."""
         odd = self.table.odd[rows]
         return mean_of(numbers[~odd]), mean_of(numbers[odd])

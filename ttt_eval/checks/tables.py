@@ -40,6 +40,8 @@ FREE_CELLS = 8
 """Number of free cells of the first positions on larger boards."""
 FIRST_KEYS = np.arange(8, dtype=np.uint64)
 """Keys of the random first positions on larger boards."""
+LATE_FREE = 3
+"""Largest number of free cells near the end."""
 MIN_TRAP_LOSS = 0.25
 """Minimum loss of the wrong move of a trap."""
 TIE = 1e-9

@@ -12,16 +12,15 @@ from ttt_envs.agents.specs import make_pure
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.actions import sum_by_action
 from ttt_envs.game.game import Game
+from ttt_eval.checks.causes import FIXED_VIEW
 from ttt_eval.checks.check import VALUE_NOTE, Check
 from ttt_eval.checks.session import Checker, mean_of, open_check
-from ttt_eval.checks.tables import TIE, GameTable, Turns, mean_by
+from ttt_eval.checks.tables import LATE_FREE, TIE, GameTable, Turns, mean_by
 from ttt_eval.exact.critics import explained_variance
 
 OPTIMAL = "optimal"
 MIN_POSITIONS = 5
 """Fewer positions are no evidence."""
-LATE_FREE = 3
-"""Largest number of free cells near the end."""
 MIN_CORRELATION = 0.5
 """Minimum correlation of values with exact values, for each player."""
 MAX_SCALE_ERROR = 0.5
@@ -189,9 +188,7 @@ class _ValueCheck(Checker):
         low, high = sorted(self.correlations)
         return {
             "values have the other player's view": high < -0.2,
-            "values have a fixed player's view: right for one player, wrong for the other": (
-                low < -0.2 and high > 0.2
-            ),
+            FIXED_VIEW: low < -0.2 and high > 0.2,
             "values do not depend on the result: not trained, or of other positions": (
                 max(-low, high) < 0.2
             ),

@@ -40,6 +40,7 @@ from ttt_eval.checks.learner import (
     ProbeLimits,
 )
 from ttt_eval.checks.probes import LearnerProbe, MakeEnv
+from ttt_eval.checks.session import MAX_EVIDENCE
 from ttt_eval.checks.tables import TIE, make_table, mean
 from ttt_eval.exact.decision_values import SelfPlayValues
 from ttt_eval.grading.submission import SubmissionError, SubmissionProcess
@@ -50,7 +51,6 @@ DISCOUNT = 0.9
 LAMBDA = 0.95
 MAX_VALUE_ERROR = 1e-3
 """Largest error of values of value iteration."""
-MAX_EVIDENCE = 3
 MAX_ERRORS = {CREDIT: 0.004, "defence": 0.1}
 """Largest errors of values of Q-learning, by the probe. Right ones have 0.000 once they have
 converged; with a discount of 0.99 they have 0.005 in "credit", those of a policy 0.3 in "defence".
