@@ -23,9 +23,14 @@ CHANGES: Mapping[str, Sequence[str]] = read_table(__file__)
 which is divided, of no games, of the group and of the batch, the last two also weighted by lengths;
 and by the factor of each estimate."""
 MUCH = 400
-"""Times that an explanation must be nearer than others; distances are 1 minus the cosine."""
+"""Times that an explanation must be nearer than others; distances are 1 minus the cosine. The
+nearest change of REINFORCE++ in batches of 2, which none explains, is 325 times nearer than no
+change.
+"""
 EXACT = 1e-5
-"""Largest distance that counts as 0."""
+"""Largest distance that counts as 0: those of the changes of GRPO, OPO and GPG in batches of 2 and 8
+were below 1e-12, and those of the nearest others at least 3.5e-3.
+"""
 TINY = 1e-9
 
 
