@@ -28,8 +28,8 @@ nearest change of REINFORCE++ in batches of 2, which none explains, is 325 times
 change.
 """
 EXACT = 1e-5
-"""Largest distance that counts as 0: those of the changes of GRPO, OPO and GPG in batches of 2 and 8
-were below 1e-12, and those of the nearest others at least 3.5e-3.
+"""Largest distance that counts as 0: those of the changes of GRPO, OPO and GPG were below 1e-12, in
+batches of 2 or 8, and those of the nearest others at least 3.5e-3.
 """
 TINY = 1e-9
 
