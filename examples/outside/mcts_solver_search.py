@@ -2,15 +2,7 @@
 
 from mcts_solver.mcts_solver import AntLionMcts
 
-from examples.outside.position import Position
-
-
-class State(Position):
-    getCurrentPlayer = Position.get_mover
-    getPossibleActions = Position.actions
-    takeAction = Position.after
-    isTerminal = Position.over
-    getReward = Position.get_result
+from examples.outside.mcts_package import State
 
 
 def search(game, board, evaluator, simulations, seed):
