@@ -1,15 +1,18 @@
 """The solver of Connect Four, against plain solving, published scores and known results."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import plain
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from json_files import read_json
 from numpy.testing import assert_array_equal
 
-from baselines.connect_four import Solver
+from baselines.connect_four import ColumnBoard, Solver, is_solvable, mirror, winning_cells
 from baselines.exact import Optimal, SearchedSolution, solve
 from ttt_envs import Boards, Game, Position
 from ttt_envs.game import rules
@@ -119,6 +122,37 @@ def test_interruptions_do_not_change_a_score(monkeypatch):
     result = Solver(CONNECT_FOUR, progress=calls.append).score(position)
     assert result.score == score
     assert calls == [*range(1000, result.nodes, 1000), result.nodes]
+
+
+@given(
+    game=plain.games(longest=12).map(lambda game: replace(game, gravity=True)).filter(is_solvable),
+    data=st.data(),
+)
+def test_lines_are_found_as_in_plain_reading(game, data):
+    """In any filling of the columns from below."""
+    board = ColumnBoard.from_game(game)
+    height = game.rows + 1
+    heights = data.draw(st.tuples(*[st.integers(0, game.rows)] * game.columns))
+
+    def bit(row, column):
+        return 1 << column * height + game.rows - 1 - row
+
+    cells = [
+        (row, column)
+        for column, full in enumerate(heights)
+        for row in range(game.rows - full, game.rows)
+    ]
+    chosen = data.draw(st.sets(st.sampled_from(cells))) if cells else set()
+    bits = sum(bit(*cell) for cell in chosen)
+    stones = {row * game.columns + column for row, column in chosen}
+    lines = [set(line) for line in plain.all_lines(game)]
+    wins = winning_cells(bits, board)
+    for row, column in np.ndindex(game.rows, game.columns):
+        if (row, column) not in cells:
+            cell = row * game.columns + column
+            completes = any(cell in line and line <= stones | {cell} for line in lines)
+            assert bool(wins & bit(row, column)) == completes
+    assert mirror(bits, board) == sum(bit(row, game.columns - 1 - column) for row, column in chosen)
 
 
 @pytest.mark.parametrize(

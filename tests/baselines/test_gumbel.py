@@ -14,6 +14,7 @@ from small_games import SKIP_GAME
 
 from baselines.exact import solve
 from baselines.mcts import MCTSSearch, gumbel_search
+from baselines.mcts.gumbel import considered_visits
 from ttt_envs import Boards, Game, make_policy
 
 SKIPS = [0.0, 0.1, 0.25, 0.5]
@@ -106,6 +107,11 @@ def test_priors_and_values_are_all_that_an_evaluator_needs():
     for blind in (make_policy("random", Game()), object()):
         with pytest.raises(TypeError, match="evaluates nothing"):
             MCTSSearch(Game(), boards, np.zeros(4, np.uint64), leaf=blind)
+
+
+@given(st.integers(0, 40), st.integers(1, 200))
+def test_sequential_halving_schedules_existing_visits(moves, simulations):
+    assert list(considered_visits(moves, simulations)) == counted_visits(moves, simulations)
 
 
 def test_a_move_solved_as_worse_is_not_chosen():
