@@ -22,6 +22,10 @@ class Corner(Named):
     game: Game
     weight: float = 0.01
 
+    def __post_init__(self) -> None:
+        if not self.weight > 0:
+            raise ValueError(f"weight={self.weight} must be above 0")
+
     def probabilities(
         self, boards: Boards, rng: np.random.Generator | None = None
     ) -> NDArray[np.float64]:
