@@ -174,7 +174,7 @@ class LayeredSolution(Solution):
         :func:`_look_up`.
         """
         game = self.game
-        cells = np.ascontiguousarray(boards.cells)
+        cells, mover = boards.carrays()
         out = np.empty((len(cells), game.cells + 1))
         stone_counts = _stone_counts(cells)
         for stones in [count for count in range(game.cells + 1) if stone_counts >> count & 1]:
@@ -184,7 +184,7 @@ class LayeredSolution(Solution):
             layer = self.numbering.layer(number)
             fields = layer.stones, layer.sets, layer.words, tuple(layer.tables)
             table = cast(Table, (fields, self.layer(number)))
-            row = _look_up(cells, boards.mover, stones, self._parameters, table, out)
+            row = _look_up(cells, mover, stones, self._parameters, table, out)
             if row >= 0:
                 raise Refusal(
                     f"{to_text(boards.position(row), game)!r} is not in {self}, which begins at "

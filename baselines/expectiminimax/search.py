@@ -660,8 +660,7 @@ class Search:
         if width is None or random_keys is None:
             random_keys = np.zeros(count, np.uint64)
         self._roots = Roots(
-            np.ascontiguousarray(boards.cells),
-            np.ascontiguousarray(boards.mover),
+            *boards.carrays(),
             hints=np.full(count, -1),
             random_keys=random_keys,
             nodes=np.zeros(count, np.int64),

@@ -35,9 +35,8 @@ class Random(Named):
     def act(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
         """Return int64[B]."""
         out = np.empty(len(boards.mover), np.int64)
-        _random_moves(
-            np.ascontiguousarray(boards.cells), rng.random(len(out)), self.game.parameters, out
-        )
+        cells = boards.carrays().cells
+        _random_moves(cells, rng.random(len(out)), self.game.parameters, out)
         return out
 
 
@@ -67,9 +66,7 @@ class WinOrBlock(Named):
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
         lines = np.empty((2, *boards.cells.shape), np.int8)
-        _mark_completing(
-            np.ascontiguousarray(boards.cells), boards.mover, self.game.parameters, lines
-        )
+        _mark_completing(*boards.carrays(), self.game.parameters, lines)
         candidates = legal = boards.legal(self.game)
         own, other = lines != 0
         for cells in (legal & ~own,) if self.game.misere else (other, own):
@@ -81,13 +78,7 @@ class WinOrBlock(Named):
         if self.game.cells > MAX_CELLS_IN_BITS:
             return super().act(boards, rng)
         out = np.empty(len(boards.mover), np.int64)
-        _win_or_block(
-            np.ascontiguousarray(boards.cells),
-            boards.mover,
-            rng.random(len(out)),
-            self.game.parameters,
-            out,
-        )
+        _win_or_block(*boards.carrays(), rng.random(len(out)), self.game.parameters, out)
         return out
 
 

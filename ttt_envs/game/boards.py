@@ -104,12 +104,17 @@ class Boards(NamedTuple):
         the opponent.
         """
         out = np.empty(self.cells.shape, np.int8)
-        boards = self
-        # the kernel is compiled for contiguous, writeable arrays
-        if not (self.cells.flags.carray and self.mover.flags.carray):
-            boards = Boards(self.cells.copy(), self.mover.copy())
-        own_first_rows(*boards, out)
+        own_first_rows(*self.carrays(), out)
         return out
+
+    def carrays(self) -> Boards:
+        """Return the boards in contiguous, writeable arrays, for which kernels are compiled: these,
+        or copies.
+        """
+        cells, mover = self
+        if cells.flags.carray and mover.flags.carray:
+            return self
+        return Boards(cells.copy(), mover.copy())
 
 
 @kernel
@@ -151,7 +156,9 @@ def play_moves(
     numbers = np.arange(len(rows))
     # keys of the skips, which are drawn in a copy of the movers
     keys = np.zeros(len(rows), np.uint64)
-    play_rows(cells, boards.mover[rows], stones, keys, numbers, actions, game.parameters, outcomes)
+    mover = boards.mover[rows]
+    actions = np.ascontiguousarray(actions)
+    play_rows(cells, mover, stones, keys, numbers, actions, game.parameters, outcomes)
     return cells, outcomes
 
 
