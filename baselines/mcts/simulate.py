@@ -168,12 +168,16 @@ def mark_open_moves(b: int, node: int, mover: int, tree: Tree) -> int:
 
     Only at the root moves may be forced: other positions are solved by them, or have one.
     """
-    board = tree.cells[b]
-    mask = tree.scratch.mask
-    parameters = tree.parameters
-    is_forced = False
-    if tree.decisive and node == 0 and tree.root_wins[b] > 0:
-        is_forced = forced_moves(board, mover, parameters, mask) > 0
+    may_be_forced = tree.decisive and node == 0 and tree.root_wins[b] > 0
+    return _mark_open_cells(tree.cells[b], mover, may_be_forced, tree.parameters, tree.scratch.mask)
+
+
+@kernel(interpreted=False, nogil=True)
+def _mark_open_cells(
+    board: Int8Array, mover: int, may_be_forced: bool, parameters: Parameters, mask: Int8Array
+) -> int:
+    """Do :func:`mark_open_moves`, compiled once for all its callers."""
+    is_forced = may_be_forced and forced_moves(board, mover, parameters, mask) > 0
     count = 0
     for cell in range(len(board)):
         mask[cell] = not is_legal(board, cell, parameters) or (is_forced and mask[cell] == 0)
@@ -209,18 +213,17 @@ def draw_untried(b: int, node: int, mover: int, stones: int, edge: int, tree: Tr
     return nth_empty_cell(mask, u)
 
 
-@pasted
-def next_prior(b: int, node: int, cell: int, bound: float, tree: Tree) -> int:
-    """Return the likeliest cell after ``cell``, the previous one, with prior ``bound``; -1 for
-    none, or without priors.
+@kernel(interpreted=False, nogil=True)
+def next_prior(priors: Float32Array, cell: int, bound: float) -> int:
+    """Return the likeliest cell by ``priors`` float32[cells] after ``cell``, the previous one, with
+    prior ``bound``; -1 for none, or without priors.
 
     Ties go to the first. The likeliest of all comes after cell -1 with an infinite prior.
     """
-    priors = tree.priors[b]
     next_cell = -1
     next_p = 0.0
-    for other in range(priors.shape[1]):
-        p = priors[node, other]
+    for other in range(len(priors)):
+        p = priors[other]
         if p > next_p and (p < bound or (p == bound and other > cell)):
             next_cell = other
             next_p = float(p)
@@ -325,18 +328,20 @@ def _decisive_value(b: int, child: int, node: int, tree: Tree) -> float:
     cell = int64(last.cell)
     is_quiet = node > 0 or tree.root_wins[b] == 0
     last_cell = cell if is_quiet else int64(-1)
-    if is_skip(child, tree):  # the same player moves again
-        return 1.0 if find_wins(b, player, last_cell, tree)[0] > 0 else math.nan
-    if not is_quiet or (turns == 2 and is_solved(node ^ 1, tree.nodes[b])):
-        has_win = find_wins(b, 1 - player, int64(-1), tree)[0] > 0
-    else:  # the other player had no winning stone, but with gravity the last stone may open one
-        opened = opened_cell(cell, parameters)
-        has_win = opened >= 0 and is_win(tree.cells[b], 1 - player, opened, parameters)
-    if has_win:
-        return -1.0
-    if turns == 2:
-        return math.nan
+    is_after_skip = is_skip(child, tree)  # the same player moves again
+    if not is_after_skip:
+        if not is_quiet or (turns == 2 and is_solved(node ^ 1, tree.nodes[b])):
+            has_win = find_wins(b, 1 - player, int64(-1), tree)[0] > 0
+        else:  # the other player had no winning stone, but with gravity the last one may open one
+            opened = opened_cell(cell, parameters)
+            has_win = opened >= 0 and is_win(tree.cells[b], 1 - player, opened, parameters)
+        if has_win:
+            return -1.0
+        if turns == 2:
+            return math.nan
     count, block = find_wins(b, player, last_cell, tree)
+    if is_after_skip:
+        return 1.0 if count > 0 else math.nan
     if count == 1:
         record = tree.nodes[b][child]
         record.num_legal = record.num_unsolved = 1
@@ -374,15 +379,16 @@ def expand(b: int, node: int, leaf: int, tree: Tree) -> None:
         record.num_legal = record.num_unsolved = count
     record.next_cell = ANY
     if has_priors:
-        _write_priors(b, node, scratch.prior_logits[leaf], tree)
-        record.next_cell = next_prior(b, node, int64(-1), np.inf, tree)
+        priors = tree.priors[b, node]
+        _write_priors(scratch.prior_logits[leaf], scratch.mask, priors)
+        record.next_cell = next_prior(priors, int64(-1), np.inf)
 
 
-@pasted
-def _write_priors(b: int, node: int, logits: Float32Array, tree: Tree) -> None:
-    """Write the priors of a node, the softmax of ``logits`` float32[cells] over the open moves."""
-    priors = tree.priors[b, node]
-    mask = tree.scratch.mask
+@kernel(interpreted=False, nogil=True)
+def _write_priors(logits: Float32Array, mask: Int8Array, priors: Float32Array) -> None:
+    """Write the ``priors`` float32[cells] of a node, the softmax of ``logits`` float32[cells] over
+    the open moves.
+    """
     max_logit = -np.inf
     total = 0.0
     for cell in range(len(mask)):
@@ -424,9 +430,9 @@ def simulate(b: int, considered_visit: int, params: SelectionParams, tree: Tree,
     node = 0
     reached[b] = -1
     if tree.root_wins[b] < 0:
-        no_cell = int64(-1)
-        num_wins = find_wins(b, 0, no_cell, tree)[0] + find_wins(b, 1, no_cell, tree)[0]
-        tree.root_wins[b] = num_wins
+        tree.root_wins[b] = 0
+        for player in range(2):
+            tree.root_wins[b] += find_wins(b, player, int64(-1), tree)[0]
     if nodes[0].visits == 0:
         reached[b] = 0
         return add_leaf(b, mover, tree, count)
@@ -443,7 +449,7 @@ def simulate(b: int, considered_visit: int, params: SelectionParams, tree: Tree,
                 cell = draw_untried(b, node, mover, stones, edge, tree)
             else:
                 prior = prior_of(b, node, cell, tree)
-                nodes[node].next_cell = next_prior(b, node, cell, prior, tree)
+                nodes[node].next_cell = next_prior(tree.priors[b, node], cell, prior)
             reached[b] = edge * turns
             if add_edge(b, edge, cell, node, mover, stones, tree) == NOT_OVER:
                 count = init_children(b, edge, node, stones + 1, tree, count)
