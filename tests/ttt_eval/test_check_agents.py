@@ -11,16 +11,25 @@ from ttt_eval.checks import check_agent, check_values
 from ttt_eval.checks.tables import TIE, make_table
 from ttt_eval.exact import exploitability
 
-TABLE = make_table("plain")
 GAMES = ("plain", "turns", "skip")
 
 
+def action_values(board):
+    table = make_table("plain")
+    return table.action_values[table.find(board)]
+
+
+def value_of(board):
+    table = make_table("plain")
+    return table.values[table.find(board)]
+
+
 def best_move(board):
-    return int(np.nanargmax(TABLE.action_values[TABLE.find(board)]))
+    return int(np.nanargmax(action_values(board)))
 
 
 def worst_move(board):
-    return int(np.nanargmin(TABLE.action_values[TABLE.find(board)]))
+    return int(np.nanargmin(action_values(board)))
 
 
 def is_first(board):
@@ -29,18 +38,19 @@ def is_first(board):
 
 def draws_first(board):
     """Best moves, with draws preferred to wins."""
-    values = TABLE.action_values[TABLE.find(board)]
+    values = action_values(board)
     return int(np.nanargmax(np.where(np.abs(values) < TIE, 2, values)))
 
 
 def without_columns(board):
     """Wins at once but along columns, else best moves."""
-    row = TABLE.find(board)
-    for action in np.flatnonzero(TABLE.reward[row]).tolist():
+    table = make_table("plain")
+    row = table.find(board)
+    for action in np.flatnonzero(table.reward[row]).tolist():
         cells = np.array(board).reshape(3, 3).copy()
         cells[divmod(action, 3)] = 1
         if (cells == 1).all(axis=0).any():
-            others = np.flatnonzero(TABLE.legal[row] & (TABLE.reward[row] == 0))
+            others = np.flatnonzero(table.legal[row] & (table.reward[row] == 0))
             return int(others[0]) if len(others) else action
     return best_move(board)
 
@@ -139,7 +149,7 @@ def test_exact_values_pass(game, board):
     ],
 )
 def test_planted_errors_of_values(change, row, cause):
-    check = check_values(lambda board: change(TABLE.values[TABLE.find(board)], board))
+    check = check_values(lambda board: change(value_of(board), board))
     assert row in check.failed or row == "symmetry"
     assert any(part in check.cause for part in cause.split("|")) or row == "symmetry"
 
@@ -165,7 +175,7 @@ def test_an_object_with_values_is_asked_for_batches():
     class Critic:
         def values(self, boards):
             own = np.where(boards.own_first() == 2, -1, boards.own_first())
-            return np.array([TABLE.values[TABLE.find(cells)] for cells in own.astype(int)])
+            return np.array([value_of(cells) for cells in own.astype(int)])
 
     check_values(Critic()).assert_ok()
 

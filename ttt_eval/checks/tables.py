@@ -354,10 +354,12 @@ class GameTable:
         return Evidence(to_text(Position(self.boards[row] % 3, 0), self.game), note)
 
 
-@lru_cache(maxsize=8)
+_keep_table = lru_cache(maxsize=8)(GameTable)
+
+
 def make_table(turns: Turns, board: str | Game = "3x3") -> GameTable:
     """Return the table of a game, which is kept."""
-    return GameTable(turns, board)
+    return _keep_table(turns, board)
 
 
 class PlantedEvaluator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from itertools import combinations
+from itertools import combinations, islice
 from math import nan
 from operator import itemgetter
 from statistics import fmean
@@ -134,13 +134,14 @@ def name_errors(values: Mapping[Board, Any], any_play: bool = False) -> list[str
     """
     errors = TABLES["wrong"] | TABLES["rollouts" if any_play else "minimax"]
     try:
-        names = [
+        error_names = (
             name
             for name, cases in errors.items()
             if any(
                 WrongSearch(**TABLES["right"] | case).explains(values, any_play) for case in cases
             )
-        ]
+        )
+        names = [*islice(error_names, 3)]
     except DATA_PROBLEMS:
         return []
     return ["; or ".join(names)] if 0 < len(names) < 3 else []
