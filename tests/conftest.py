@@ -14,8 +14,10 @@ import importlib.util
 import json
 import os
 import signal
+import sys
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from filelock import FileLock
@@ -181,12 +183,13 @@ def no_waiting_for_the_disk():
 
 @pytest.fixture(scope="session", autouse=True)
 def tensorflow_and_torch_in_any_order():
-    """A worker may have tests of both, and some import Stable-Baselines3 by themselves, which
-    imports TensorFlow.
+    """A worker may have tests of both. Stable-Baselines3 imports TensorBoard, which imports
+    TensorFlow, for seconds, unless there is a module of this name.
     """
     from ttt_envs.core.packages import avoid_triton_crash
 
     avoid_triton_crash()
+    sys.modules["tensorboard.compat.notf"] = ModuleType("notf")
 
 
 @pytest.fixture(scope="session", autouse=True)
