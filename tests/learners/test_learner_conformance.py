@@ -40,7 +40,6 @@ OWN_LOOPS = [
     for name in sorted(LEARNERS)
     if name not in tiny.OURS
 ]
-pytestmark = pytest.mark.smoke
 
 
 def with_more(case, is_more):
@@ -159,6 +158,7 @@ def test_exploration_has_probability_epsilon_which_decays(make):
     assert shrinking.epsilon[0] == 0.5
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "make",
     [with_more(case, "gradient_steps" in case.values[0][1]) for case in CASES],
@@ -262,6 +262,7 @@ def load_learned(run):
     return load_checkpoint(run)["learner"]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", OWN_LOOPS)
 def test_same_seed_same_run(name, tiny_run, tmp_path):
     first = load_learned(tiny_run(name))

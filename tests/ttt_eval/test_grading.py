@@ -38,10 +38,12 @@ NO_ROWS = {"steps", "time", "critic", "by free cells", "exploitability", "streng
     "recognised"
 }
 """Rows of checks that judge nothing here."""
-QUICK = ("gae", "minimax", "q-learning", "value-iteration")
-"""Tasks whose whole grades are in ``make test``, one of each judge but that of searches.
+QUICK = ("gae", "minimax", "value-iteration")
+"""Tasks whose whole grades are in ``make test``, one of each judge but those of searches and of
+learners, which take 10 s.
 
-That takes 20 s; test_an_answer_unlike_the_task_costs_a_row_of_a_search has all other rows right.
+Of these, test_an_answer_unlike_the_task_costs_a_row_of_a_search has all other rows right, and
+test_a_right_learner_with_other_settings_has_all_points all rows.
 """
 
 
@@ -180,6 +182,7 @@ def test_an_answer_unlike_the_task_costs_a_row_of_a_search(write, right, wrong, 
     assert bool(result.check.row(row).evidence) == (row != "form")
 
 
+@pytest.mark.more
 def test_random_visits_and_a_constant_have_no_points_of_a_search(write):
     source = (
         "import random\n\ndef search(board, simulations, seed):\n"
