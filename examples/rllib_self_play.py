@@ -31,7 +31,7 @@ from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaski
 from ray.tune.registry import register_env
 
 from ttt_envs import Game, as_policy, mnk_v0
-from ttt_eval.exact import result_lines
+from ttt_eval.exact import exploitability, result_lines
 
 
 @dataclass
@@ -92,18 +92,32 @@ config = (
     .rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={"both": module}))
 )
 algorithm = config.build_algo()
-for _ in range(max(1, options.steps // batch)):
-    algorithm.train()
 learned = algorithm.get_module("both")
 
 
-@torch.no_grad()
 def logits(planes, mask):
     """Return the logits of all moves for a batch: planes float32[B, 3, 3, 2], mask int8[B, 9]."""
-    stones = torch.as_tensor(planes).flatten(1)
-    obs = {"observations": stones, "action_mask": torch.as_tensor(mask).float()}
-    return learned.forward_inference({"obs": obs})["action_dist_inputs"]
+    inputs = {
+        "observations": planes.reshape(len(planes), -1),
+        "action_mask": mask.astype(np.float32),
+    }
+    with torch.no_grad():
+        answer = learned.forward_inference(
+            {"obs": {name: torch.as_tensor(part) for name, part in inputs.items()}}
+        )
+    return answer["action_dist_inputs"]
 
+
+policy = as_policy(logits, game, "planes", "logits", batch=True)
+iterations = max(1, options.steps // batch)
+for iteration in range(iterations):
+    algorithm.train()
+    if (iteration + 1) % max(1, iterations // 5) == 0:
+        moves = batch * (iteration + 1)
+        print(
+            f"{moves:8,} moves, exploitability of its distribution "
+            f"{exploitability(game, policy):.4f}"
+        )
 
 # the legal move of the highest logit
 policy = as_policy(logits, game, "planes", "values", batch=True)
