@@ -191,11 +191,11 @@ class GameTable:
         while len(cells):
             boards = Boards(cells, np.zeros(len(cells), np.int8))
             row, place = np.nonzero(boards.legal(game) & ~ended[:, None])
-            after, outcomes = play_moves(game, boards, row, place)
+            afterstates, outcomes = play_moves(game, boards, row, place)
             again = self._chances[place]
             is_last = outcomes != NOT_OVER
             turns = np.stack([again < 1, again > 0], axis=1) | is_last[:, None]
-            next_cells = np.stack([2 * after % 3, after], axis=1)[turns]
+            next_cells = np.stack([2 * afterstates % 3, afterstates], axis=1)[turns]
             first, numbers = distinct_rows(keys(next_cells)[:, None])
             next_rows = np.zeros(turns.shape, np.int64)
             next_rows[turns] = count + len(cells) + numbers
