@@ -8,12 +8,14 @@ from collections import defaultdict
 import numpy as np
 import plain
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from small_games import SKIP_GAME
 
 from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
-from learners.q_table import NUM_RATES
+from learners.q_table import NUM_RATES, QTable, count_update, find, write_keys
 from learners.training import Trainer
 from ttt_envs import Boards, Game, PhantomGame
 from ttt_envs.game import reference
@@ -152,10 +154,8 @@ GAMES = [
     Game(3, 4, 3, 0.1, misere=True, gravity=True),
     Game(3, 3, 3, torus=True),
     Game(6, 7, 4),
-    Game(7, 10, 3),
     PhantomGame(Game(skip_chance=0.2), "classic"),
 ]
-"""of 6 x 7 and 7 x 10 keys have several words"""
 CONFIGS = [
     QLearningConfig(gamma=0.9),
     QLearningConfig(backup="negamax", symmetries="all", step_size=0.5, step_size_power=0.0),
@@ -200,6 +200,40 @@ def test_tables_are_those_of_a_dictionary(config, game):
         assert counts.sum() == training.steps  # every move, in phantom games too
         with pytest.raises(ValueError, match=r"needs lengths as int64"):
             learner.state = {**learner.state, "lengths": learner.lengths[1:]}
+
+
+@pytest.mark.parametrize("game", [Game(), Game(2, 18, 3), Game(6, 7, 4), Game(7, 10, 5)], ids=str)
+@given(data=st.data())
+def test_keys_are_exact(game, data):
+    """A table is a dictionary of (board, action), or of the board after it, on boards of 1 to 3
+    words.
+    """
+    cells = st.integers(0, game.cells - 1)
+    moves = data.draw(
+        st.lists(st.tuples(st.lists(cells, max_size=6, unique=True), cells), min_size=1, max_size=8)
+    )
+    for afterstates in (False, True):
+        table = QTable(game, "none", afterstates, 0.0, 1 << 26)
+        entries = {}
+        table.reserve(len(moves))
+        table = table.memory
+        for learns in (True, False):
+            for number, (stones, action) in enumerate(moves):
+                board = np.zeros(game.cells, np.int8)
+                board[stones] = np.arange(len(stones)) % 2 + 1
+                board[action] = 0
+                write_keys(board, action, action + 1, table)
+                board[action] = afterstates
+                key = table.action_keys[action]
+                entry = (board.tobytes(), None if afterstates else action)
+                if learns:
+                    entries.setdefault(entry, []).append(number)
+                    slot, move = count_update(key, table)
+                    error = number - table.values[slot, move]
+                    table.values[slot, move] += error / table.counts[slot, move]
+                value = table.values[find(key, table), key[0] & table.move_bits]
+                assert value == pytest.approx(sum(entries[entry]) / len(entries[entry]))
+        assert table.size[1] == len(entries)
 
 
 def test_a_full_table_is_reported():
