@@ -29,7 +29,7 @@ from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
 from ttt_envs import Game, as_policy
-from ttt_eval.exact import result_lines
+from ttt_eval.exact import exploitability, result_lines
 
 
 @dataclass
@@ -48,6 +48,7 @@ options = tyro.cli(Options, description=__doc__)
 torch.manual_seed(options.seed)
 torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 
+game = Game(3, 3, 3)
 settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "raise"}
 env = GymEnv(
     "ttt_envs:ttt/TicTacToe-v0", observation="dict", categorical_action_encoding=True, **settings
@@ -83,14 +84,16 @@ loss = ClipPPOLoss(actor, critic)
 optimizer = torch.optim.Adam(loss.parameters(), lr=1e-3)
 
 FRAMES = 1_024
+batches = max(1, options.steps // FRAMES)
 collector = Collector(
     env,
     actor,
     frames_per_batch=FRAMES,
-    total_frames=FRAMES * max(1, options.steps // FRAMES),
+    total_frames=FRAMES * batches,
     auto_register_policy_transforms=True,
 )
-for data in collector:
+net = nn.Sequential(nn.Flatten(), actor_net)  # as_policy passes planes
+for number, data in enumerate(collector):
     for _ in range(4):
         advantage(data)
         for part in data.reshape(-1)[torch.randperm(FRAMES)].split(256):
@@ -98,9 +101,13 @@ for data in collector:
             optimizer.zero_grad()
             sum(value for name, value in losses.items() if name.startswith("loss_")).backward()
             optimizer.step()
+    if (number + 1) % max(1, batches // 5) == 0:
+        policy = as_policy(net, game, "planes", "logits")
+        exploited = exploitability(game, policy)
+        print(
+            f"{FRAMES * (number + 1):8,} moves, exploitability of its distribution {exploited:.4f}"
+        )
 collector.shutdown()
 
-game = Game(3, 3, 3)
-net = nn.Sequential(nn.Flatten(), actor_net)  # as_policy passes planes
 policy = as_policy(net, game, "planes", "values")  # the legal move of the highest logit
 print(result_lines(game, policy))
