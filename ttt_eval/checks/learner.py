@@ -472,6 +472,8 @@ class ProbeLimits(NamedTuple):
 
 Number = tuple[str, float]
 """The number of a run that is judged, and the largest that holds."""
+POSSIBLE: Number = ("excess", MAX_EXCESS)
+"""That of values which need only be possible."""
 OPEN_LIMITS: Mapping[tuple[str, str], Number] = {
     ("values", ONE_STEP): ("error", MAX_ONE_STEP_ERROR),
     ("critic", CREDIT): ("misfit", MAX_CRITIC_MISFIT),
@@ -507,7 +509,7 @@ def open_limits(knows_discount: bool, probe: LearnerProbe, kind: str) -> ProbeLi
     lowest = min(family[probe.name].score_limit for family in FAMILIES.values())
     score = min(lowest, (1 + nearest) / 2)
     limits = {**OPEN_LIMITS, **(DISCOUNT_LIMITS if knows_discount else {})}
-    return ProbeLimits(score, *limits.get((kind, probe.name), ()))
+    return ProbeLimits(score, *limits.get((kind, probe.name), POSSIBLE))
 
 
 @dataclass
@@ -661,7 +663,7 @@ class LearnerCheck:
         runs = defaultdict(LearnerRun, self.best_runs)
         of_values = runs.keys().isdisjoint(failed)
         improves = of_values and self.improves(failed[0])
-        wrong_values = {} if improves or not of_values else NEAREST_PROBES
+        wrong_values: Mapping[str, str] = {} if improves or not of_values else NEAREST_PROBES
         targets = [runs[probe].nearest for row, probe in wrong_values.items() if row in failed][:1]
         grows = any(run.excess > MAX_EXCESS for run in self.best_runs.values())
         signatures = {

@@ -212,7 +212,8 @@ class GameTable:
             return table
 
         wins, self.again, self.next = map(spread, parts)
-        self.boards = (extend_rows(np.concatenate(layers), count + 1) + 1) % 3 - 1
+        cells = extend_rows(np.concatenate(layers), count + 1)
+        self.boards: Int8Array = np.asarray((cells + 1) % 3 - 1, np.int8)
         self.next[self.next == 0] = count
         self.reward = 1.0 * wins
         self.legal: BoolArray = spread(rows >= 0)
