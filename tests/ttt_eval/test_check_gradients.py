@@ -425,6 +425,19 @@ def test_right_bonuses_and_ranges_of_the_clip_are_right(entropy, clip):
     assert ("range of the clip, without clip=" in check.verdict) == (clip is None)
 
 
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("kl", [losses.k2, losses.k3, losses.k1_in_reward])
+@pytest.mark.parametrize("coefficient", [0.04, -0.04])
+def test_the_sign_of_a_divergence_beside_the_clip(kl, coefficient):
+    def loss(logp, old_logp, ref_logp, advantages, mask):
+        divergence = coefficient * kl(logp, ref_logp, mask)
+        return losses.ppo_clip(logp, old_logp, advantages, mask) + divergence
+
+    check = check_loss(loss, "2x3/2", meant="PPO clip", clip=0.2, cpu=1)
+    assert check.ok == (coefficient > 0)
+    assert float(check.row("sign of divergence").measured) == coefficient
+
+
 @pytest.mark.more
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("ddof", [0, 1])
@@ -503,6 +516,18 @@ def test_the_command_prints_the_verdict(evaluate_py):
     assert "another direction" in evaluate_py.error(line)
     line = "check loss examples.checks.losses:k2 --meant=x"
     assert "invalid choice" in evaluate_py.error(line)
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize(
+    ("clip", "is_right"), [("0.2", True), ("0.2 0.2", True), ("0.2 0.28", False)]
+)
+def test_the_command_takes_ranges_of_a_clip(clip, is_right, evaluate_py):
+    line = f"check loss examples.checks.losses:ppo_clip --game 2x3/2 --cpu 1 --clip {clip}"
+    if is_right:
+        assert evaluate_py.json(line)["ok"]
+    else:
+        assert "clip=0.2 (--clip" in evaluate_py.error(line)
 
 
 def wrong_shape(rewards, dones):

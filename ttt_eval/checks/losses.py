@@ -55,6 +55,10 @@ SIGNS = np.repeat([1.0, -1.0], 3)
 """Ratios and advantages of weights."""
 DIGITS = 6
 """Of coefficients of the entropy."""
+SHIFT = 0.01
+"""Of log-probabilities of the reference, by which the pull of a divergence is measured."""
+MIN_PULL = 1e-5
+"""Smallest coefficient of a divergence that counts."""
 CLIP = "PPO clip"
 MAX_CLIP = 0.499
 """Largest range of a clip; :data:`RATIOS` must lie outside."""
@@ -182,8 +186,8 @@ def normalises(estimator: Estimator) -> bool:
 def weight_rows(
     estimator: Estimator, meant: str, entropy: float | None, clip: Clip
 ) -> Iterator[CheckRow]:
-    """Yield rows about the weights of the policy term and of the entropy, the first about whose
-    advantages they follow.
+    """Yield rows about the weights of the policy term, of a divergence from the reference and of
+    the entropy, the first about whose advantages they follow.
 
     Args:
         estimator: the derivatives of the loss.
@@ -229,6 +233,12 @@ def weight_rows(
         yield clip_row(estimator, clip)
     if weights[1] < EQUAL:
         return
+    above, below = (
+        estimator(arrays | {"ref_logp": arrays["logp"] + shift})[1, 0] for shift in (SHIFT, -SHIFT)
+    )
+    pull = (above - below) / (2 * SHIFT * size)
+    if abs(pull) > MIN_PULL:
+        yield rule_row("sign of divergence", pull > 0, "above 0", f"{pull:.3g}")
     # advantages divided by a deviation of n - 1 are 1 - 1 / n times as large in squares: squares of
     # the coefficient are extrapolated from n and 2 n rows, linearly in 1 / n
     copies = estimator({name: np.tile(array, (2, 1)) for name, array in arrays.items()})
@@ -391,7 +401,10 @@ def check_loss(
     unjudged = {
         "the clip, without meant=": meant == POLICY,
         "the range of the clip, without clip=": meant == CLIP and clip is None,
-        "the coefficient of the entropy, without entropy=": of_policy and entropy is None,
+        "the coefficient of the entropy, without entropy=": (
+            of_policy and "entropy" in names and entropy is None
+        ),
+        "the size of the term with ref_logp": of_policy and "ref_logp" in names,
     }
     return run_check(
         f"a loss, {model.game}, seats {seats}, meant as {meant}, "
