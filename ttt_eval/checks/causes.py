@@ -168,7 +168,8 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
     all_are_wrong = min(win_error, loss_error) > MAX_WIN_ERROR
     errors = [error for error in facts.errors.values() if not isnan(error)] or [nan]
     is_constant = "results" in failed and facts.value_range < TIE
-    causes = {
+    signs = {facts.sign_pattern: True} if facts.sign_pattern else {}
+    of_the_tree = {
         "the search does not end: it does not see finished games, or waits": "time" in failed,
         "every simulation counts as several visits, such as by a virtual loss that is kept": (
             "visits" in failed
@@ -199,7 +200,8 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
             and facts.num_errors + facts.num_illegal_visits == 0
             and 0 <= facts.missing_share < MIN_MISSING_SHARE
         ),
-        facts.sign_pattern: True,  # its place; below whether it fits
+    }
+    of_values_and_moves = {
         "results of finished games are not backed up, or only to the parent": (
             facts.missing_share > MIN_MISSING_SHARE
             and bool(failed & {"rules", "results", "near the end", "visits"})
@@ -261,8 +263,8 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "selection: moves are wrong, but no returned value is, such as without exploration, or "
         "without a tree below the root": not failed & {"results", "signs", "visits", "leaves"},
     }
-    # a sign by the facts is proved, whatever else speaks for it; "" is no cause
-    return causes | {facts.sign_pattern: bool(facts.sign_pattern)}
+    # a sign by the facts is proved, whatever else speaks for it, and comes before other values
+    return of_the_tree | signs | of_values_and_moves | signs
 
 
 def sign_cause(votes: Float64Array, facts: Facts) -> str:
