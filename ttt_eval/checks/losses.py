@@ -233,10 +233,11 @@ def weight_rows(
         yield clip_row(estimator, clip)
     if weights[1] < EQUAL:
         return
-    above, below = (
+    # of the row with ratio 1, with a reference above and below
+    high_weight, low_weight = (
         estimator(arrays | {"ref_logp": arrays["logp"] + shift})[1, 0] for shift in (SHIFT, -SHIFT)
     )
-    pull = (above - below) / (2 * SHIFT * size)
+    pull = (high_weight - low_weight) / (2 * SHIFT * size)
     if abs(pull) > MIN_PULL:
         yield rule_row("sign of divergence", pull > 0, "above 0", f"{pull:.3g}")
     # advantages divided by a deviation of n - 1 are 1 - 1 / n times as large in squares: squares of
