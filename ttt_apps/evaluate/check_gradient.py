@@ -64,7 +64,9 @@ class CheckLoss(_CheckGradient):
     """what it is to descend"""
     entropy: float | None = None
     """coefficient of the entropy bonus; default: that of the loss"""
-    clip: float | tuple[float, float] | None = None
+    clip: Annotated[float | tuple[float, float] | None, tyro.conf.arg(metavar="FLOAT [FLOAT]")] = (
+        None
+    )
     """range of the clip, or those below and above ratio 1; default: that of the loss"""
     backend: Literal["torch", "jax", "numpy"] = "torch"
     """what differentiates it"""
