@@ -26,7 +26,7 @@ from studies.frame import (
     Study,
     StudyReport,
     Value,
-    judge,
+    judge_claims,
     read_data,
 )
 from studies.verdicts import is_sample
@@ -114,7 +114,7 @@ class Claims(Study):
             source = f"{data['source']} at {data['revision']}"
             rows.append(ResultRow(data["title"], source, data["measured"]))
             claim = {**data, "words": f"{data['title']}: “{data['quote']}”"}
-            claims += judge(
+            claims += judge_claims(
                 [claim], numbers or dict.fromkeys([*data["true_if"], *data["evidence"]])
             )
         return StudyReport(rows, claims, ours="measured")

@@ -254,7 +254,7 @@ def train_to(training: Any, marks: Iterable[float]) -> Iterator[float]:
         yield cpu_s
 
 
-def judge(claims: Iterable[Data], numbers: Numbers, subject: str = "") -> list[Claim]:
+def judge_claims(claims: Iterable[Data], numbers: Numbers, subject: str = "") -> list[Claim]:
     """Return claims with their verdicts and evidence.
 
     Args:
@@ -270,8 +270,8 @@ def judge(claims: Iterable[Data], numbers: Numbers, subject: str = "") -> list[C
         verdicts = (is_within(numbers[name], *ends) for name, ends in claim["true_if"].items())
         evidence: dict[str, Value] = {}
         for item in claim["evidence"]:
-            shown = numbers[item] if isinstance(item, str) else item
-            evidence |= shown if isinstance(shown, Mapping) else {item: shown}
+            value = numbers[item] if isinstance(item, str) else item
+            evidence |= value if isinstance(value, Mapping) else {item: value}
         judged_claims.append(Claim(subject + claim["words"], holds_for_all(verdicts), evidence))
     return judged_claims
 

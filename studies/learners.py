@@ -25,7 +25,7 @@ from studies.frame import (
     StudyReport,
     Value,
     group,
-    judge,
+    judge_claims,
     read_data,
     train_to,
 )
@@ -268,7 +268,7 @@ class Optimizer(DuelStudy):
             Series("", places, np.concatenate(list(values.values())), "|", 1, 0.9),
         ]
         panel = Panel(series, "the q-net's wins less losses, exact", places=list(curves))
-        claims = judge(DATA["best"], numbers)
+        claims = judge_claims(DATA["best"], numbers)
         return StudyReport(rows, claims, {self.name: self.figure([panel])})
 
 
@@ -356,7 +356,7 @@ class CostOfLearners(Study):
             _cost_panel(costs, "memory", "peak memory, MiB", MIB),
         ]
         figures = {"learners-cost": self.figure(panels)}
-        claims = judge(DATA["costs"], numbers)
+        claims = judge_claims(DATA["costs"], numbers)
         return StudyReport(rows, claims, figures, "mean of processes, and its 95% interval")
 
 

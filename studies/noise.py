@@ -19,7 +19,7 @@ from studies.frame import (
     Series,
     Study,
     StudyReport,
-    judge,
+    judge_claims,
     read_data,
 )
 from ttt_envs.core.jit import Float64Array
@@ -116,7 +116,7 @@ class NoiseOfGames(Study):
                 if error is not None:
                     errors[name].setdefault(task, []).append(error)
         shares = {name: mean_over_tasks(by_task) for name, by_task in errors.items()}
-        claims = judge(DATA["claims"], {name: {"": share} for name, share in shares.items()})
+        claims = judge_claims(DATA["claims"], {name: {"": share} for name, share in shares.items()})
         series = Series("", range(len(shares)), shares.values(), "o")
         label = "share of comparisons that pick the worse algorithm"
         figure = self.figure([Panel([series], label, places=list(shares), limits=(0, None))])

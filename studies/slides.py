@@ -17,7 +17,7 @@ from studies.frame import (
     StudyReport,
     Value,
     combine,
-    judge,
+    judge_claims,
     read_data,
 )
 from ttt_eval.matches.elo import pair_probabilities, probability_within
@@ -91,7 +91,7 @@ class NetScores(Study):
             series.append(Series("", SCORES, result["within"], "-"))
             series.append(Series(f"{pairs} pairs", SCORES, published[pairs], marker, 1))
         figure = self.figure([Panel(series, "net score s", "Pr(|X[n]| <= s)")])
-        claims = judge(DATA["claims"], _numbers(exact, errors))
+        claims = judge_claims(DATA["claims"], _numbers(exact, errors))
         return StudyReport(rows, claims, {"slides-tables": figure})
 
 

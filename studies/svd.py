@@ -23,7 +23,7 @@ from studies.frame import (
     Value,
     combine,
     group,
-    judge,
+    judge_claims,
     read_data,
 )
 from ttt_envs.game.game import Game
@@ -130,7 +130,7 @@ class Figure4(PaperStudy):
                 point = curve[rank]
                 label = f"{terminal}, rank {rank}, ratio {point['ratio']:.3f}"
                 rows.append(ResultRow(label, exact={"": mean(point), "error": point["error"]}))
-            claims += judge(DATA["ranks"], _numbers_by_rank(curve), f"{terminal}: ")
+            claims += judge_claims(DATA["ranks"], _numbers_by_rank(curve), f"{terminal}: ")
             ratios = [point["ratio"] for point in curve.values()]
             errors = [point["error"] for point in curve.values()]
             series = rate_series(ratios, list(curve.values()), "whole table")
@@ -138,7 +138,7 @@ class Figure4(PaperStudy):
             panels.append(
                 Panel(series, "share of the numbers kept", "rate; relative error", terminal)
             )
-        claims += judge(DATA["sizes"], _size_numbers(curves))
+        claims += judge_claims(DATA["sizes"], _size_numbers(curves))
         return StudyReport(rows, claims, {"svd-fig4": self.figure(panels)})
 
 
@@ -234,13 +234,13 @@ class Figure5(PaperStudy):
                 "wins of empty tables": means[0.0].win,
                 "empty tables": {"both move at random": means[0.0]},
             }
-            claims += judge(DATA["match"], numbers, f"{terminal}: ")
+            claims += judge_claims(DATA["match"], numbers, f"{terminal}: ")
         ratios = [point["ratios"] for point in curves["equation", "hosvd2"]]
         numbers = {
             "differences": [ratio - svd_ratio for svd_ratio, ratio in ratios],
             "ratios": {f"SVD {svd_ratio:.3f}, HOSVD": ratio for svd_ratio, ratio in ratios},
         }
-        claims += judge(DATA["older version"], numbers)
+        claims += judge_claims(DATA["older version"], numbers)
         return StudyReport(rows, claims, {"svd-fig5": self.figure(panels)})
 
 
@@ -302,4 +302,4 @@ class Table1(PaperStudy):
             "apart by up to": differences["hosvd"],
             "by the older version's formula": differences["hosvd2"],
         }
-        return StudyReport(rows, judge(DATA["table"], numbers), ours="ratios")
+        return StudyReport(rows, judge_claims(DATA["table"], numbers), ours="ratios")

@@ -21,7 +21,7 @@ from studies.frame import (
     Value,
     combine,
     group,
-    judge,
+    judge_claims,
     read_data,
 )
 from studies.verdicts import is_sample
@@ -266,7 +266,7 @@ class RandomPlay(Study):
             "draws": draws,
             "gaps of draws": draw_gaps(draws),
         }
-        claims = judge(DATA["random_claims"], numbers)
+        claims = judge_claims(DATA["random_claims"], numbers)
         return StudyReport(rows, claims, {"tree-random": self.figure([_random_panel(scores)])})
 
 
@@ -446,7 +446,7 @@ class TreeSearch(Study):
                 label = f"{board_name(square(*EXACT_BOARD))}, {player} {seat}, against {b}"
                 rows.append(ResultRow(label, exact=rates))
         figures = {"tree-search": self.figure(_search_panels(boards))}
-        claims = judge(DATA["search_claims"], _search_numbers(boards))
+        claims = judge_claims(DATA["search_claims"], _search_numbers(boards))
         return StudyReport(rows, claims, figures)
 
 

@@ -6,7 +6,7 @@ import pytest
 from json_files import read_json
 from squares import CALLS, SQUARES, Squares
 
-from studies.frame import Panel, Series, StudyFigure, draw_figure, judge, reproduce
+from studies.frame import Panel, Series, StudyFigure, draw_figure, judge_claims, reproduce
 from ttt_eval.store.result_store import UNITS
 from ttt_eval.store.statistics import Interval
 
@@ -79,12 +79,12 @@ def test_claims_are_judged_by_ranges_of_their_numbers():
         "evidence": ["sizes", "error", {"read as: at most": 1}],
     }
     numbers = {"sizes": {"a": 0.5, "b": Interval(0.9, 0.8, 1.1)}, "error": 0.0}
-    [judged] = judge([claim], numbers, "nets: ")
+    [judged] = judge_claims([claim], numbers, "nets: ")
     assert judged.words == "nets: they are small"
     assert judged.holds is None
     assert judged.numbers == {**numbers["sizes"], "error": 0.0, "read as: at most": 1}
     with pytest.raises(KeyError):
-        judge([claim], {"sizes": 1})
+        judge_claims([claim], {"sizes": 1})
 
 
 def test_figures_draw_every_series():
