@@ -169,7 +169,8 @@ bench-submissions: $(VENV)/.dev
 bench-scores: $(VENV)/.dev
 	mkdir -p benchmarks/scores/$(BENCH_VERSION)
 	for agent in $(subst :,-,$(BENCH_AGENTS)); do $(BIN)/python evaluate.py bench score \
-		runs/bench/$(BENCH_VERSION)/$$agent --last --out benchmarks/scores/$(BENCH_VERSION)/$$agent.json --overwrite || exit 1; done
+		runs/bench/$(BENCH_VERSION)/$$agent $(if $(filter v1,$(BENCH_VERSION)),--last) \
+		--out benchmarks/scores/$(BENCH_VERSION)/$$agent.json --overwrite || exit 1; done
 	$(call leaderboard,$(BENCH_VERSION),benchmarks/scores/$(BENCH_VERSION)/*.json)
 
 # The pages of docs/, of the root and of the API as a site, without a warning. To look at it:
