@@ -15,7 +15,7 @@ from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.actions import sum_by_action
 from ttt_envs.game.game import Game
 from ttt_eval.checks.check import MOVE_NOTE, Check
-from ttt_eval.checks.session import Checker, mean_of, open_check
+from ttt_eval.checks.session import Checker, Notes, mean_of, open_check
 from ttt_eval.checks.tables import (
     MAX_WHOLE,
     TIE,
@@ -105,7 +105,7 @@ class _AgentCheck(Checker):
     def shares(self, rows: Sequence[int]) -> Float64Array:
         """Return the distribution over moves, float64[B, A]; equal shares for broken answers."""
         legal = self.table.legal[rows]
-        visits = np.where(legal, self.ask(rows).visits, nan)
+        visits = np.where(legal, self.ask("moves", rows).visits, nan)
         if self.batch:  # a policy
             return normalise(np.nan_to_num(visits))
         return best_shares(visits)
@@ -123,12 +123,9 @@ class _AgentCheck(Checker):
         self.losses = self.mean_losses(self.played)
         self.wrong = (self.played * (self.move_losses > TIE)).sum(axis=1)
         self.random_loss = mean_of(self.table.random_losses[self.chosen])
-        self.notes = (
-            MOVE_NOTE,
-            self.played.argmax(axis=1),
-            self.losses,
-            self.table.best_moves(self.chosen),
-        )
+        best_moves = self.table.best_moves(self.chosen)
+        moves = self.played.argmax(axis=1)
+        self.notes = Notes(self.chosen, MOVE_NOTE, (moves, self.losses, best_moves))
 
     def _reached(self) -> BoolArray:
         """Return the positions in which the agent is to move, and that its own play can reach
@@ -169,21 +166,28 @@ class _AgentCheck(Checker):
         self.block_share = mean_of(self.wrong[blocks])
         for name, mask in lessons.items():
             share = mean_of(self.wrong[mask])
-            self.judge_chosen(
-                name, f"{share:.0%} wrong in {mask.sum()} positions",
-                share, MAX_WRONG[name], self.losses * mask,
-            )  # fmt: skip
+            self.judge(
+                name,
+                f"{share:.0%} wrong in {mask.sum()} positions",
+                number=share,
+                limit=MAX_WRONG[name],
+                notes=self.notes,
+                badness=self.losses * mask,
+            )
 
     def check_players(self) -> None:
         """Mean loss with an even and with an odd number of stones."""
         odd = self.table.odd[self.chosen]
         self.by_player = self.by_parity(self.chosen, self.losses)
         even_loss, odd_loss = self.by_player
-        self.judge_chosen(
+        self.judge(
             "players",
             f"mean loss {even_loss:.3f} with an even number of stones, {odd_loss:.3f} with an odd",
-            abs(even_loss - odd_loss), MAX_GAP, self.losses * (odd == (odd_loss > even_loss)),
-        )  # fmt: skip
+            number=abs(even_loss - odd_loss),
+            limit=MAX_GAP,
+            notes=self.notes,
+            badness=self.losses * (odd == (odd_loss > even_loss)),
+        )
 
     def check_directions(self) -> None:
         """Missed wins along one direction, against those along all others."""
@@ -199,20 +203,26 @@ class _AgentCheck(Checker):
         worst = max(shares, key=shares.__getitem__, default=0)
         share = shares.get(worst, nan)
         others = mean_of(self.wrong[single])
-        self.judge_chosen(
+        self.judge(
             "directions",
             f"{share:.0%} of wins in steps of {worst} are missed, of all {others:.0%}",
-            share - others, MAX_MISSED_GAP, self.losses * (single & (steps == worst)),
-        )  # fmt: skip
+            number=share - others,
+            limit=MAX_MISSED_GAP,
+            notes=self.notes,
+            badness=self.losses * (single & (steps == worst)),
+        )
 
     def check_loss(self) -> None:
         """Mean loss, against that of random moves."""
         loss = mean_of(self.losses)
-        self.judge_chosen(
+        self.judge(
             "mean loss",
             f"{loss:.3f} in {len(self.losses)} positions; of random moves {self.random_loss:.3f}",
-            loss, MAX_LOSS_SHARE * self.random_loss, self.losses,
-        )  # fmt: skip
+            number=loss,
+            limit=MAX_LOSS_SHARE * self.random_loss,
+            notes=self.notes,
+            badness=self.losses,
+        )
 
     def check_exploitability(self) -> None:
         """Mean gain of a best responder in both seats, on small boards."""

@@ -28,6 +28,7 @@ from ttt_eval.checks.causes import (
 from ttt_eval.checks.check import VALUE_NOTE, Check, CheckRow, no_error
 from ttt_eval.checks.session import (
     Checker,
+    Notes,
     SearchAnswers,
     finite,
     mean_of,
@@ -224,11 +225,14 @@ class _SearchCheck(Checker):
             # without values it is not known whether it is a solver
             loses_most = is_most and facts.largest_error >= 0
             self.judge(
-                "visits", f"simulations - visits: {missing.min():g} to {missing.max():g}",
-                max(-missing.min(), loses_most), TIE,
-                self.asked, np.abs(missing), "simulations - visits: {:g}", missing,
+                "visits",
+                f"simulations - visits: {missing.min():g} to {missing.max():g}",
+                number=max(-missing.min(), loses_most),
+                limit=TIE,
+                notes=Notes(self.asked, "simulations - visits: {:g}", (missing,)),
+                badness=np.abs(missing),
                 rule="0 or more; in most positions at most half of the simulations",
-            )  # fmt: skip
+            )
         if not self.is_evaluator_read:
             self.remark("evaluator", "the evaluator was never called")
         return super().contract_rows()
@@ -249,7 +253,13 @@ class _SearchCheck(Checker):
         ]
 
     def _judge_values(
-        self, name: str, text: str, values: Float64Array, errors: Float64Array, limit: float
+        self,
+        name: str,
+        text: str,
+        rows: Sequence[int],
+        values: Float64Array,
+        errors: Float64Array,
+        limit: float,
     ) -> tuple[dict[str, Float64Array], float]:
         """Add a row about errors of values; return the errors by the result, and their largest mean
         size.
@@ -257,15 +267,22 @@ class _SearchCheck(Checker):
         Args:
             name, limit: of the row.
             text: format of what was measured, with places for the means of wins, draws and losses.
-            values, errors: float64[B], of the chosen positions.
+            rows: the positions.
+            values, errors: float64[B], of the positions.
         """
-        results = self.results[self.chosen]
+        results = self.results[rows]
         parts = {result: errors[results == sign] for result, sign in RESULTS.items()}
         means = [mean_of(part) for part in parts.values()]
         # a wrong result of a draw can be a win and a loss in turn, with the mean 0
         size = np.fmax.reduce([*np.abs(means), mean_of(np.abs(parts["draws"]))])
-        self.notes = VALUE_NOTE, values, self.table.values[self.chosen]
-        self.judge_chosen(name, text.format(*means), size, limit, np.abs(errors))
+        self.judge(
+            name,
+            text.format(*means),
+            number=size,
+            limit=limit,
+            notes=Notes(rows, VALUE_NOTE, (values, self.table.values[rows])),
+            badness=np.abs(errors),
+        )
         return parts, size
 
     def check_leaves(self) -> None:
@@ -273,15 +290,16 @@ class _SearchCheck(Checker):
         table = self.table
         is_sure = table.forced & (table.num_free > 1) & (table.values == self.results)
         # the more free cells, the fewer simulations end the game
-        self.chosen = self._choose_signs(self.results, is_sure, NUM_RESULTS, -table.num_free)
-        truth = table.values[self.chosen]
-        values = self.ask(self.chosen, table.values, LEAF_SIMULATIONS, 950).values
+        rows = self._choose_signs(self.results, is_sure, NUM_RESULTS, -table.num_free)
+        truth = table.values[rows]
+        values = self.ask("leaves", rows, table.values, LEAF_SIMULATIONS).values
         # a search may divide by one more, the simulation that makes the root
         errors = np.abs(values - np.clip(values, *np.sort([truth, LEAF_SHARE * truth], axis=0)))
         _, self.facts.leaf_error = self._judge_values(
             "leaves",
             f"mean error of values after {LEAF_SIMULATIONS} simulations: "
             "wins {:.2f}, draws {:.2f}, losses {:.2f}",
+            rows,
             values,
             errors,
             MAX_LEAF_ERROR[self.owned],
@@ -292,14 +310,15 @@ class _SearchCheck(Checker):
         table = self.table
         late = table.forced & (table.num_free <= LATE_FREE + 1)
         facts = self.facts
-        rows = self.chosen = self._choose_signs(self.results, late, NUM_RESULTS)
-        values = self.ask(rows, table.values, self.many // 2, 0).values
+        rows = self.result_rows = self._choose_signs(self.results, late, NUM_RESULTS)
+        values = self.ask("results", rows, table.values, self.many // 2).values
         facts.value_range = np.ptp(finite(values))
         results = self.results[rows]
         errors = values - table.values[rows]
         parts, facts.largest_error = self._judge_values(
             "results",
             "mean of value - truth: wins {:+.2f}, draws {:+.2f}, losses {:+.2f}",
+            rows,
             values,
             errors,
             MAX_RESULT_ERROR[table.turns],
@@ -317,8 +336,8 @@ class _SearchCheck(Checker):
         is_wrong = self.facts.largest_error > MAX_RESULT_ERROR["skip"]
         if self.table.turns == "skip" and is_wrong and not self.broken["rules"]:
             values = [
-                self.ask(self.chosen, self.table.values, self.many // 2, salt).values
-                for salt in (1000, 1020, 1040, 1060)
+                self.ask(name, self.result_rows, self.table.values, self.many // 2).values
+                for name in ("chance 0", "chance 1", "chance 2", "chance 3")
             ]
             self.facts.spread = np.ptp(values, axis=0).max()
 
@@ -342,7 +361,7 @@ class _SearchCheck(Checker):
         more = [row for row in late[NUM_POSITIONS:] if wins_later[row]]
         late = late[:NUM_POSITIONS] + more[: NUM_POSITIONS // 3]
         answers, losses = self.judge_moves(
-            "near the end", late, self.zeros, self.many, MAX_LATE_LOSS, 1
+            "near the end", late, self.zeros, self.many, MAX_LATE_LOSS
         )
         excess = normalise(np.maximum(answers.visits, TIE)) - normalise(table.legal[late])
         facts.visit_excess = median_of(np.abs(excess).max(axis=1)[:NUM_POSITIONS])
@@ -356,12 +375,12 @@ class _SearchCheck(Checker):
         rows = self.choose(table.moves_differ & middle, NUM_POSITIONS)
         random_loss = mean_of(table.random_losses[rows])
         limit = MAX_UNTOLD_SHARE * random_loss
-        untold, _ = self.judge_moves("without knowledge", rows, self.zeros, self.many, limit, 200)
+        untold, _ = self.judge_moves("without knowledge", rows, self.zeros, self.many, limit)
         shares = [self._missing_share(late, answers), self._missing_share(rows, untold)]
         facts.missing_share = finite(shares).max()
         is_trap = (table.num_free <= LATE_FREE + 1) & (table.traps > -np.inf)
         traps = self.choose(is_trap, NUM_POSITIONS, -table.traps)
-        self.judge_moves("traps", traps, self.zeros, self.many, MAX_LATE_LOSS, 2000)
+        self.judge_moves("traps", traps, self.zeros, self.many, MAX_LATE_LOSS)
         positions, moves = np.transpose(self.made_moves)
         total = np.nansum(table.losses[positions, moves])
         if total > TIE:
@@ -371,7 +390,7 @@ class _SearchCheck(Checker):
             facts.root_view_share = shares[3]
         if self.owned:
             limit = MAX_TOLD_SHARE * random_loss
-            _, losses = self.judge_moves("told the truth", rows, table.values, self.few, limit, 300)
+            _, losses = self.judge_moves("told the truth", rows, table.values, self.few, limit)
             facts.told_share = mean_of(losses) / random_loss
 
     def check_rollouts(self) -> None:
@@ -380,19 +399,23 @@ class _SearchCheck(Checker):
         is_clear = (np.abs(table.random_values) > MIN_RANDOM_VALUE) & (table.legal.sum(axis=1) >= 4)
         rows = self._choose_signs(np.sign(table.random_values), is_clear, 2 * NUM_POSITIONS)
         truth = table.random_values[rows]
-        values = self.ask(rows, None, 8, 900).values
+        values = self.ask("rollouts", rows, None, 8).values
         # the value of the chosen move, which had the luckiest rollouts, is too large anywhere
         deviations = truth - mean_of(truth)
         slope = mean_of(values * deviations) / mean_of(deviations**2)
         is_exact = np.abs(values - table.values[rows]) < TIE
         if is_exact.mean() > MIN_SOLVED_SHARE:  # no rollouts
             slope = nan
+        note = "the value is {:+.2f}, that of random play {:+.2f}"
         self.judge(
-            "rollouts", f"values after 8 rollouts rise {slope:.2f} times as those of random play",
-            slope, MIN_ROLLOUT_SLOPE,
-            rows, -values * deviations, "the value is {:+.2f}, that of random play {:+.2f}",
-            values, truth, minimum=True,
-        )  # fmt: skip
+            "rollouts",
+            f"values after 8 rollouts rise {slope:.2f} times as those of random play",
+            number=slope,
+            limit=MIN_ROLLOUT_SLOPE,
+            notes=Notes(rows, note, (values, truth)),
+            badness=-values * deviations,
+            minimum=True,
+        )
 
     # -- the root's response
 
@@ -401,9 +424,9 @@ class _SearchCheck(Checker):
 
     def _response(
         self,
+        name: str,
         root: int,
         mask: BoolArray | Float64Array,
-        salt: int,
         simulations: int = SIGN_SIMULATIONS,
         scale: float = 1.0,
         priors: Float64Array | None = None,
@@ -414,7 +437,7 @@ class _SearchCheck(Checker):
         base = scale * self.generic_values
         priors = self.generic_priors if priors is None else priors
         up, down = (
-            self.ask([root], base + sign * mask, simulations, salt, priors).values[0]
+            self.ask(name, [root], base + sign * mask, simulations, priors).values[0]
             for sign in (PLANT, -PLANT)
         )
         return float(up - down) / (2 * PLANT) if self.is_repeatable else nan
@@ -423,8 +446,8 @@ class _SearchCheck(Checker):
         """Whether the same seed gives the same answer, and another seed nearly the same."""
         roots = self._roots(self.root_free, 3)
         first, again, other = (
-            self.ask(roots, self.generic_values, SIGN_SIMULATIONS, salt, self.generic_priors)
-            for salt in (400, 400, 410)
+            self.ask(name, roots, self.generic_values, SIGN_SIMULATIONS, self.generic_priors)
+            for name in ("repeatable", "repeatable", "noise")
         )
         self.is_repeatable = all(map(np.array_equal, first, again, [False, True]))
         if not self.is_repeatable:
@@ -445,9 +468,9 @@ class _SearchCheck(Checker):
         weights = np.zeros((len(roots), len(GROUPS)))
         for b, root in enumerate(roots):
             depths, movers = self.table.depths(root)
-            own.append(self._response(root, depths == 0, 500, 10))
+            own.append(self._response("own value", root, depths == 0, 10))
             weights[b] = [
-                self._response(root, (depths == depth) & (movers == same), 510)
+                self._response("signs", root, (depths == depth) & (movers == same))
                 for depth, same in zip(DEPTHS, SAME, strict=True)
             ]
         clear = np.array([median_of(numbers) for numbers in np.abs(weights.T)]) > MIN_RESPONSE
@@ -471,24 +494,31 @@ class _SearchCheck(Checker):
         self.judge(
             "signs",
             f"response by depth and mover: {text}",
-            known + bool(facts.sign_pattern),
-            0,
-            roots,
-            -least,
-            "the response at {}, times its right sign, is {:+.2f}",
-            np.array(GROUPS)[agreement.argmin(axis=1)],
-            least,
+            number=known + bool(facts.sign_pattern),
+            limit=0,
+            notes=Notes(
+                roots,
+                "the response at {}, times its right sign, is {:+.2f}",
+                (np.array(GROUPS)[agreement.argmin(axis=1)], least),
+            ),
+            badness=-least,
             rule="+ for the same mover, - for the other",
         )
         if self.table.turns != "plain" and (clear[2:].any() or is_blind):
             is_searched = (clear & (RIGHT_SIGNS != DEPTH_SIGNS)).any()
             self.judge(
-                "second turns", "searched" if is_searched else "never searched",
-                known - is_searched, -1,
-                roots, np.zeros(len(roots)), "a move here can give another turn", rule="searched",
-            )  # fmt: skip
-        self.remark("own value", f"the root's own evaluation has the weight {median_of(own):+.2f} "
-                    "after 10 simulations")  # fmt: skip
+                "second turns",
+                "searched" if is_searched else "never searched",
+                number=known - is_searched,
+                limit=-1,
+                notes=Notes(roots, "a move here can give another turn"),
+                badness=np.zeros(len(roots)),
+                rule="searched",
+            )
+        self.remark(
+            "own value",
+            f"the root's own evaluation has the weight {median_of(own):+.2f} after 10 simulations",
+        )
 
     def check_ends(self) -> None:
         """Response to values planted at finished positions."""
@@ -496,13 +526,16 @@ class _SearchCheck(Checker):
         late = table.num_free <= LATE_FREE + 1
         masks = table.moves_differ & table.wins, table.forced & (self.results == 0)
         rows = [row for mask in masks for row in self.choose(late & mask, 5)]
-        responses = np.abs([self._response(row, table.ended, 600) for row in rows])
+        responses = np.abs([self._response("ends", row, table.ended) for row in rows])
         response = mean_of(responses)
         self.judge(
-            "ends", f"response {response:.2f} to values planted at finished positions",
-            response, MAX_END_RESPONSE,
-            rows, responses, "the response is {:.2f}", responses,
-        )  # fmt: skip
+            "ends",
+            f"response {response:.2f} to values planted at finished positions",
+            number=response,
+            limit=MAX_END_RESPONSE,
+            notes=Notes(rows, "the response is {:.2f}", (responses,)),
+            badness=responses,
+        )
 
     # -- priors
 
@@ -533,18 +566,21 @@ class _SearchCheck(Checker):
             for prior in (1 / table.num_actions, 0.8):
                 priors = self.uniform.copy()
                 priors[row] = self._likely(move, prior)
-                visits = self.ask([row], self.zeros, 30, 700, priors).visits[0]
+                visits = self.ask("priors", [row], self.zeros, 30, priors).visits[0]
                 shares.append(visits / max(1.0, visits.sum()))
             gains = shares[1] - shares[0]
             leads.append(gains[move] - np.delete(gains, move).max())
         lead = mean_of(leads)
+        proves_moves = self.is_solver and lead < MIN_PRIOR_GAIN  # which need no priors
         self.judge(
-            "priors", f"a move of prior 0.8 gains {lead:+.2f} of the visits, more than any other",
-            # proved moves need no priors
-            nan if self.is_solver and lead < MIN_PRIOR_GAIN else lead, MIN_PRIOR_GAIN,
-            rows, -np.array(leads), "it gains {:+.2f} more than any other", leads,
+            "priors",
+            f"a move of prior 0.8 gains {lead:+.2f} of the visits, more than any other",
+            number=nan if proves_moves else lead,
+            limit=MIN_PRIOR_GAIN,
+            notes=Notes(rows, "it gains {:+.2f} more than any other", (leads,)),
+            badness=-np.array(leads),
             minimum=True,
-        )  # fmt: skip
+        )
 
     def check_inner_priors(self) -> None:
         """Response at depth 2 below a reply with a large prior. Without it nothing is judged."""
@@ -561,7 +597,7 @@ class _SearchCheck(Checker):
                 priors = np.tile(self._likely(move, prior), (len(table.boards), 1))
                 priors[root] = self._likely(move, 1e-3)
                 below, total = (
-                    abs(self._response(root, part, 800, 24, 0.25, priors))
+                    abs(self._response("inner priors", root, part, 24, 0.25, priors))
                     for part in (mask * (table.boards[:, cell] != 0), mask)
                 )
                 # less where replies are forced
@@ -572,6 +608,11 @@ class _SearchCheck(Checker):
             gain = median_of(numbers)
             note = "a reply of prior 0.9 gains {:+.2f} of the evaluations"
             self.judge(
-                "inner priors", note.format(gain), gain, MIN_INNER_GAIN,
-                [*gains], -numbers, note, numbers, minimum=True,
-            )  # fmt: skip
+                "inner priors",
+                note.format(gain),
+                number=gain,
+                limit=MIN_INNER_GAIN,
+                notes=Notes([*gains], note, (numbers,)),
+                badness=-numbers,
+                minimum=True,
+            )

@@ -42,6 +42,34 @@ MAX_CLASSES = 1_000
 """Maximum number of symmetry classes that are asked about."""
 MAX_EVIDENCE = 3
 """Maximum number of positions of a row."""
+SEED_STEP = 100_000
+"""Distance of the seeds of calls between checks whose seeds differ by 1."""
+FIRST_SEEDS = {
+    "moves": 0,
+    "values": 0,
+    "images": 0,
+    "results": 0,
+    "near the end": 1,
+    "without knowledge": 200,
+    "told the truth": 300,
+    "repeatable": 400,
+    "noise": 410,
+    "own value": 500,
+    "signs": 510,
+    "ends": 600,
+    "priors": 700,
+    "inner priors": 800,
+    "rollouts": 900,
+    "leaves": 950,
+    "chance 0": 1000,
+    "chance 1": 1020,
+    "chance 2": 1040,
+    "chance 3": 1060,
+    "traps": 2000,
+}
+"""Seed of a row's first call in a check of seed 0; the next calls have the next seeds. A new row
+takes the next hundred after the largest: rows of a search ask in fewer than 100 positions at once.
+"""
 
 AnyChecker = TypeVar("AnyChecker", bound="Checker")
 
@@ -57,6 +85,17 @@ class SearchAnswers(NamedTuple):
     """float64[B, A]: 0 without a valid answer"""
     values: Float64Array
     """float64[B]: NaN without one"""
+
+
+class Notes(NamedTuple):
+    """What a failed row says about positions."""
+
+    rows: Sequence[int]
+    """B positions"""
+    text: str
+    """a format string"""
+    columns: Sequence[Sequence[Any]] = ()
+    """what it formats, [B] each"""
 
 
 @contextmanager
@@ -132,21 +171,24 @@ class Checker:
         self.rows: list[CheckRow] = []
         self.made_moves: list[tuple[int, int]] = []
         """positions and moves of rows about moves"""
-        self.chosen: list[int] = []
-        self.notes: tuple[Any, ...] = ("",)
-        """of the chosen positions, see :meth:`judge`"""
         self.rng = np.random.default_rng(self.seed)
 
     def ask(
         self,
+        name: str,
         rows: Sequence[int],
         values: Float64Array | None = None,
         simulations: int = 1,
-        salt: int = 0,
         priors: Float64Array | None = None,
     ) -> SearchAnswers:
-        """Return the answers in some positions, with planted values, by default 0, and priors, by
-        default equal.
+        """Return the answers in some positions.
+
+        Args:
+            name: of the row, a key of :data:`FIRST_SEEDS`.
+            rows: the positions.
+            values: planted, float64[N + 1]; None for 0.
+            simulations: their number.
+            priors: planted, float64[N + 1, A]; None for equal ones.
 
         Raises:
             StopError: the search timed out, or raised too many errors.
@@ -155,17 +197,18 @@ class Checker:
         priors = self.uniform if priors is None else priors
         evaluator = PlantedEvaluator(self.table, values, priors)
         parts = [[*rows]] if self.batch and rows else [[row] for row in rows]
+        first_seed = SEED_STEP * self.seed + FIRST_SEEDS[name]
         answers = [
-            self._ask_part(part, evaluator, simulations, salt + b) for b, part in enumerate(parts)
+            self._ask_part(part, evaluator, simulations, seed)
+            for seed, part in enumerate(parts, first_seed)
         ]
         self.is_evaluator_read |= evaluator.is_read
         return concatenate([SearchAnswers(self.uniform[:0], self.zeros[:0]), *answers])
 
     def _ask_part(
-        self, rows: Sequence[int], evaluator: PlantedEvaluator, simulations: int, salt: int
+        self, rows: Sequence[int], evaluator: PlantedEvaluator, simulations: int, seed: int
     ) -> SearchAnswers:
         """Ask in one call."""
-        seed = self.seed * 100_000 + salt
         board: Any = self.table.boards[rows] if self.batch else self.table.board(rows[0])
         arguments = board, evaluator if self.owned else None, simulations, seed
 
@@ -235,25 +278,24 @@ class Checker:
         self,
         name: str,
         measured: str,
+        *,
         number: float,
         limit: float,
-        rows: Sequence[int],
+        notes: Notes,
         badness: Float64Array,
-        note: str,
-        *columns: Any,
         **options: Any,
     ) -> None:
         """Add a row with a limit, and the worst positions as evidence.
 
         Args:
             name, measured, number, limit, options: of :func:`ttt_eval.checks.check.judge`.
-            rows: the positions.
+            notes: about the positions.
             badness: float64[B], of the positions.
-            note: a format string.
-            columns: what it formats, by position.
         """
         evidence = [
-            self.table.evidence(rows[b], note.format(*(column[b] for column in columns)))
+            self.table.evidence(
+                notes.rows[b], notes.text.format(*(column[b] for column in notes.columns))
+            )
             for b in np.argsort(-np.nan_to_num(badness))[:MAX_EVIDENCE].tolist()
         ]
         self.rows.append(judge(name, measured, number, limit, evidence, **options))
@@ -292,32 +334,23 @@ class Checker:
         odd = self.table.odd[rows]
         return mean_of(numbers[~odd]), mean_of(numbers[odd])
 
-    def judge_chosen(
-        self, name: str, measured: str, number: float, limit: float, badness: Any, **options: Any
-    ) -> None:
-        """Add a row with the worst of the ``chosen`` positions by ``badness``, float64[B]."""
-        self.judge(name, measured, number, limit, self.chosen, badness, *self.notes, **options)
-
     def judge_moves(
-        self,
-        name: str,
-        rows: list[int],
-        values: Float64Array,
-        simulations: int,
-        limit: float,
-        salt: int,
+        self, name: str, rows: list[int], values: Float64Array, simulations: int, limit: float
     ) -> tuple[SearchAnswers, Float64Array]:
         """Add a row about moves, and return the answers, and the losses of the moves, [B] each."""
-        answers = self.ask(rows, values, simulations, salt)
+        answers = self.ask(name, rows, values, simulations)
         moves, losses = self.moves(rows, answers)
         self.made_moves += zip(rows, moves, strict=True)
         loss = mean_of(losses)
         random_loss = mean_of(self.table.random_losses[rows])
         self.judge(
-            name, f"mean loss {loss:.3f} after {simulations} simulations; random {random_loss:.3f}",
-            loss, limit,
-            rows, losses, MOVE_NOTE, moves, losses, self.table.best_moves(rows),
-        )  # fmt: skip
+            name,
+            f"mean loss {loss:.3f} after {simulations} simulations; random {random_loss:.3f}",
+            number=loss,
+            limit=limit,
+            notes=Notes(rows, MOVE_NOTE, (moves, losses, self.table.best_moves(rows))),
+            badness=losses,
+        )
         return answers, losses
 
     def contract_rows(self) -> list[CheckRow]:

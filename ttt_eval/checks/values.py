@@ -14,7 +14,7 @@ from ttt_envs.game.actions import sum_by_action
 from ttt_envs.game.game import Game
 from ttt_eval.checks.causes import FIXED_VIEW
 from ttt_eval.checks.check import VALUE_NOTE, Check
-from ttt_eval.checks.session import Checker, mean_of, open_check
+from ttt_eval.checks.session import Checker, Notes, mean_of, open_check
 from ttt_eval.checks.tables import LATE_FREE, TIE, GameTable, Turns, mean_by
 from ttt_eval.exact.critics import explained_variance
 
@@ -58,10 +58,10 @@ def check_values(
     """
     method = getattr(values, "values", None)
     function: Any = method or values
+    is_policy = method is not None
     with open_check(
-        _ValueCheck, function, game, board,
-        seed=seed, batch=method is not None, limit_s=limit_s,
-    ) as check:  # fmt: skip
+        _ValueCheck, function, game, board, seed=seed, batch=is_policy, limit_s=limit_s
+    ) as check:
         return check.run(_exact_values(check.table, policy))
 
 
@@ -113,14 +113,14 @@ class _ValueCheck(Checker):
         rows = self.choose_classes(~table.ended)
         image = table.symmetries[-1]
         images = [table.find(table.boards[row][image]) for row in rows]
-        self.values = self.ask(rows).values
+        self.values = self.ask("values", rows).values
         # other boards than 3 x 3 have random first positions, maybe without their images
         image_rows = np.where(np.less(images, 0), rows, images).tolist()
-        self.image_values = self.ask(image_rows).values
+        self.image_values = self.ask("images", image_rows).values
         self.chosen = rows
         self.truth = self.exact[rows]
         self.errors = np.abs(self.values - self.truth)
-        self.notes = VALUE_NOTE, self.values, self.truth
+        self.notes = Notes(rows, VALUE_NOTE, (self.values, self.truth))
 
     def check_signs(self) -> None:
         """Correlation with the truth, with an even and with an odd number of stones."""
@@ -130,10 +130,15 @@ class _ValueCheck(Checker):
             correlation = self._correlate(part)
             self.correlations.append(correlation)
             text = f"correlation {correlation:.2f} with the truth where the number of stones is "
-            self.judge_chosen(
-                f"sign, {name}", text + name, correlation, MIN_CORRELATION, self.errors * part,
+            self.judge(
+                f"sign, {name}",
+                text + name,
+                number=correlation,
+                limit=MIN_CORRELATION,
+                notes=self.notes,
+                badness=self.errors * part,
                 minimum=True,
-            )  # fmt: skip
+            )
 
     def _correlate(self, mask: BoolArray) -> float:
         """Return a correlation; NaN without evidence, 0 if all values are equal."""
@@ -150,30 +155,47 @@ class _ValueCheck(Checker):
         decided = late & (np.abs(self.truth) > 0.5)
         draws = late & (np.abs(self.truth) < TIE)
         slope = mean_of(self.values[decided] / self.truth[decided])
-        self.judge_chosen(
-            "scale", f"{slope:.2f} times the truth near the end", abs(slope - 1), MAX_SCALE_ERROR,
-            self.errors * decided, rule="0.50 to 1.50",
-        )  # fmt: skip
+        self.judge(
+            "scale",
+            f"{slope:.2f} times the truth near the end",
+            number=abs(slope - 1),
+            limit=MAX_SCALE_ERROR,
+            notes=self.notes,
+            badness=self.errors * decided,
+            rule="0.50 to 1.50",
+        )
         self.draw_bias = mean_of(self.values[draws])
-        self.judge_chosen(
-            "draws", f"mean value {self.draw_bias:+.2f} of draws near the end",
-            abs(self.draw_bias), MAX_DRAW_BIAS, self.errors * draws,
-        )  # fmt: skip
+        self.judge(
+            "draws",
+            f"mean value {self.draw_bias:+.2f} of draws near the end",
+            number=abs(self.draw_bias),
+            limit=MAX_DRAW_BIAS,
+            notes=self.notes,
+            badness=self.errors * draws,
+        )
 
     def check_errors(self) -> None:
         """Symmetry, and the error by the number of free cells."""
         difference = np.abs(self.values - self.image_values)
         mean = mean_of(difference)
-        self.judge_chosen(
-            "symmetry", f"mean difference {mean:.2f} of symmetric positions",
-            mean, MAX_ASYMMETRY, difference,
-        )  # fmt: skip
+        self.judge(
+            "symmetry",
+            f"mean difference {mean:.2f} of symmetric positions",
+            number=mean,
+            limit=MAX_ASYMMETRY,
+            notes=self.notes,
+            badness=difference,
+        )
         error = mean_of(self.errors)
         size = mean_of(np.abs(self.truth))
-        self.judge_chosen(
-            "error", f"mean absolute error {error:.2f}; of the value 0 {size:.2f}",
-            error, size, self.errors,
-        )  # fmt: skip
+        self.judge(
+            "error",
+            f"mean absolute error {error:.2f}; of the value 0 {size:.2f}",
+            number=error,
+            limit=size,
+            notes=self.notes,
+            badness=self.errors,
+        )
         finite = np.isfinite(self.errors)
         if finite.any():
             errors = np.where(finite, self.values - self.truth, 0)
