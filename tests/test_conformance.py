@@ -10,7 +10,7 @@ import plain
 import pytest
 import tiny
 from numpy.testing import assert_allclose, assert_array_equal
-from players import Drawn
+from players import Drawn, Scripted
 from right_calls import our_gumbel, our_mcts
 from small_games import SKIP_GAME, TINY_GAME
 
@@ -386,6 +386,18 @@ def test_false_declarations_are_detected():
     for check in (check_symmetric, check_colour_blind):
         with pytest.raises(ValueError, match="first-empty"):
             check(Drawn(game), game, boards)
+
+
+def test_false_symmetry_is_reported_with_the_symmetry():
+    """Corners are the same after rotations and reflections, and not after translations."""
+    game = Game(torus=True)
+    boards = plain.positions_of_random_play(game, 64)
+    corner = make_policy("examples.files.corner:Corner", game)
+    check_symmetric(corner, Game(), boards)
+    with pytest.raises(ValueError, match=r"up to a translation across the edges of the torus$"):
+        check_symmetric(corner, game, boards)
+    with pytest.raises(ValueError, match=r"up to a rotation or reflection$"):
+        check_symmetric(Scripted(), game, boards)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -36,9 +36,9 @@ class Policy:
     """
     symmetric: bool = False
     """Whether a pure policy is equivariant: its probabilities for a position transformed by a
-    symmetry of the board (``symmetry.symmetries``) are the transformed probabilities, within
-    :data:`SHARE_TOLERANCE`. Exact evaluation relies on this and evaluates one of eight symmetric
-    positions; ``wrappers.check_symmetric`` tests it."""
+    symmetry of the board (``symmetry.symmetries``, on a torus also translations) are the
+    transformed probabilities, within :data:`SHARE_TOLERANCE`. Exact evaluation relies on this and
+    evaluates one of several symmetric positions; ``wrappers.check_symmetric`` tests it."""
     colour_blind: bool = False
     """Whether a pure policy depends only on own and opponent stones, not on the first player: for
     two reachable positions that differ only by exchanged stones and mover, its probabilities are

@@ -4,6 +4,8 @@ colour-blindness.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ttt_envs.agents.policy import SHARE_TOLERANCE, VALUE_TOLERANCE, GreedyPolicy, Policy
@@ -106,11 +108,15 @@ def check_symmetric(policy: Policy, game: Game, boards: Boards) -> None:
         boards: positions that are not over.
 
     Raises:
-        ValueError: it is not equivariant; the message names a position.
+        ValueError: it is not equivariant; the message names a position and the symmetry.
     """
-    for permutation in symmetries(game):
+    num_turned = len(symmetries(replace(game, torus=False)))  # others follow
+    for number, permutation in enumerate(symmetries(game)):
+        change = "a rotation or reflection"
+        if number >= num_turned:
+            change = "a translation across the edges of the torus"
         symmetric = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
-        _check_same(policy, game, boards, symmetric, permutation)
+        _check_same(policy, game, boards, symmetric, permutation, change)
 
 
 def check_colour_blind(policy: Policy, game: Game, boards: Boards) -> None:
@@ -128,18 +134,26 @@ def check_colour_blind(policy: Policy, game: Game, boards: Boards) -> None:
     """
     cells = np.where(boards.cells == 0, 0, 3 - boards.cells).astype(np.int8)
     opposite = Boards(cells, 1 - boards.mover)
-    _check_same(policy, game, boards, opposite, np.arange(game.cells))
+    _check_same(policy, game, boards, opposite, np.arange(game.cells), "exchanged colours")
 
 
 def _check_same(
-    policy: Policy, game: Game, boards: Boards, twins: Boards, permutation: Int64Array
+    policy: Policy,
+    game: Game,
+    boards: Boards,
+    twins: Boards,
+    permutation: Int64Array,
+    change: str,
 ) -> None:
-    """Check that permuted probabilities in ``boards`` are those in ``twins``."""
+    """Check that permuted probabilities in ``boards`` are those in ``twins``, which differ by a
+    change.
+    """
     difference = np.abs(
         policy.probabilities(twins) - policy.probabilities(boards)[:, permutation]
     ).max(axis=1)
     for row in np.flatnonzero(~(difference <= SHARE_TOLERANCE))[:1]:
         texts = [repr(to_text(positions.position(int(row)), game)) for positions in (boards, twins)]
         raise Refusal(
-            f"{policy} answers {' and '.join(texts)} differently, by {difference[row]:.2g}"
+            f"{policy} answers {' and '.join(texts)} differently, by {difference[row]:.2g}: they "
+            f"are the same position up to {change}"
         )
