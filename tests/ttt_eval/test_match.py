@@ -13,6 +13,8 @@ from small_games import SKIP_GAME
 
 from ttt_envs import Game, from_text, make_policy
 from ttt_envs.agents.policy import Forfeit, Policy
+from ttt_envs.agents.simple import Random
+from ttt_envs.agents.specs import is_built_in
 from ttt_envs.game.rules import STREAM_SKIP
 from ttt_eval.exact import outcome
 from ttt_eval.matches import match
@@ -165,6 +167,17 @@ def test_distributions_of_callers_are_checked_as_by_exact():
     for weights.pure in (True, False):
         with pytest.raises(ValueError, match=rule):
             play_pairs(SKIP_GAME, weights, "random", 9)
+
+
+def test_only_built_in_classes_are_trusted():
+    """Not those of the same name in a module of the same name, or that are derived from them."""
+    for name in ("random", "win-or-block", "optimal"):
+        assert is_built_in(make_policy(name, SKIP_GAME)), name
+    for base in (Policy, Random):
+        members = {"probabilities": lambda self, boards, rng=None: 2.0 * (boards.cells == 0)}
+        policy = type("Random", (base,), {"__module__": Random.__module__, **members})()
+        with pytest.raises(ValueError, match="gave no distribution over legal moves"):
+            play_pairs(SKIP_GAME, policy, "random", 9)
 
 
 def test_score_sums_by_result_and_by_seat():

@@ -277,6 +277,16 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
         ) from problem
 
 
+def is_built_in(policy: object) -> bool:
+    """Return whether the class of a policy is one of :data:`POLICIES` itself: one of the same name
+    or module, or derived from it, is not.
+    """
+    paths = [path.partition(":") for path in POLICIES.values()]
+    return any(
+        getattr(sys.modules.get(module), name, None) is type(policy) for module, _, name in paths
+    )
+
+
 def _is_agent(kind: object) -> bool:
     """Return whether an object is a function of (observation, mask), by the name of its second
     parameter; others have defaults.

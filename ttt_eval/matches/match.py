@@ -24,13 +24,12 @@ from ttt_envs.agents.policy import (
     Forfeit,
     Player,
     Policy,
-    PolicyWrapper,
     act_in_episodes,
     note_question,
 )
+from ttt_envs.agents.specs import is_built_in
 from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, compile_at_once
-from ttt_envs.core.packages import PACKAGES
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, PositionValues, distinct_boards, to_text
@@ -265,7 +264,7 @@ class QueriedPolicy(Policy):
     """A policy without an ``act`` of its own, as matches query it.
 
     A pure one is queried once per distinct position of a batch: parallel games share many. The
-    answers of a caller's class are checked.
+    answers of any class but those of built-in names are checked.
 
     Args:
         policy: the policy.
@@ -276,14 +275,13 @@ class QueriedPolicy(Policy):
         self.policy = policy
         self.game = game
         self.pure = policy.pure
-        is_ours = type(policy).__module__.partition(".")[0] in PACKAGES
-        self._is_trusted = is_ours and type(policy) is not PolicyWrapper
+        self._is_trusted = is_built_in(policy)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return move probabilities float64[B, cells].
 
         Raises:
-            ValueError: a caller's class gave no distribution over legal moves.
+            ValueError: another class gave no distribution over legal moves.
         """
         inverse = None
         # larger boards have no one-word key, and hardly any are equal
