@@ -25,9 +25,15 @@ SKIPS = "--skip-chance=0.25"
 COMMANDS: dict[str, Sequence[str]] = {
     "first": ("train.py", "--learner=q-learning", "--opponent=self"),
     "four": (
-        "evaluate.py", "match", "random", "win-or-block", "table:w=3", "optimal", "--games=400",
+        "evaluate.py",
+        "match",
+        "random",
+        "win-or-block",
+        "table:w=3",
+        "optimal",
+        "--games=400",
     ),
-}  # fmt: skip
+}
 """What makes the folders of runs that are shown: the run with the settings of the README, and the
 tournament in docs/reports.md."""
 PANELS = ("exact", "random", "compressed", "search", "mcts", "run")

@@ -33,9 +33,7 @@ GAMES = 1_024
 STEPS = 16
 MINIBATCH = 2_048
 """of PPO: games in parallel, steps of a rollout, and samples of a minibatch"""
-SAMPLED = {
-    "rollout": GAMES * STEPS, "batch_size": MINIBATCH, "n_epochs": 4, "grouped": False
-}  # fmt: skip
+SAMPLED = {"rollout": GAMES * STEPS, "batch_size": MINIBATCH, "n_epochs": 4, "grouped": False}
 SELF_PLAY = load_object(LEARNERS["sb3-maskable-ppo"]).self_play
 """settings of the learner of sb3-contrib in self-play"""
 

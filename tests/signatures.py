@@ -200,7 +200,10 @@ STREAMS = {
     },
     "environments, random": partial(vector_games, opponent="random", skip_chance=0.25),
     "environments, skips, seats and symmetries drawn": partial(
-        vector_games, opponent="win-or-block", skip_chance=(0.1, 0.5), seat="random",
+        vector_games,
+        opponent="win-or-block",
+        skip_chance=(0.1, 0.5),
+        seat="random",
         symmetry="random",
     ),
     "environments, first player drawn": partial(vector_games, first_player="random"),
@@ -208,7 +211,7 @@ STREAMS = {
         vector_games, skip_chance=0.5, openings=["x.o/.../..o x", "o../.../... x"]
     ),
     "environments, phantom": partial(vector_games, phantom="classic", skip_chance=0.25),
-}  # fmt: skip
+}
 
 # --------------------------------------------------------------------------------------------------
 # Learners

@@ -30,10 +30,17 @@ FORMS = {
     ),
     "q-net": (
         {},
-        {"hidden": 8, "buffer_size": 64, "batch_size": 16, "gradient_steps": 2,
-         "optimizer": "sgd", "backup": "negamax", "symmetries": "rotations"},
+        {
+            "hidden": 8,
+            "buffer_size": 64,
+            "batch_size": 16,
+            "gradient_steps": 2,
+            "optimizer": "sgd",
+            "backup": "negamax",
+            "symmetries": "rotations",
+        },
     ),
-}  # fmt: skip
+}
 """name -> the settings with which learners are tested"""
 
 

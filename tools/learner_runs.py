@@ -50,9 +50,15 @@ def summarize(runs: Sequence[LearnerRun]) -> RightRuns:
     numbers = [(run.score, run.error, run.entropy) for run in runs]
     scores, errors, entropies = np.transpose(numbers)
     return RightRuns(
-        len(runs), scores.min(), scores.mean(), scores.std(),
-        errors.max(), errors.mean(), errors.std(), (entropies.min(), entropies.max()),
-    )  # fmt: skip
+        len(runs),
+        scores.min(),
+        scores.mean(),
+        scores.std(),
+        errors.max(),
+        errors.mean(),
+        errors.std(),
+        (entropies.min(), entropies.max()),
+    )
 
 
 def make_limits(folder: Path, num_runs: Mapping[str, int] = NUM_RUNS) -> dict[str, dict[str, Any]]:

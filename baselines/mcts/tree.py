@@ -116,8 +116,17 @@ class Scratch(NamedTuple):
 
 
 BY_TREE = (
-    "edges", "nodes", "priors", "cells", "bits", "stones", "root_wins", "counts", "keys", "reached",
-)  # fmt: skip
+    "edges",
+    "nodes",
+    "priors",
+    "cells",
+    "bits",
+    "stones",
+    "root_wins",
+    "counts",
+    "keys",
+    "reached",
+)
 """fields of :class:`Tree` with a row for each tree"""
 
 

@@ -47,10 +47,13 @@ def train(make_env, steps, seed):
     target_network.load_state_dict(q_network.state_dict())
     optimizer = torch.optim.Adam(q_network.parameters(), lr=LEARNING_RATE)
     buffer = [
-        np.zeros((BUFFER_SIZE, num_inputs), np.float32), np.zeros(BUFFER_SIZE, np.int64),
-        np.zeros(BUFFER_SIZE, np.float32), np.zeros(BUFFER_SIZE, np.float32),
-        np.zeros((BUFFER_SIZE, num_inputs), np.float32), np.zeros((BUFFER_SIZE, num_actions), bool),
-    ]  # fmt: skip
+        np.zeros((BUFFER_SIZE, num_inputs), np.float32),
+        np.zeros(BUFFER_SIZE, np.int64),
+        np.zeros(BUFFER_SIZE, np.float32),
+        np.zeros(BUFFER_SIZE, np.float32),
+        np.zeros((BUFFER_SIZE, num_inputs), np.float32),
+        np.zeros((BUFFER_SIZE, num_actions), bool),
+    ]
     num_updates = 0
     obs, info = envs.reset(seed=seed)
     for step in range(0, steps, NUM_ENVS):

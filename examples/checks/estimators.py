@@ -205,8 +205,20 @@ def per_turn(rewards: Float64Array, mask: BoolArray, groups: Int64Array) -> Floa
 ESTIMATORS: Mapping[str, Callable[..., Float64Array]] = {
     function.__name__.replace("_", "-"): function
     for function in (
-        reinforce, return_minus_value, rae, reinforce_plus_plus, reinforce_plus_plus_baseline,
-        rloo, grpo, grpo_centred, opo, gpg, pass_at_k, turn_level, gigpo, per_turn,
+        reinforce,
+        return_minus_value,
+        rae,
+        reinforce_plus_plus,
+        reinforce_plus_plus_baseline,
+        rloo,
+        grpo,
+        grpo_centred,
+        opo,
+        gpg,
+        pass_at_k,
+        turn_level,
+        gigpo,
+        per_turn,
     )
-}  # fmt: skip
+}
 """Estimators of batches by name."""

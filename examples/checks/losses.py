@@ -122,8 +122,15 @@ def constant_mean(logp, advantages, mask):
 
 POLICY_LOSSES = (policy_gradient, weighted, ppo_clip, ppo_clip_with_bonus, cispo)
 DIVERGENCES = (
-    k1, k2, k3, weighted_k1, weighted_k2, weighted_k3, k1_in_reward, k1_in_return,
+    k1,
+    k2,
+    k3,
+    weighted_k1,
+    weighted_k2,
+    weighted_k3,
+    k1_in_reward,
+    k1_in_return,
     k1_in_return_attached,
-)  # fmt: skip
+)
 ENTROPIES = (entropy_of_all, entropy_of_played)
 TOKEN_LOSSES = (policy_gradient, constant_mean, sequence_mean, batch_mean)

@@ -73,9 +73,13 @@ def run(params, position, seed, policy, functions, simulations):
         prior_logits=logits(params, position), value=params["values"][position], embedding=position
     )
     return policy(
-        params, jax.random.PRNGKey(seed), root, *functions,
-        num_simulations=simulations, invalid_actions=~params["legal"][position],
-    )  # fmt: skip
+        params,
+        jax.random.PRNGKey(seed),
+        root,
+        *functions,
+        num_simulations=simulations,
+        invalid_actions=~params["legal"][position],
+    )
 
 
 def make_search(policy, *functions, chosen=False):

@@ -7,9 +7,12 @@ from torch import nn
 def make_net(num_inputs, num_outputs):
     """Return a net with two hidden layers."""
     return nn.Sequential(
-        nn.Linear(num_inputs, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(),
+        nn.Linear(num_inputs, 64),
+        nn.ReLU(),
+        nn.Linear(64, 64),
+        nn.ReLU(),
         nn.Linear(64, num_outputs),
-    )  # fmt: skip
+    )
 
 
 def to_agent(net, critic=None):

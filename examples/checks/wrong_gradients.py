@@ -85,11 +85,20 @@ class Wrong(NamedTuple):
 FUNCTIONS: Mapping[str, Function] = {
     function.__name__: function
     for function in (
-        gymnasium_gae, gae, rloo_of_pairs, whiten_columns, token_gae,
-        estimators.reinforce, estimators.return_minus_value, estimators.grpo_centred,
-        *losses.POLICY_LOSSES, *losses.DIVERGENCES, *losses.ENTROPIES, *losses.TOKEN_LOSSES,
+        gymnasium_gae,
+        gae,
+        rloo_of_pairs,
+        whiten_columns,
+        token_gae,
+        estimators.reinforce,
+        estimators.return_minus_value,
+        estimators.grpo_centred,
+        *losses.POLICY_LOSSES,
+        *losses.DIVERGENCES,
+        *losses.ENTROPIES,
+        *losses.TOKEN_LOSSES,
     )
-}  # fmt: skip
+}
 """Right functions by name, and one that is wrong as it is."""
 
 

@@ -36,10 +36,15 @@ TIC_TAC_TOE = {
     **{
         f"timed:{setting}": setting.partition("=")[2]
         for setting in (
-            "search=random", "move=0", "move=nan", "clock=soon", "max-depth=0", "margin=-1"
+            "search=random",
+            "move=0",
+            "move=nan",
+            "clock=soon",
+            "max-depth=0",
+            "margin=-1",
         )
     },
-}  # fmt: skip
+}
 """spec -> a part of the message"""
 OTHERS = [
     ("hosvd:split=rows", Game(1, 5, 3), "two groups or more"),

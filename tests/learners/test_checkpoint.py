@@ -64,12 +64,15 @@ def test_other_arrays_beside_the_hash_are_refused(path):
             load_arrays(path)
 
 
-@pytest.mark.parametrize("header", [
-    "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }",
-    "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
-    "{'descr': '<f8', 'fortran_order': False, 'shape': ((((",
-    "[" * 5_000,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': ((((",
+        "[" * 5_000,
+    ],
+)
 def test_invalid_headers_are_refused(header, tmp_path):
     text = header.encode() + b"\n"
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:

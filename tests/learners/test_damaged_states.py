@@ -91,11 +91,20 @@ def mutations(array, rng):
 
 
 @pytest.mark.skipif(not INTERPRETED, reason="machine code checks no index")
-@pytest.mark.parametrize(("name", "settings", "game", "opponent"), [
-    tiny.case(name, name, settings, game, opponent,
-              id=f"{name}-{game}-{opponent}-{[*settings.values()]}")
-    for name, settings, game, opponent in CASES
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "settings", "game", "opponent"),
+    [
+        tiny.case(
+            name,
+            name,
+            settings,
+            game,
+            opponent,
+            id=f"{name}-{game}-{opponent}-{[*settings.values()]}",
+        )
+        for name, settings, game, opponent in CASES
+    ],
+)
 def test_mutations(name, settings, game, opponent):
     config = load_learner(name)(**settings)
     rng = np.random.default_rng(0)

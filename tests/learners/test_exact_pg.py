@@ -106,12 +106,22 @@ def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
     rate = 0.5
     temperature = 0.2
     learners = {
-        method: trained(game, steps, "random", method=method, learning_rate=rate,
-                        temperature=temperature,
-                        anneal=False).learner
-        for method in ("natural-gradient", "optimistic-mirror-descent", "magnetic-mirror-descent",
-                       "r-nad")
-    }  # fmt: skip
+        method: trained(
+            game,
+            steps,
+            "random",
+            method=method,
+            learning_rate=rate,
+            temperature=temperature,
+            anneal=False,
+        ).learner
+        for method in (
+            "natural-gradient",
+            "optimistic-mirror-descent",
+            "magnetic-mirror-descent",
+            "r-nad",
+        )
+    }
     graph = learners["r-nad"].graph
     rows = np.flatnonzero(
         graph.legal.sum(axis=1) == 2
@@ -133,9 +143,11 @@ def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
 
 @pytest.mark.parametrize(
     ("game", "method", "bound"),
-    [*((TINY_GAME, method, 0.01) for method in METHODS if method != "gradient"),
-     *((PhantomGame(Game(2, 3, 2), kind), "r-nad", 0.3) for kind in ("classic", "abrupt"))],
-)  # fmt: skip
+    [
+        *((TINY_GAME, method, 0.01) for method in METHODS if method != "gradient"),
+        *((PhantomGame(Game(2, 3, 2), kind), "r-nad", 0.3) for kind in ("classic", "abrupt")),
+    ],
+)
 def test_self_play_approaches_perfect_play(game, method, bound):
     games = 300 if bound == 0.3 or method == "fictitious-play" else 1000
     assert exploitability(game, trained(game, games, method=method).learner) <= bound

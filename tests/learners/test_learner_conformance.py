@@ -278,9 +278,13 @@ VARIED = {"gravity": ("--gravity", "--misere"), "hidden": ("--phantom=classic", 
 
 
 @pytest.mark.parametrize(
-    ("name", "rule"), [pytest.param(*case.values, rule, marks=case.marks, id=f"{case.id}-{rule}")
-                       for rule in VARIED for case in tiny.cases_of_rules(rule)]
-)  # fmt: skip
+    ("name", "rule"),
+    [
+        pytest.param(*case.values, rule, marks=case.marks, id=f"{case.id}-{rule}")
+        for rule in VARIED
+        for case in tiny.cases_of_rules(rule)
+    ],
+)
 def test_a_run_has_the_rules_of_its_game(name, rule, tmp_path):
     """It plays by them and by no others."""
     run = tiny.train_run(name, tmp_path / "run", *VARIED[rule])

@@ -219,9 +219,19 @@ def test_self_play_approaches_perfect_play(settings, limit):
     losses = []
     for seed in range(5):
         training = train(
-            game, 6_000, batch=256, rollout=2_048, batch_size=256, hidden=(32,), learning_rate=0.01,
-            n_epochs=8, ent_coef=0.2, final_ent_coef=0.05, seed=seed, **settings,
-        )  # fmt: skip
+            game,
+            6_000,
+            batch=256,
+            rollout=2_048,
+            batch_size=256,
+            hidden=(32,),
+            learning_rate=0.01,
+            n_epochs=8,
+            ent_coef=0.2,
+            final_ent_coef=0.05,
+            seed=seed,
+            **settings,
+        )
         assert exploitability(game, training.learner) > 0.6
         training.run()
         assert training.done.games == 6_000

@@ -45,11 +45,15 @@ def cases_of_limits():
                 )
 
 
-@pytest.mark.parametrize(("name", "setting", "value"), [
-    *cases_of_limits(),
-    *(("alpha-zero", "hidden", value) for value in ((), (0,), (8.5,), (8193,), (1,) * 9)),
-    ("alpha-zero", "value_scale", -1), ("exact-pg", "learning_rate", 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "setting", "value"),
+    [
+        *cases_of_limits(),
+        *(("alpha-zero", "hidden", value) for value in ((), (0,), (8.5,), (8193,), (1,) * 9)),
+        ("alpha-zero", "value_scale", -1),
+        ("exact-pg", "learning_rate", 0),
+    ],
+)
 def test_settings_of_other_types_or_out_of_range_are_refused(name, setting, value):
     config = load_object(LEARNERS[name])()
     with pytest.raises(
@@ -61,8 +65,12 @@ def test_settings_of_other_types_or_out_of_range_are_refused(name, setting, valu
 PHANTOM = PhantomGame(Game(2, 3, 2), "classic")
 TEACHER = {"teacher": "expectiminimax:depth=2"}
 REFUSED = [
-    ("q-learning", {"rewards": "report", "backup": "negamax"}, {},
-     'rewards="unit" or backup="agent"'),
+    (
+        "q-learning",
+        {"rewards": "report", "backup": "negamax"},
+        {},
+        'rewards="unit" or backup="agent"',
+    ),
     ("q-learning", {"backup": "negamax"}, {"game": PHANTOM}, 'choose backup="agent"'),
     ("q-learning", {"backup": "negamax"}, {"opponent": "random"}, "self-play"),
     ("q-learning", {"values": "afterstate"}, {"game": PHANTOM}, "needs to know what a move does"),
@@ -80,26 +88,50 @@ REFUSED = [
     ("alpha-zero", {"jobs": 0}, {}, "^jobs=0"),
     ("alpha-zero", {}, {"opponent": "pool:every=5"}, "alpha-zero learns from games of"),
     ("exact-pg", {}, {"opponent": "pool:every=5"}, "exact-pg trains in a loop of its own"),
-    ("exact-pg", {"method": "fictitious-play"}, {"game": PHANTOM},
-     "needs best responses over views"),
+    (
+        "exact-pg",
+        {"method": "fictitious-play"},
+        {"game": PHANTOM},
+        "needs best responses over views",
+    ),
     ("exact-pg", {}, {"game": Game(2, 2, 2), "opponent": "mcts:simulations=2"}, "is no function"),
     ("q-net", {"buffer_size": 10**12}, {}, "^buffer_size=1,000,000,000,000 takes "),
     ("sb3-dqn", {"buffer_size": 10**12}, {}, "^buffer_size=1,000,000,000,000 takes "),
-    ("alpha-zero", {"simulations": 10**9}, {},
-     "^simulations=1,000,000,000 in 1 games at a time takes "),
+    (
+        "alpha-zero",
+        {"simulations": 10**9},
+        {},
+        "^simulations=1,000,000,000 in 1 games at a time takes ",
+    ),
     ("sb3-dqn", {}, {"game": PHANTOM}, "see different boards: choose a policy as opponent$"),
     # which diverge
-    ("value-net", {**TEACHER, "learning_rate": 1e30, "activations": ("relu", "relu")},
-     {"opponent": "teacher"}, r"value-net has diverged after \d+ updates"),
-    ("alpha-zero",
-     {"hidden": (4,), "simulations": 4, "learning_rate": 1e30, "gradient_steps": 1},
-     {"games": 64, "batch": 8}, r"has diverged after \d+ updates"),
+    (
+        "value-net",
+        {**TEACHER, "learning_rate": 1e30, "activations": ("relu", "relu")},
+        {"opponent": "teacher"},
+        r"value-net has diverged after \d+ updates",
+    ),
+    (
+        "alpha-zero",
+        {"hidden": (4,), "simulations": 4, "learning_rate": 1e30, "gradient_steps": 1},
+        {"games": 64, "batch": 8},
+        r"has diverged after \d+ updates",
+    ),
     ("exact-pg", {"learning_rate": 1e12}, {"games": 50}, "choose a learning_rate below 10$"),
-    ("exact-pg", {"method": "r-nad", "temperature": 1e9}, {"games": 50},
-     "choose a temperature of at most 1$"),
-    tiny.case("q-net", "q-net", {"optimizer": "sgd", "learning_rate": 1e30}, {"games": 50},
-              "has diverged .* choose a learning_rate below 0.1$"),
-]  # fmt: skip
+    (
+        "exact-pg",
+        {"method": "r-nad", "temperature": 1e9},
+        {"games": 50},
+        "choose a temperature of at most 1$",
+    ),
+    tiny.case(
+        "q-net",
+        "q-net",
+        {"optimizer": "sgd", "learning_rate": 1e30},
+        {"games": 50},
+        "has diverged .* choose a learning_rate below 0.1$",
+    ),
+]
 """learner, settings, options of its training, message"""
 
 

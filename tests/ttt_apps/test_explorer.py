@@ -364,15 +364,31 @@ def test_offered_policies_move_reproducibly(client):
 # Rejected requests
 
 SPECS = (
-    "os:system", "sb3:model.zip,algorithm=dqn", "gomocup:/bin/sh", "optimal:database=/tmp",
+    "os:system",
+    "sb3:model.zip,algorithm=dqn",
+    "gomocup:/bin/sh",
+    "optimal:database=/tmp",
     "mcts:endgame=/tmp",
-    "mcts:rollout=(run:first)", "mcts:simulations=1000000000", "mcts:simulations=0", "mcts:c=nan",
-    "expectiminimax:depth=99", "expectiminimax:table=65536", "table:source=(run:first)",
+    "mcts:rollout=(run:first)",
+    "mcts:simulations=1000000000",
+    "mcts:simulations=0",
+    "mcts:c=nan",
+    "expectiminimax:depth=99",
+    "expectiminimax:table=65536",
+    "table:source=(run:first)",
     "svd:split=012/345/678",
-    "run:../secret", "run:/etc", "run:broken", "run:first,trust=true", "run:", "run",
+    "run:../secret",
+    "run:/etc",
+    "run:broken",
+    "run:first,trust=true",
+    "run:",
+    "run",
     "run:first/../first",
-    "run:(first\x00)", "random:1", "", "(" * 300,
-)  # fmt: skip
+    "run:(first\x00)",
+    "random:1",
+    "",
+    "(" * 300,
+)
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -443,19 +459,25 @@ def test_requests_that_are_no_json_or_have_another_address_are_rejected(client):
 @pytest.mark.parametrize(
     ("status", "headers"),
     [
-        *((421, {"host": host}) for host in ("evil.example", "evil.example:8000", "127.0.0.1:80",
-                                             "127.0.0.1", "")),
-        *((403, {"origin": f"http://{host}"}) for host in ("evil.example", "127.0.0.1:8001",
-                                                           "localhost:8000")),
+        *(
+            (421, {"host": host})
+            for host in ("evil.example", "evil.example:8000", "127.0.0.1:80", "127.0.0.1", "")
+        ),
+        *(
+            (403, {"origin": f"http://{host}"})
+            for host in ("evil.example", "127.0.0.1:8001", "localhost:8000")
+        ),
         *((403, {"origin": origin}) for origin in ("null", "https://127.0.0.1:8000")),
         (200, {"origin": "http://127.0.0.1:8000"}),
         (200, {"host": "LOCALHOST:8000"}),
         (403, {"sec-fetch-site": "cross-site"}),
-        *((413, header) for header in ({"content-length": "16385"},
-                                       {"transfer-encoding": "chunked"})),
+        *(
+            (413, header)
+            for header in ({"content-length": "16385"}, {"transfer-encoding": "chunked"})
+        ),
         (421, [("host", "127.0.0.1:8000"), ("host", "127.0.0.1:8000")]),
     ],
-)  # fmt: skip
+)
 def test_only_requests_of_the_same_host_and_origin_are_answered(client, status, headers):
     answer = client.post("/api/about", json={}, headers=headers)
     assert (answer.status_code, "error" in answer.json()) == (status, status != 200)

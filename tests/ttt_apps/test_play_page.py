@@ -217,10 +217,13 @@ def test_the_rules_have_the_skips_legal_moves_and_ends_of_python(answer, browser
             return [words, views, line.problem]
         }"""
         for game in (
-            Game(5, 7, 4, 0.5), Game(6, 7, 4, 0.25, gravity=True),
+            Game(5, 7, 4, 0.5),
+            Game(6, 7, 4, 0.25, gravity=True),
             Game(4, 6, 3, 0.1, overlines=False, torus=True),
-            Game(5, 5, 4, misere=True), Game(1, 9, 4, 0.5, overlines=False), Game(15, 15, 5, 0.25),
-        ):  # fmt: skip
+            Game(5, 5, 4, misere=True),
+            Game(1, 9, 4, 0.5, overlines=False),
+            Game(15, 15, 5, 0.25),
+        ):
             for seed in (0, 7, 999_999):
                 live = random_game(game, seed)
                 line = line_of(live)

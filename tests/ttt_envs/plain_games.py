@@ -94,8 +94,10 @@ class PlainGames:
             c["stage"][row] = sum(start <= c["num_steps"][row] for start in starts) - 1
             alternate = c["episode"][row] % 2
             drawn = {
-                "second": 1, "random": self.draw(row, rules.STREAM_SEAT) * 2, "alternate": alternate
-            }  # fmt: skip
+                "second": 1,
+                "random": self.draw(row, rules.STREAM_SEAT) * 2,
+                "alternate": alternate,
+            }
             if seat is None:
                 c["seat"][row] = int(drawn.get(self.players.seat, 0))
 

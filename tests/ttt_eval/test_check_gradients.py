@@ -125,10 +125,15 @@ def test_rollout_gradients_are_those_of_enumeration(seats, steps, limit, monkeyp
         states = np.array([state for state, *_ in path] + [last])
         rewards = [0.0 if result is None else result + model.results[1] for *_, result in path]
         estimates = estimate(
-            np.array(rewards)[:, None], model.values[states[:-1], None],
-            np.array([1, *over[:-1]])[:, None], model.values[[last]], over[-1] | is_cut,
-            model.signs[states, None], is_cut, model.signs[[end, begin]].prod() * model.values[end],
-        )  # fmt: skip
+            np.array(rewards)[:, None],
+            model.values[states[:-1], None],
+            np.array([1, *over[:-1]])[:, None],
+            model.values[[last]],
+            over[-1] | is_cut,
+            model.signs[states, None],
+            is_cut,
+            model.signs[[end, begin]].prod() * model.values[end],
+        )
         for decision, number in zip(path, estimates[:, 0], strict=True):
             add_score(expected, model, decision, chance * number)
             add_score(target, model, decision, chance * model.advantages[decision[:2]])
@@ -155,10 +160,14 @@ def batch_of(model, chosen):
         rewards[row, max(len(own) - 1, 0)] = results[row]
         states[row, : len(own)] = [step[0] for step in own]
     arrays = {
-        "rewards": rewards, "mask": mask, "groups": np.zeros(len(rows), int), "states": states,
-        "roles": np.arange(len(rows)) % num_rows, "lengths": mask.sum(1),
+        "rewards": rewards,
+        "mask": mask,
+        "groups": np.zeros(len(rows), int),
+        "states": states,
+        "roles": np.arange(len(rows)) % num_rows,
+        "lengths": mask.sum(1),
         "values": model.values[states] * mask,
-    }  # fmt: skip
+    }
     return arrays, rows
 
 

@@ -145,11 +145,17 @@ GAME = (
 
 
 HOSTILE = [
-    ("null", '"player_0"'), ("b1", "b2"), ("b1", "b1+ c1 c2"), ("a1+ b1", "a1+ b1+ c1+"),
+    ("null", '"player_0"'),
+    ("b1", "b2"),
+    ("b1", "b1+ c1 c2"),
+    ("a1+ b1", "a1+ b1+ c1+"),
     ("0.25", "0"),
-    ('"b2 a1+ b1"', "[4, 0]"), ("human", "\\u001b[2J"), ("null", 'null, "seed": -1'),
-    ("null", 'null, "opening": "xxx/oo./... o"'), ("null", '"' + "x" * MAX_LINE_LENGTH + '"'),
-]  # fmt: skip
+    ('"b2 a1+ b1"', "[4, 0]"),
+    ("human", "\\u001b[2J"),
+    ("null", 'null, "seed": -1'),
+    ("null", 'null, "opening": "xxx/oo./... o"'),
+    ("null", '"' + "x" * MAX_LINE_LENGTH + '"'),
+]
 
 
 @pytest.mark.parametrize(("old", "new"), HOSTILE, ids=range(len(HOSTILE)))

@@ -19,7 +19,7 @@ from submissions import (
     SOLUTIONS,
     TRAININGS,
     change,
-)  # fmt: skip
+)
 
 from ttt_eval.grading import (
     TASK_FOLDER,

@@ -69,9 +69,20 @@ def test_openings_of_trainings_have_their_plies_and_their_share(game):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "random", "random:0", "random:9", "random:0-3", "random:3-1", "random:1-9",
-             "random:1-3:0", "random:1-3:1.5", "all:1-3"],
-)  # fmt: skip
+    "text",
+    [
+        "",
+        "random",
+        "random:0",
+        "random:9",
+        "random:0-3",
+        "random:3-1",
+        "random:1-9",
+        "random:1-3:0",
+        "random:1-3:1.5",
+        "all:1-3",
+    ],
+)
 def test_unknown_random_openings_are_refused(text):
     with pytest.raises(ValueError, match=r"random:1-3:0\.5"):
         random_openings(text, Game())

@@ -106,9 +106,10 @@ def test_numbers_of_a_page_are_exact(run):
     ]
     assert cells == pytest.approx(np.ravel(outcomes), abs=6e-5)
     for title, values in (
-        ("Exact values", choice.exact), ("Its own values", choice.own),
-        ("Move probabilities", choice.probabilities)
-    ):  # fmt: skip
+        ("Exact values", choice.exact),
+        ("Its own values", choice.own),
+        ("Move probabilities", choice.probabilities),
+    ):
         assert page.map(title) == pytest.approx(values, abs=0.0051)
     mistakes = [*worst_positions(SKIP_GAME, policy), *worst_positions(SKIP_GAME, policy, "random")]
     labels = [label for label in page.attributes("aria-label") if "best: " in label]

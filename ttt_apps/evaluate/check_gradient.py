@@ -58,9 +58,15 @@ class CheckLoss(_CheckGradient):
     """Check the expected gradient of a loss; a wrong one ends with exit code 2."""
 
     meant: Literal[
-        "policy", "A log pi", "ratio x A", "PPO clip",
-        "kl", "kl of episodes", "reverse kl", "entropy",
-    ] = "policy"  # fmt: skip
+        "policy",
+        "A log pi",
+        "ratio x A",
+        "PPO clip",
+        "kl",
+        "kl of episodes",
+        "reverse kl",
+        "entropy",
+    ] = "policy"
     """what it is to descend"""
     entropy: float | None = None
     """coefficient of the entropy bonus; default: that of the loss"""

@@ -44,10 +44,18 @@ RUNS = "runs"
 SAMPLE_PAIRS = 2_000
 """Number of pairs of games against random, for learners that cannot be measured exactly."""
 REFUSED_OPTIONS = (
-    "out", "overwrite", "seed", "trust", "cluster", "jobs", "threads", "json",
+    "out",
+    "overwrite",
+    "seed",
+    "trust",
+    "cluster",
+    "jobs",
+    "threads",
+    "json",
     "help",
-    "tyro-print-completion", "tyro-write-completion",
-)  # fmt: skip
+    "tyro-print-completion",
+    "tyro-write-completion",
+)
 """Options that the file of a sweep cannot have: they are those of the command, or write files."""
 TRAIN = (
     "import os; from ttt_envs.core.packages import end_with_process; "

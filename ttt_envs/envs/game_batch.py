@@ -40,9 +40,17 @@ from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.game.rules import STREAM_OPENING, ChanceOutcome, Outcome, chance_outcomes
 
 STATE = (
-    "mover", "seat", "outcome", "is_over", "stones", "symmetry", "num_illegal", "stage",
-    "num_steps", "skip_chance",
-)  # fmt: skip
+    "mover",
+    "seat",
+    "outcome",
+    "is_over",
+    "stones",
+    "symmetry",
+    "num_illegal",
+    "stage",
+    "num_steps",
+    "skip_chance",
+)
 """Columns of a game's state besides its stones and what follows."""
 RANDOM = ("key", "episode_key", "episode")
 """Columns that determine future random numbers."""

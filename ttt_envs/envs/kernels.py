@@ -176,14 +176,32 @@ def read_settings(blocks: Records[Block], lines: Int64Array | None) -> Settings:
     s = blocks[0].settings
     rules = blocks[0].rules
     parameters = Parameters(
-        rules.rows, rules.columns, rules.win_length, rules.skip_chance, rules.variants,
-        rules.row_starts, rules.falling_starts, rules.rising_starts, lines,
-    )  # fmt: skip
+        rules.rows,
+        rules.columns,
+        rules.win_length,
+        rules.skip_chance,
+        rules.variants,
+        rules.row_starts,
+        rules.falling_starts,
+        rules.rising_starts,
+        lines,
+    )
     return Settings(
-        s.num_games, s.action_cells, s.num_actions, s.seats, s.illegal_action, s.replies, s.hidden,
-        s.num_symmetries, s.mask_start, s.info_start, s.rewards_start, s.flags_start, s.views_start,
+        s.num_games,
+        s.action_cells,
+        s.num_actions,
+        s.seats,
+        s.illegal_action,
+        s.replies,
+        s.hidden,
+        s.num_symmetries,
+        s.mask_start,
+        s.info_start,
+        s.rewards_start,
+        s.flags_start,
+        s.views_start,
         parameters,
-    )  # fmt: skip
+    )
 
 
 class Outputs(NamedTuple):

@@ -268,10 +268,17 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             result = result * rows
             winner = winner * rows
         info = {
-            "action_mask": mask, "mover": mover, "seat": seat, "result": result, "winner": winner,
-            "_action_mask": is_row, "_mover": is_row, "_seat": is_row, "_result": is_row,
+            "action_mask": mask,
+            "mover": mover,
+            "seat": seat,
+            "result": result,
+            "winner": winner,
+            "_action_mask": is_row,
+            "_mover": is_row,
+            "_seat": is_row,
+            "_result": is_row,
             "_winner": is_row,
-        }  # fmt: skip
+        }
         if self._is_flat:  # the fast path for the common case
             return flat, rewards, terminated, truncated, info
         skip_chance = None  # by default the only one

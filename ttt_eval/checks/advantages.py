@@ -359,9 +359,13 @@ def check_advantages(
         if critic != 0.0:
             share, text = explain(errors, model.values, model.visits)
             yield judge(
-                "critic", f"{text}; with it {measure(make_source(model.values + errors))}",
-                share, 0.0, minimum=True, rule="explains more of the values than a constant",
-            )  # fmt: skip
+                "critic",
+                f"{text}; with it {measure(make_source(model.values + errors))}",
+                share,
+                0.0,
+                minimum=True,
+                rule="explains more of the values than a constant",
+            )
 
     kind = "batches" if is_batch else "rollouts"
     frame = f"batches of {size.games}, groups of {size.group}" if is_batch else kind
@@ -373,5 +377,10 @@ def check_advantages(
     }
     return run_check(
         f"advantages, {model.game}, seats {seats}, {frame}",
-        examine, limit_s, list_fitting(unjudged), names, kind, batch,
-    )  # fmt: skip
+        examine,
+        limit_s,
+        list_fitting(unjudged),
+        names,
+        kind,
+        batch,
+    )

@@ -20,9 +20,7 @@ from ttt_eval.checks.explanations import explain_estimates
 from ttt_eval.checks.samples import Estimator, Source
 from ttt_eval.store.statistics import Interval
 
-Direction = Literal[
-    "unbiased", "length only", "turned", "opposite", "no effect", "undecided"
-]  # fmt: skip
+Direction = Literal["unbiased", "length only", "turned", "opposite", "no effect", "undecided"]
 STATUSES: Mapping[Direction, Status] = {
     "unbiased": "holds",
     "length only": "holds",

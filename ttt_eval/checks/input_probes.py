@@ -33,8 +33,10 @@ AFTER = slice(END, None)
 FIRST = ALL, 0
 OTHERS = ALL, slice(1, None)
 ENDS: dict[str, Any] = {
-    "dones": (slice(END - 1, END + 1), 0), "truncated": (END - 1, 0), "next_done": 0,
-}  # fmt: skip
+    "dones": (slice(END - 1, END + 1), 0),
+    "truncated": (END - 1, 0),
+    "next_done": 0,
+}
 """Places of ends of the first environment."""
 
 
@@ -58,28 +60,48 @@ CUT = {"dones": END, "truncated": END - 1}
 """Places of a truncation before the episode of step :data:`END`."""
 PROBES = (
     InputProbe(
-        "ends", {"dones": END}, {"rewards": AFTER, "values": AFTER, "next_value": ALL}, BEFORE,
-        False, "estimates do not move with what follows the end of their episode",
+        "ends",
+        {"dones": END},
+        {"rewards": AFTER, "values": AFTER, "next_value": ALL},
+        BEFORE,
+        moves=False,
+        rule="estimates do not move with what follows the end of their episode",
     ),
     InputProbe(
-        "next_done", {"next_done": ALL}, {"next_value": ALL}, ALL,
-        False, "estimates do not move with next_value after next_done",
+        "next_done",
+        {"next_done": ALL},
+        {"next_value": ALL},
+        ALL,
+        moves=False,
+        rule="estimates do not move with next_value after next_done",
     ),
     InputProbe(
-        "cut", {}, {"next_value": ALL}, -1,
-        True, "the last estimates move with next_value where the rollout is cut",
+        "cut",
+        {},
+        {"next_value": ALL},
+        -1,
+        moves=True,
+        rule="the last estimates move with next_value where the rollout is cut",
     ),
     InputProbe(
-        "past", {}, {"rewards": BEFORE, "values": BEFORE}, AFTER,
-        False, "estimates do not move with earlier steps",
+        "past",
+        {},
+        {"rewards": BEFORE, "values": BEFORE},
+        AFTER,
+        moves=False,
+        rule="estimates do not move with earlier steps",
     ),
     # without next_values, values[END] may be of the position in which the game was cut
     InputProbe(
-        "trace at truncation", CUT,
-        {"rewards": AFTER, "values": slice(END + 1, None), "next_value": ALL}, BEFORE,
-        False, "estimates do not move with what follows a truncation", frozenset({"truncated"}),
+        "trace at truncation",
+        CUT,
+        {"rewards": AFTER, "values": slice(END + 1, None), "next_value": ALL},
+        BEFORE,
+        moves=False,
+        rule="estimates do not move with what follows a truncation",
+        asked=frozenset({"truncated"}),
     ),
-)  # fmt: skip
+)
 
 
 def differ(numbers: Float64Array, others: Float64Array | float) -> bool:
@@ -111,9 +133,11 @@ def number_row(name: str, numbers: Float64Array | float, meant: float | None) ->
     """Return a row about equal numbers, which are what is meant; if that is None, from 0 to 1."""
     low, high = (0.0, 1.0) if meant is None else (meant, meant)
     return rule_row(
-        name, np.allclose(numbers, np.clip(numbers, low, high), EQUAL, ROUNDING),
-        f"from {low:g} to {high:g}", f"{np.mean(numbers):.4g}",
-    )  # fmt: skip
+        name,
+        np.allclose(numbers, np.clip(numbers, low, high), EQUAL, ROUNDING),
+        f"from {low:g} to {high:g}",
+        f"{np.mean(numbers):.4g}",
+    )
 
 
 def probe_rollouts(
@@ -138,8 +162,11 @@ def probe_rollouts(
     movers = rng.choice(signs, (steps + 1, environments))
     movers[:2] = np.power.outer(signs, np.arange(environments))
     shapes: dict[str, Any] = {
-        "rewards": SHAPE, "values": SHAPE, "next_value": environments, "cut_values": SHAPE,
-    }  # fmt: skip
+        "rewards": SHAPE,
+        "values": SHAPE,
+        "next_value": environments,
+        "cut_values": SHAPE,
+    }
     inputs, noise = (
         {name: rng.normal(size=shape) for name, shape in shapes.items()} for _ in range(2)
     )
@@ -165,16 +192,20 @@ def probe_rollouts(
         return
     if reference.any() and (reference == reference.astype(np.float16)).all():
         yield rule_row(
-            "digits", False, "those of single precision",
+            "digits",
+            False,
+            "those of single precision",
             "whole numbers" if (reference == reference.round()).all() else "those of float16",
-        )  # fmt: skip
+        )
         return
     moved = np.abs(answer({}, {"rewards": (END, 2)}) - reference) > EQUAL
     if moved[END, :3].all() and moved.sum() == 3:
         yield rule_row(
-            "axes", False, "a reward moves estimates of earlier steps in its environment",
+            "axes",
+            False,
+            "a reward moves estimates of earlier steps in its environment",
             "it moves those of earlier environments in its step alone",
-        )  # fmt: skip
+        )
         return
     whole = reference[:, :-1]
     mixture = answer({}, {"rewards": (END, 0), "values": (END, 0)})
@@ -200,10 +231,12 @@ def probe_rollouts(
     is_part = differ(column, own_column) and own_column.std() > ROUNDING
     if is_part and not differ(align(column, own_column), own_column):
         yield rule_row(
-            "normalisation", False, "one scale and shift of the whole rollout",
+            "normalisation",
+            False,
+            "one scale and shift of the whole rollout",
             "the first reward of an environment changes the scale or the shift of its other "
             "estimates: nothing else was probed",
-        )  # fmt: skip
+        )
         return
     for probe in PROBES:
         if probe.asked <= names:
@@ -221,27 +254,31 @@ def probe_rollouts(
     yield number_row("baseline" if sizes.mean() > 1 + EQUAL else "discount", sizes, discount)
     if "values" in names:
         yield rule_row(
-            "own value", own < EQUAL or differ(of_value[1], 0.0),
+            "own value",
+            own < EQUAL or differ(of_value[1], 0.0),
             "estimates move with the value of their position",
-        )  # fmt: skip
+        )
     yield rule_row(
         "own reward", own >= EQUAL, "above 0", f"an estimate has {own:.4g} times its reward"
     )
     yield rule_row(
-        "movers" if self_play else "next value", relative.min() >= -EQUAL,
+        "movers" if self_play else "next value",
+        relative.min() >= -EQUAL,
         "the other player's values count negative, and the own ones positive",
-    )  # fmt: skip
+    )
     yield rule_row(
-        "sign of trace", (of_reward[0] * unit).min() >= -EQUAL,
+        "sign of trace",
+        (of_reward[0] * unit).min() >= -EQUAL,
         "later rewards of the other player count negative, and the own ones positive",
-    )  # fmt: skip
+    )
     # without next_value, what moves the last row is the start of the trace; "cut" judges no move
     of_end = np.abs(ask({"next_done": ALL}, {}) - whole)[-1]
     bootstrap = np.abs(of_next * inputs["next_value"][:-1])
     yield rule_row(
-        "start of trace", not differ(of_end * (of_end - bootstrap), 0.0),
+        "start of trace",
+        not differ(of_end * (of_end - bootstrap), 0.0),
         "the trace begins at 0: an end after the last step takes gamma times next_value alone away",
-    )  # fmt: skip
+    )
     own_lam = np.abs(of_reward[0]).mean() / max(abs(own) * sizes.mean(), EQUAL)
     if discount:
         yield number_row("lambda", own_lam, lam)
@@ -293,9 +330,10 @@ def probe_batch(
     parts = estimator(hidden).reshape(len(mask), -1, hidden["mask"].shape[1])
     behind = parts * ~hidden["mask"][:, None]
     yield rule_row(
-        "mask", not (differ(whole, ask(hidden)) or differ(behind, 0.0)),
+        "mask",
+        not (differ(whole, ask(hidden)) or differ(behind, 0.0)),
         "nothing behind the mask moves estimates, or has a gradient",
-    )  # fmt: skip
+    )
     if "rewards" not in inputs:
         return
     first = np.logical_and.accumulate(mask, axis=1)
@@ -303,9 +341,10 @@ def probe_batch(
     if "values" in inputs and later.any():
         changed = {name: inputs[name] + later for name in ("rewards", "values")}
         yield rule_row(
-            "gaps", differ((ask({**inputs, **changed}) - whole) * first, 0.0),
+            "gaps",
+            differ((ask({**inputs, **changed}) - whole) * first, 0.0),
             "estimates before a gap of the mask move with what follows it",
-        )  # fmt: skip
+        )
     last = mask & (mask.cumsum(axis=1) == inputs["lengths"][:, None])
     itself = np.eye(len(mask), dtype=bool)
     changes = [
@@ -323,7 +362,8 @@ def probe_batch(
         outside = moved[~same].mean()
         within = moved[same & ~itself].mean() if share else 0.0
         yield rule_row(
-            "groups", outside <= within + EQUAL,
+            "groups",
+            outside <= within + EQUAL,
             "estimates move with their own group more than with others",
             f"{within:.3g} with the group, {outside:.3g} with others",
-        )  # fmt: skip
+        )

@@ -338,10 +338,14 @@ def compare(
         least = reward_error
         nearest = REWARD_TOO
     return run._replace(
-        error=error, misfit=error - least, nearest=nearest,
-        lead=lead_of(NEXT_GAME, visits), reset_lead=lead_of(RESET_STEP, exact.cut_weights),
-        excess=exact.excess(values, visits), spread=values.std() / exact.values.std(),
-    )  # fmt: skip
+        error=error,
+        misfit=error - least,
+        nearest=nearest,
+        lead=lead_of(NEXT_GAME, visits),
+        reset_lead=lead_of(RESET_STEP, exact.cut_weights),
+        excess=exact.excess(values, visits),
+        spread=values.std() / exact.values.std(),
+    )
 
 
 def name_probe(row: str) -> str:

@@ -201,31 +201,37 @@ def weight_rows(
         for advantages in (numbers, numbers[::-1])
     )
     yield rule_row(
-        "own advantage", differ(one_order, other_order),
+        "own advantage",
+        differ(one_order, other_order),
         "weights of rows change if their advantages are exchanged",
         "" if differ(one_order, 0.0) else "no row has a gradient",
-    )  # fmt: skip
+    )
     arrays = list_decisions(RATIOS, SIGNS)
     weights, of_entropy = estimator(arrays).T
     size = max(weights[1], EQUAL)
     factors = weights * SIGNS / size
     required = POLICY_LOSSES[meant]
     yield rule_row(
-        "weights", not (np.abs(np.subtract(factors, required)) > EQUAL).any(),
+        "weights",
+        not (np.abs(np.subtract(factors, required)) > EQUAL).any(),
         f"c A times {required}, c > 0, nan for any",
         f"{(np.round(weights, 3) + 0.0).tolist()} at ratios 0.5, 1, 1.5 and A = 1, then A = -1",
-    )  # fmt: skip
+    )
     if weights[1] < -EQUAL:
         is_inverted = np.abs(weights[[0, 3]]).max() > -weights[1] + EQUAL
         yield rule_row(
-            "ratio", False, "above 0 times the advantage at ratio 1",
+            "ratio",
+            False,
+            "above 0 times the advantage at ratio 1",
             "inverted: old / new" if is_inverted else "times minus 1",
-        )  # fmt: skip
+        )
     least, least_beyond = np.abs(weights[[[0, 5], [2, 3]]]).min(axis=1)
     yield rule_row(
-        "clip", least >= EQUAL, "not 0 at ratio 0.5 with A = 1, and at 1.5 with A = -1",
+        "clip",
+        least >= EQUAL,
+        "not 0 at ratio 0.5 with A = 1, and at 1.5 with A = -1",
         "wrong side" if least < EQUAL <= least_beyond else "",
-    )  # fmt: skip
+    )
     for name, others in POLICY_LOSSES.items():
         if np.allclose(factors, others, atol=EQUAL):
             yield CheckRow(RECOGNISED, name, "remark")
@@ -247,9 +253,11 @@ def weight_rows(
     small, large = np.maximum(np.abs(shares), STEP) ** -2
     if not 0.95 < large / small < 1.15:
         yield rule_row(
-            "sum of entropy", False, "equal in batches of any size",
+            "sum of entropy",
+            False,
+            "equal in batches of any size",
             "one coefficient in 6 rows, another in 12",
-        )  # fmt: skip
+        )
         return
     coefficient = (2 * large - small) ** -0.5 * np.sign(shares[0])
     coefficient = np.round(coefficient, DIGITS) + 0.0  # no -0
@@ -410,5 +418,8 @@ def check_loss(
     return run_check(
         f"a loss, {model.game}, seats {seats}, meant as {meant}, "
         f"batches of {batch or 'the default size'}",
-        examine, limit_s, list_fitting(unjudged), batch=batch,
-    )  # fmt: skip
+        examine,
+        limit_s,
+        list_fitting(unjudged),
+        batch=batch,
+    )

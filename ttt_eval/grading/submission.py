@@ -142,9 +142,14 @@ class SubmissionProcess:
         program = [sys.executable, "-B", "-s", "-P", "-X", "utf8", submission_side.__file__]
         return subprocess.Popen(
             [*program, str(path.resolve()), function, str(descriptor), json.dumps(limits)],
-            cwd=self._folder.name, env=kept | own, pass_fds=[descriptor], start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            cwd=self._folder.name,
+            env=kept | own,
+            pass_fds=[descriptor],
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
     def __enter__(self) -> SubmissionProcess:
         return self

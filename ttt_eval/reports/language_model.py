@@ -21,8 +21,15 @@ from ttt_eval.reports.page import BoardRow, Part, Parts, Report, Text, Tile
 COUNTS = ("moves", "regret", "blunders", "answers", "illegal_share")
 """Fields of its moves."""
 OPTIONS = (
-    "model", "endpoint", "answers", "presentation", "tag", "illegal", "temperature", "max_tokens"
-)  # fmt: skip
+    "model",
+    "endpoint",
+    "answers",
+    "presentation",
+    "tag",
+    "illegal",
+    "temperature",
+    "max_tokens",
+)
 """Fields that its commands have as options."""
 
 

@@ -228,10 +228,13 @@ def _template() -> Template:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined,
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
         finalize=printable,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.globals |= {
         "figure_colours": Markup(plots.colour_rules(".curves svg ")),
         "stones": STONES,

@@ -48,10 +48,15 @@ def report_of(result: object) -> Report:
 
 
 for describe in (
-    run_report, runs_report, match_report, tournament_report, ladder_report, sweep_report,
+    run_report,
+    runs_report,
+    match_report,
+    tournament_report,
+    ladder_report,
+    sweep_report,
     benchmark_report,
     language_model_report,
-):  # fmt: skip
+):
     report_of.register(describe)
 
 

@@ -286,10 +286,14 @@ def forfeits(score: Score, a: str, b: str) -> Text | None:
 
 
 def choice_board(
-    game: AnyGame, position: Position, shares: Float64Array, best: Sequence[int] = (),
+    game: AnyGame,
+    position: Position,
+    shares: Float64Array,
+    best: Sequence[int] = (),
     loss: float | None = None,
-    likely: float | None = None, title: str = "",
-) -> BoardFigure:  # fmt: skip
+    likely: float | None = None,
+    title: str = "",
+) -> BoardFigure:
     """Return a board with the moves played there.
 
     Args:

@@ -50,16 +50,26 @@ NEAR_ZERO = 1e-3
 """Threshold below which an axis of distances is linear, so that it can show 0."""
 
 _DARK = {
-    "#000000": "#e8eaed", "#ffffff": "#15181c", "#d0d0d0": "#3b424b", "#8c8c8c": "#a5adb8",
+    "#000000": "#e8eaed",
+    "#ffffff": "#15181c",
+    "#d0d0d0": "#3b424b",
+    "#8c8c8c": "#a5adb8",
     "#0072b2": "#56a8e0",
-    "#d55e00": "#f0803c", "#009e73": "#2fbf97", "#cc79a7": "#dd9cc0",
-}  # fmt: skip
+    "#d55e00": "#f0803c",
+    "#009e73": "#2fbf97",
+    "#cc79a7": "#dd9cc0",
+}
 """Colours on a dark ground in place of those on white; others are light enough."""
 _STYLE: Mapping[RcKeyType, object] = {
-    "axes.grid": True, "grid.alpha": 0.3, "axes.axisbelow": True, "axes.spines.top": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
     "axes.spines.right": False,
-    "svg.fonttype": "none", "svg.hashsalt": "ttt_envs", "pdf.fonttype": 42,
-}  # fmt: skip
+    "svg.fonttype": "none",
+    "svg.hashsalt": "ttt_envs",
+    "pdf.fonttype": 42,
+}
 """matplotlib's settings: fonts are embedded in PDF as TrueType, and text in SVG stays text."""
 _PLAIN: Mapping[RcKeyType, object] = {
     "text.parse_math": False

@@ -41,9 +41,19 @@ LEARNER = "learner"
 SEATS = {"first": 0, "second": 1}
 """Numbers of the seats of a training by their names."""
 NO_LABELS = (
-    "checkpoint_games", "checkpoint_seconds", "code", "exact_every", "format", "game", "log_every",
-    "no_report", "resumed", "revision", "settings", "versions",
-)  # fmt: skip
+    "checkpoint_games",
+    "checkpoint_seconds",
+    "code",
+    "exact_every",
+    "format",
+    "game",
+    "log_every",
+    "no_report",
+    "resumed",
+    "revision",
+    "settings",
+    "versions",
+)
 """Fields of a ``config.json`` that do not distinguish groups of runs."""
 
 COLUMNS: Mapping[XAxis, str] = {"games": "games", "steps": "steps", "cpu": "cpu_s"}

@@ -9,10 +9,18 @@ from importlib import metadata
 from pathlib import Path
 
 PACKAGES = (
-    "ttt_envs", "numpy", "scipy", "numba", "gymnasium", "pettingzoo", "open_spiel", "tensorflow",
+    "ttt_envs",
+    "numpy",
+    "scipy",
+    "numba",
+    "gymnasium",
+    "pettingzoo",
+    "open_spiel",
+    "tensorflow",
     "stable_baselines3",
-    "sb3_contrib", "torch",
-)  # fmt: skip
+    "sb3_contrib",
+    "torch",
+)
 """Packages on which results depend."""
 
 
