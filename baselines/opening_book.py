@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from baselines.search.canonical import symmetry_tables
 from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Player, Policy, sample
 from ttt_envs.agents.specs import Named, make_policy
-from ttt_envs.core.checks import Refusal, check_choice, check_range
+from ttt_envs.core.checks import Refusal, check_choice, check_properties, check_range
 from ttt_envs.core.files import open_to_read, parse_json, write_atomically
 from ttt_envs.core.hash_index import KeyIndex, distinct_rows
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
@@ -421,7 +421,7 @@ class OpeningBook(Named):
         check_range("c", self.c, 0, above=True)
         check_range("temperature", self.temperature, 0, above=True)
         check_choice("choose", self.choose, get_args(Choose))
-        self.book  # noqa: B018  # raises errors early
+        check_properties(self, "book")
         object.__setattr__(self, "_then", make_policy(self.then, self.game))
         # the book is: it stores the mover's views up to symmetry
         for name in ("pure", "symmetric", "colour_blind"):

@@ -44,8 +44,11 @@ def is_smaller(sample: Sequence[float], other: Sequence[float], level: float = 0
 
 
 def is_within(value: Any, low: float, high: float) -> bool | None:
-    """Return whether a number, or every one of a sequence or mapping, is from ``low`` to ``high``;
-    None if it is None or an :class:`Interval` leaves it open.
+    """Return whether a number, or every one of a sequence or mapping, is from ``low`` to ``high``.
+
+    Both bounds are in the range, for numbers and for the ends of an :class:`Interval`: it is within
+    if both of its ends are, not within if it has no number of the range, and else open, None. None
+    is open too.
     """
     if value is None:
         return None

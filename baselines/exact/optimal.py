@@ -22,7 +22,7 @@ from baselines.exact.solution import LayeredSolution, SearchedSolution, Solution
 from ttt_envs.agents.policy import ALL_VARIANTS
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.array_cache import cache_path, make_room, max_cache_bytes
-from ttt_envs.core.checks import Refusal, check_range
+from ttt_envs.core.checks import Refusal, check_properties, check_range
 from ttt_envs.core.files import FolderLockedError
 from ttt_envs.core.jit import Float64Array, kernel
 from ttt_envs.core.lru_cache import LRUCache
@@ -129,7 +129,7 @@ class Optimal(Named):
 
     def __post_init__(self) -> None:
         if self.database is not None:
-            self.solution  # noqa: B018  # raises errors early
+            check_properties(self, "solution")
         elif not is_searched(self.game):
             check_size(self.game)
         check_range("epsilon", self.epsilon, 0, 1, "is no probability of a random move")

@@ -27,7 +27,7 @@ from ttt_envs.agents.policy import (
     need_rng,
 )
 from ttt_envs.agents.specs import Named, make_values
-from ttt_envs.core.checks import Refusal, check_range
+from ttt_envs.core.checks import Refusal, check_properties, check_range
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_keys
 from ttt_envs.game.boards import Boards
@@ -102,7 +102,7 @@ class Expectiminimax(Named):
                 f"{self}: a leaf policy values all positions at the horizon, choose no width or "
                 "endgame"
             )
-        self._database  # noqa: B018  # raises errors early
+        check_properties(self, "_database")
         # a search is, with a leaf policy that is, unless it draws moves
         for name in ("symmetric", "colour_blind"):
             is_so = self.pure and (self._leaf is None or getattr(self._leaf, name))

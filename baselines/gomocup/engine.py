@@ -41,7 +41,7 @@ import numpy as np
 from baselines.gomocup.program import Program
 from baselines.timed.clock import ClockedPlayer, ClockedPolicy
 from ttt_envs.agents.policy import Forfeit
-from ttt_envs.core.checks import Refusal, check_range, truncate
+from ttt_envs.core.checks import Refusal, check_properties, check_range, truncate
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
@@ -146,7 +146,7 @@ class Gomocup(ClockedPolicy):
             "memory", self.memory, 0, MAX_MEMORY_MIB, "is no amount of MiB", ", 0 for no limit"
         )
         super().__post_init__()
-        self.command  # noqa: B018  # raises errors early
+        check_properties(self, "command")
 
     @cached_property
     def command(self) -> list[str]:

@@ -14,6 +14,7 @@ from baselines.mcts.search import MCTSSearch, check_settings
 from baselines.mcts.tree import Tree
 from ttt_envs.agents.policy import ALL_VARIANTS, Evaluator, Player, Policy, Values, need_rng, sample
 from ttt_envs.agents.specs import Named, make_values
+from ttt_envs.core.checks import check_properties
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_keys
 from ttt_envs.core.work import Threads, count_threads
@@ -68,7 +69,7 @@ class MCTS(Named):
     def __post_init__(self) -> None:
         check_settings(self.simulations, self.c, self.temperature)
         count_threads(self.threads)
-        self._leaf, self._database  # noqa: B018  # raise errors early
+        check_properties(self, "_leaf", "_database")
 
     @cached_property
     def pure(self) -> bool:  # type: ignore[override]  # computed

@@ -25,7 +25,7 @@ from baselines.timed.clock import (
 from baselines.timed.search import IterativeDeepening, MCTSTimedSearch, Pondering, TimedSearch
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, sample
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import Refusal, check_range
+from ttt_envs.core.checks import Refusal, check_properties, check_range
 from ttt_envs.core.jit import Int64Array, compile_at_once
 from ttt_envs.core.random import draw_keys, splitmix64
 from ttt_envs.game.boards import Boards
@@ -67,6 +67,8 @@ class Timed(ClockedPolicy):
     variants = ALL_VARIANTS
     test_specs = ("timed:move=60,max-depth=2", "timed:move=0.001", "timed:mcts,move=0.001")
     refusals: ClassVar = {"hidden": "it reads the whole board, to search the moves of both players"}
+    is_warm: ClassVar[bool] = False
+    """Whether :meth:`warm_up` has been called."""
 
     game: Game
     search: str | Policy = "expectiminimax"
@@ -96,7 +98,7 @@ class Timed(ClockedPolicy):
         check_range("max-depth", self.max_depth, 1, problem="leaves no depth")
         check_range("margin", self.margin, 0)
         super().__post_init__()
-        self.searcher  # noqa: B018  # raises errors early
+        check_properties(self, "searcher")
 
     @property
     def uses_clock(self) -> bool:  # type: ignore[override]  # computed
@@ -154,9 +156,10 @@ class Timed(ClockedPolicy):
             return IterativeDeepening(policy, position, key, now, depth)
         return MCTSTimedSearch(policy, position, key, now, depth, before)
 
-    @cached_property
-    def is_warm(self) -> bool:
-        """True, after everything needed for a move has been compiled, outside any clock."""
+    def warm_up(self) -> None:
+        """Compile everything needed for a move, outside any clock, in the first call."""
+        if self.is_warm:
+            return
         depth = WARM_SIMULATIONS
         if isinstance(self.searcher, Expectiminimax):
             depth = WARM_DEPTH if self.searcher.leaf is None else 1
@@ -165,7 +168,7 @@ class Timed(ClockedPolicy):
             player.act(Boards.start(self.game), np.zeros(1, np.int64), np.random.default_rng(0))
             if player.pondering is not None:
                 player.pondering.thread.join()
-        return True
+        object.__setattr__(self, "is_warm", True)
 
     def player(self, now: Now = time.perf_counter) -> TimedPlayer:
         """Return a player with its own clocks, one per game, if ``clock`` is set; compiles before
@@ -174,7 +177,7 @@ class Timed(ClockedPolicy):
         Args:
             now: wall clock in seconds, from any starting point.
         """
-        self.is_warm  # noqa: B018
+        self.warm_up()
         return TimedPlayer(self, now)
 
 

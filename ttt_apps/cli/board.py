@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container
 from itertools import takewhile
+from typing import Literal
 
 import numpy as np
 from rich.style import Style
@@ -135,17 +136,18 @@ def values_text(
     values: Float64Array,
     digits: int = 6,
     best: Container[int] | None = None,
+    sign: Literal["+", " "] = "+",
 ) -> str:
     """Format numbers as a board, with its stones and dots for NaN, where no stone may go.
 
-    The ``best`` cells, or those of the highest value, have a star.
+    The ``best`` cells, or those of the highest value, have a star, and positive numbers a sign.
     """
     best = best_moves(values).tolist() if best is None else best
 
     def word(cell: int) -> str:
         if position.cells[cell] or np.isnan(values[cell]):
             return STONES[position.cells[cell]]
-        return f"{values[cell]:+.{digits}f}" + ("*" if cell in best else " ")
+        return f"{values[cell]:{sign}.{digits}f}" + ("*" if cell in best else " ")
 
     words = list(map(word, range(game.cells)))
     width = max(map(len, words))

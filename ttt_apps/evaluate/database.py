@@ -160,6 +160,6 @@ class ProbeDatabase(cli.JsonOptions):
             distances = table.action_distances(boards)[0]
             plies = np.where(distances < 0, np.nan, distances)
             data |= {"distance": distance, "distances": values_json(game, plies)}
-            text = values_text(game, position, plies, 0).replace("+", " ").replace("*", " ")
+            text = values_text(game, position, plies, 0, best=(), sign=" ")
             parts += [f"plies to the end: {distance}; by each move:", text]
         self.show(data, *parts)

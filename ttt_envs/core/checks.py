@@ -40,6 +40,12 @@ def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
         raise Refusal(f"{name}={value!r} is not known: choose {', '.join(map(repr, choices))}")
 
 
+def check_properties(owner: object, *names: str) -> None:
+    """Raise early what properties of an object raise; cached ones keep their values."""
+    for name in names:
+        getattr(owner, name)
+
+
 def is_whole(value: object) -> bool:
     """Return whether a value is an integer of Python or NumPy; truth values are none."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)

@@ -18,7 +18,13 @@ from ttt_envs.agents.adapters import Opponent, as_policy
 from ttt_envs.agents.observations import DType, Observation, ObservationBuilder
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import Refusal, TypeRefusal, check_choice, closest_names
+from ttt_envs.core.checks import (
+    Refusal,
+    TypeRefusal,
+    check_choice,
+    check_properties,
+    closest_names,
+)
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.boards import Boards, check_opening, from_text
 from ttt_envs.game.game import VARIANTS, Game, Position
@@ -70,7 +76,7 @@ class GameConfig:
     torus: bool = False
 
     def __post_init__(self) -> None:
-        self.games  # noqa: B018  # checks them
+        check_properties(self, "games")
 
     @functools.cached_property
     def games(self) -> tuple[AnyGame, ...]:
@@ -130,7 +136,7 @@ class BoardConfig(GameConfig):
         check_choice("symmetry", self.symmetry, get_args(Symmetry))
         check_choice("observe_skip_chance", self.observe_skip_chance, (False, True))
         check_choice("first_player", self.first_player, get_args(FirstPlayer))
-        self.opening_positions  # noqa: B018  # checks them
+        check_properties(self, "opening_positions")
 
     @functools.cached_property
     def games(self) -> tuple[AnyGame, ...]:
@@ -220,7 +226,7 @@ class EnvConfig(BoardConfig):
         super().__post_init__()
         check_choice("seat", self.seat, get_args(SeatChoice))
         check_choice("illegal_action", self.illegal_action, get_args(IllegalAction))
-        self.observations, self.opponents  # noqa: B018  # checks them
+        check_properties(self, "observations", "opponents")
 
     @functools.cached_property
     def observations(self) -> ObservationBuilder:
