@@ -94,8 +94,8 @@ class Notes(NamedTuple):
     """B positions"""
     text: str
     """a format string"""
-    columns: Sequence[Sequence[Any]] = ()
-    """what it formats, [B] each"""
+    columns: Sequence[Any] = ()
+    """what it formats, sequences or arrays, [B] each"""
 
 
 @contextmanager
