@@ -238,6 +238,25 @@ def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers
         assert result["losses"]["mean"] < 1.0
 
 
+@pytest.mark.parametrize(
+    ("answer", "kind", "questions"),
+    [
+        (Answer("<move>a1</move>", truncated=True), "truncated", 4),
+        (Answer("", refusal="too long"), "refused", 1),
+    ],
+)
+def test_answers_that_were_cut_off_or_refused_name_no_move(answer, kind, questions):
+    """Only the former are followed by further questions."""
+    settings = TextGameConfig(Game(2, 3, 3))
+    interview = Interview(
+        Sampling("m"), Stored(), lambda requests: [(key, answer) for key in requests]
+    )
+    result = evaluate_model(interview, settings, games=2, positions=False)
+    moves = result.games.moves
+    assert (moves.moves, moves.problems) == (0, {kind: 2 * questions})
+    assert result.usage.refusal == answer.refusal
+
+
 # --------------------------------------------------------------------------------------------------
 # An endpoint
 
@@ -286,7 +305,7 @@ def test_faults_change_no_result_and_no_answer_is_requested_again(tmp_path, monk
 
 
 @needs_client
-@pytest.mark.parametrize("fault", [400, 401, "empty"], ids=str)
+@pytest.mark.parametrize("fault", [401, 404, "empty"], ids=str)
 def test_a_failure_that_stays_ends_the_work_without_the_key(fault, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     key, body = Sampling("optimal").request([{"role": "user", "content": ""}])
@@ -305,6 +324,27 @@ def test_a_failure_that_stays_ends_the_work_without_the_key(fault, monkeypatch):
         with pytest.raises(ValueError, match=url):
             kept.extend(make_ask(url, 2)({key: body, "later": body}))
     assert len(kept) == len(stub.answered) == 1
+
+
+@needs_client
+@pytest.mark.parametrize(("status", "count"), [(400, 1), (422, 1000)])
+def test_a_refused_prompt_forfeits_its_position_alone(
+    status, count, tmp_path, monkeypatch, evaluate_py
+):
+    """It is requested once, stored with its reason, and named."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with serve_stub(Game(2, 3, 3), faults=[status] * count) as (stub, url):
+        options = f"--positions all --no-report --endpoint {url}"
+        result = evaluate_py.json(command(tmp_path), options)
+        output = evaluate_py.text(command(tmp_path), options)
+    usage = result["usage"]
+    refused = min(count, stub.attempts)
+    assert (usage["answers"], usage["refused"]) == (stub.attempts, refused)
+    assert list(result["positions"]["answers"].values()).count("refused") == refused
+    assert f"Error code: {status}" in usage["refusal"]
+    assert KEY not in (tmp_path / "answers.jsonl").read_text()
+    assert f"prompts refused by the endpoint {refused:,}" in output
+    assert ("the endpoint refused most prompts" in output) == (count > 1)
 
 
 ENDLESS = [b" " * (1 << 16)] * (1 << 10)
@@ -486,12 +526,15 @@ def test_stored_answers_of_any_content_are_no_danger(tmp_path):
     odd = b'{"custom_id": "three", "text": "?", "prompt_tokens": -1, "completion_tokens": 1%s}' % (
         b"0" * 30
     )
-    path.write_bytes(b"\n".join([*bad, surrogate, odd, line, line[: len(line) // 2]]))
+    error = {"status_code": 400, "body": {"error": {"message": "too long"}}}
+    refusal = json.dumps({"custom_id": "six", "response": error}).encode()
+    path.write_bytes(b"\n".join([*bad, surrogate, odd, refusal, line, line[: len(line) // 2]]))
     with open_answers(path) as answers:
+        assert answers.pop("six") == Answer("", refusal="too long")
         assert answers == {"one": good, "three": Answer("?")}
         answers.add("four", answers["three"])
     with open_answers(path) as answers:
-        assert set(answers) == {"one", "three", "four"}
+        assert set(answers) == {"one", "three", "four", "six"}
     path.unlink()
     path.symlink_to("/dev/zero")
     with pytest.raises(ValueError, match="is a link"), open_answers(path):

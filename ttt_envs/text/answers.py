@@ -21,7 +21,10 @@ the end.
 MAX_NAME_LENGTH = 40
 """Maximum number of characters between marks."""
 
-ProblemKind = Literal["no-move", "several-moves", "unknown-cell", "occupied-cell"]
+ProblemKind = Literal[
+    "no-move", "several-moves", "unknown-cell", "occupied-cell", "truncated", "refused"
+]  # fmt: skip
+"""The last two are of answers that were cut off, and of prompts that an endpoint refused."""
 
 _MARKS = tuple(
     re.compile(pattern, re.IGNORECASE | re.ASCII)
@@ -57,10 +60,12 @@ def parse_answer(
     Args:
         answer: the answer, a string; of a longer one the last :data:`MAX_ANSWER_LENGTH` characters
             are read. Text up to ``</think>`` is ignored, and so is what follows a ``<think>``
-            without an end, which was cut off.
+            without an end, which was cut off. Or the problem of an answer that is not read.
         presentation: the presentation that was shown.
         position: if given, the position that was shown: then a move must be legal in it.
     """
+    if isinstance(answer, Problem):
+        return answer
     if not isinstance(answer, str):
         return Problem("no-move", f"The answer is not text. {_advice(presentation)}")
     text = answer.rpartition("</think>")[2].partition("<think>")[0][-MAX_ANSWER_LENGTH:]

@@ -226,9 +226,12 @@ class TextGame:
     def step(self, answer: object) -> Problem | None:
         """Make the move that an answer of the player to move names, and let the opponent reply.
 
+        Args:
+            answer: as of :func:`ttt_envs.text.parse_answer`.
+
         Returns:
             None, or the problem of an answer that is no legal move, with the consequence chosen by
-            ``illegal``.
+            ``illegal``; after a refused prompt there is no further question.
 
         Raises:
             RuntimeError: the game is over.
@@ -259,7 +262,7 @@ class TextGame:
             name = self.presentation.move_name(action)
             self._remarks[seat].append(f"{problem.message} A random move was made for you: {name}.")
             self._move(action, "random")
-        elif self.config.illegal == "lose" or chances <= 0:
+        elif self.config.illegal == "lose" or chances <= 0 or problem.kind == "refused":
             self._remarks[seat].append(f"{problem.message} This loses the game.")
             self._remarks[1 - seat].append("The other player has lost by an illegal move.")
             self._forfeit("answer")

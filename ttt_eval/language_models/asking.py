@@ -25,7 +25,7 @@ from ttt_envs.core.checks import Refusal, truncate
 from ttt_envs.core.files import hash_json, lock, open_to_write, parse_json
 from ttt_envs.core.lines import read_to_append
 from ttt_envs.core.packages import install_command
-from ttt_envs.text import MAX_ANSWER_LENGTH, TextGame, present
+from ttt_envs.text import MAX_ANSWER_LENGTH, Problem, TextGame, present
 from ttt_eval.store.result_store import no_progress
 
 MAX_SEED = 2**31
@@ -52,6 +52,16 @@ class Answer(NamedTuple):
     completion_tokens: int = 0
     truncated: bool = False
     """whether the answer was cut off at the maximum number of tokens"""
+    refusal: str = ""
+    """reason for which the endpoint refused the prompt for good; "" if it has answered"""
+
+    def to_move(self) -> str | Problem:
+        """Return what a game reads: the text, or the problem of an answer that names no move."""
+        if self.refusal:
+            return Problem("refused", f"The endpoint refused the prompt: {self.refusal}.")
+        if self.truncated:
+            return Problem("truncated", "The answer was cut off before its end.")
+        return self.text
 
 
 Requests = Mapping[str, Mapping[str, object]]
@@ -137,8 +147,8 @@ def open_answers(path: Path) -> Iterator[Answers]:
     """Open a file of answers for this process alone; it is created if missing, with its folder.
 
     Each line is JSON, with ``custom_id`` and either ``text``, the answer, or ``response`` with a
-    chat completion as ``body``, as batch services write it. Other lines, such as those of failed
-    requests, answer nothing.
+    chat completion as ``body``, as batch services write it, or with the error of a prompt that was
+    refused for good. Other lines, such as those of other failures, answer nothing.
 
     Raises:
         OSError: the file cannot be opened.
@@ -157,7 +167,13 @@ def _read_line(line: bytes) -> tuple[str, Answer] | None:
     with suppress(ValueError):
         match parse_json(line):
             case {"custom_id": str(key), "text": str(text), **fields}:
-                return key, _make_answer(text, fields, fields.get("truncated") is True)
+                is_truncated = fields.get("truncated") is True
+                return key, _make_answer(text, fields, is_truncated, fields.get("refusal"))
+            case {
+                "custom_id": str(key),
+                "response": {"status_code": 400 | 422, "body": {"error": {"message": reason}}},
+            }:
+                return key, _make_answer("", None, False, reason)
             case {"custom_id": str(key), "response": {"body": body}}:
                 return key, read_completion(body)
     return None
@@ -176,14 +192,18 @@ def read_completion(data: object) -> Answer:
     raise Refusal("its reply is no chat completion")
 
 
-def _make_answer(text: object, usage: object, truncated: bool) -> Answer:
-    """Return an answer of text that can be written, and of numbers of tokens that are numbers."""
-    content = text if isinstance(text, str) else ""
-    content = content[-MAX_ANSWER_LENGTH:].encode(errors="replace").decode()
+def _make_answer(text: object, usage: object, truncated: bool, refusal: object = "") -> Answer:
+    """Return an answer of texts that can be written, and of numbers of tokens that are numbers."""
     counts = usage if isinstance(usage, dict) else {}
     prompt = _read_count(counts.get("prompt_tokens"))
     completion = _read_count(counts.get("completion_tokens"))
-    return Answer(content, prompt, completion, truncated)
+    return Answer(_read_text(text), prompt, completion, truncated, _read_text(refusal))
+
+
+def _read_text(value: object) -> str:
+    """Return the end of a text, "" for anything else."""
+    text = value if isinstance(value, str) else ""
+    return text[-MAX_ANSWER_LENGTH:].encode(errors="replace").decode()
 
 
 def _read_count(value: object) -> int:
@@ -200,7 +220,9 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
     ``openai``.
 
     The key is that in the environment variable ``OPENAI_API_KEY``. The client repeats requests
-    after failures that may pass, such as a reply that takes too long.
+    after failures that may pass, such as a reply that takes too long. A prompt that the endpoint
+    refuses with status 400 or 422, such as one that is too long, has an answer with the reason;
+    after any other failure, such as of the key or the name of the model, no request begins.
 
     Args:
         url: address of the endpoint, with or without ``/chat/completions``.
@@ -230,6 +252,10 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
         http_client=openai.DefaultHttpxClient(event_hooks=hooks),
     )
 
+    def describe(problem: object) -> str:
+        text = " ".join(str(problem).replace(key, "[key]").split())
+        return ascii(truncate(text, 300))[1:-1]
+
     def ask(requests: Requests) -> Iterator[tuple[str, Answer]]:
         failures: list[str] = []
 
@@ -239,6 +265,8 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
             try:
                 reply = client.post("/chat/completions", body=request[1], cast_to=object)
                 return request[0], read_completion(reply)
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as failure:
+                return request[0], Answer("", refusal=describe(failure))
             except openai.APITimeoutError:
                 problem: object = f"no reply within {timeout_s:g} s"
                 advice = "take a longer --timeout or a smaller --max-tokens"
@@ -248,10 +276,9 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
             except (openai.OpenAIError, ValueError) as failure:
                 problem = failure.__cause__ or failure
                 advice = "correct its address, --model or the key in OPENAI_API_KEY"
-            text = ascii(truncate(" ".join(str(problem).replace(key, "[key]").split()), 300))
             failures.append(
-                f"the endpoint {url} has failed for good ({text[1:-1]}): {advice}, and run the "
-                "same command again"
+                f"the endpoint {url} has failed for good ({describe(problem)}): {advice}, and run "
+                "the same command again"
             )
             return None
 
@@ -342,11 +369,11 @@ class _ReplyLimits:
 # Conversations
 
 
-def converse(text: TextGame, *, single: bool) -> Generator[list[dict[str, str]], str, None]:
+def converse(text: TextGame, *, single: bool) -> Generator[list[dict[str, str]], Answer, None]:
     """Hold the conversations of a game's turns: yield the messages of each request, and be sent its
     answer.
 
-    The messages are the prompt of the turn, and each refused answer with the reason. The end is a
+    The messages are the prompt of the turn, and each illegal answer with the reason. The end is a
     request without any.
 
     Args:
@@ -360,11 +387,11 @@ def converse(text: TextGame, *, single: bool) -> Generator[list[dict[str, str]],
                 {"role": "user", "content": present(text.game, text.position, text.presentation)}
             ]
         answer = yield messages
-        text.step(answer)
+        text.step(answer.to_move())
         if text.problems:
             reason = f"{text.problems[-1].message} Answer with a legal move."
-            refusal = {"role": "assistant", "content": answer[-MAX_QUOTED_LENGTH:]}
-            messages = [*messages, refusal, {"role": "user", "content": reason}]
+            illegal = {"role": "assistant", "content": answer.text[-MAX_QUOTED_LENGTH:]}
+            messages = [*messages, illegal, {"role": "user", "content": reason}]
     yield []
 
 
@@ -415,9 +442,7 @@ class Interview:
                 ]
             )
             answers = zip(active, map(self.answers.get, keys), strict=True)
-            active = {
-                number: talks[number].send(answer.text) for number, answer in answers if answer
-            }
+            active = {number: talks[number].send(answer) for number, answer in answers if answer}
 
     def _request_answers(self, requests: Sequence[tuple[str, dict[str, object]]]) -> list[str]:
         """Ask for the missing answers to requests; return the ids of the requests."""

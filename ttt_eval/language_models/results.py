@@ -118,6 +118,10 @@ class TokenUsage(Struct):
     prompt_tokens: int
     completion_tokens: int
     truncated: int
+    refused: int = 0
+    """number of those prompts that the endpoint refused for good"""
+    refusal: str = ""
+    """one of the reasons"""
 
 
 class LanguageModelResult(PlayedResult, tag="language-model", kw_only=True):
@@ -240,8 +244,11 @@ def estimate_usage(
 
 def count_tokens(answers: Iterable[Answer]) -> TokenUsage:
     """Return sums over answers."""
-    rows = [(1, *numbers) for _, *numbers in answers]
-    return TokenUsage(*np.array(rows, np.int64).reshape(-1, 4).sum(axis=0).tolist())
+    counted = list(answers)
+    refusals = [answer.refusal for answer in counted if answer.refusal]
+    rows = [(1, *numbers) for _, *numbers, _ in counted]
+    sums = np.array(rows, np.int64).reshape(-1, 4).sum(axis=0).tolist()
+    return TokenUsage(*sums, len(refusals), min(refusals, default=""))
 
 
 # --------------------------------------------------------------------------------------------------

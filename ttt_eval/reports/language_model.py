@@ -46,18 +46,22 @@ def language_model_report(result: LanguageModelResult) -> Report:
         sections["Games"] = _games_parts(result.game, games)
     if positions is not None:
         sections["All positions"] = _positions_parts(result.game, positions)
-    sections["Cost"] = [parts.table("usage", [astuple(result.usage)])]
+    usage = result.usage
+    *counts, _ = astuple(usage)
+    sections["Cost"] = [parts.table("usage", [counts])]
     sections["Reproduction"] = _reproduction(result)
     tiles = _tiles(result, exact)
     verdict = f"{tiles[0].name} {tiles[0].value} ({tiles[0].note})"
     if exact is not None:
         verdict = page.words("gain", gain=formats.number(exact.exploitability))
+    if 2 * usage.refused > usage.answers:
+        verdict = page.words("mostly refused")
     return Report(f"{result.model}, {result.game}", f"{result.model}: {verdict}", tiles, sections)
 
 
 def _tiles(result: LanguageModelResult, exact: ExactResult | None) -> list[Tile]:
-    """Return the headline numbers: exact losses, the score, and the shares of illegal answers and
-    of positions without a move.
+    """Return the headline numbers: exact losses, the score, the shares of illegal answers and of
+    positions without a move, and refused prompts.
     """
     tiles: list[Tile] = []
     if exact is not None:
@@ -85,6 +89,10 @@ def _tiles(result: LanguageModelResult, exact: ExactResult | None) -> list[Tile]
         share = formats.percent(result.positions.without_move / result.positions.positions)
         consequence = "" if exact is None else f" (each {exact.without_move})"
         tiles.append(Tile("without a move", share, f"of positions{consequence}"))
+    usage = result.usage
+    if usage.refused:
+        note = f"of {usage.answers:,}: {usage.refusal}"
+        tiles.append(Tile("prompts refused by the endpoint", f"{usage.refused:,}", note))
     return tiles
 
 
