@@ -35,6 +35,11 @@ def ppo_clip_with_bonus(logp, old_logp, advantages, entropy, mask):
     return ppo_clip(logp, old_logp, advantages, mask) - 0.01 * mean(entropy, mask)
 
 
+def ppo_clip_with_divergence(logp, old_logp, ref_logp, advantages, mask):
+    """Return the same with the divergence k3 from the reference (Shao et al., 2024, equation 3)."""
+    return ppo_clip(logp, old_logp, advantages, mask) + 0.04 * k3(logp, ref_logp, mask)
+
+
 def cispo(logp, old_logp, advantages, mask):
     """Return log-probabilities weighted by clipped, constant ratios (MiniMax, 2025,
     arXiv:2506.13585).
@@ -120,7 +125,9 @@ def constant_mean(logp, advantages, mask):
     return -mean(logp * advantages, mask) / 30
 
 
-POLICY_LOSSES = (policy_gradient, weighted, ppo_clip, ppo_clip_with_bonus, cispo)
+POLICY_LOSSES = (
+    policy_gradient, weighted, ppo_clip, ppo_clip_with_bonus, ppo_clip_with_divergence, cispo,
+)  # fmt: skip
 DIVERGENCES = (
     k1,
     k2,

@@ -103,12 +103,14 @@ FUNCTIONS: Mapping[str, Function] = {
 
 
 def make_wrong(of: str, changes: list[list[str]], options: Mapping[str, Any]) -> Wrong:
-    """Return the function ``of`` that name with an error, and the options of its check."""
+    """Return the function ``of`` that name with an error, and the options of its check, by default
+    for the first player.
+    """
     right = FUNCTIONS[of]
     function = plant(inspect.getsource(right), changes, right.__globals__)[of]
     if right.__module__ == losses.__name__:
         return Wrong(check_loss, function, {"cpu": 6, **options})
-    return Wrong(check_advantages, function, {"cpu": 20, **options})
+    return Wrong(check_advantages, function, {"cpu": 20, "seats": (0,), **options})
 
 
 WRONG = {

@@ -436,15 +436,24 @@ def test_right_bonuses_and_ranges_of_the_clip_are_right(entropy, clip):
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("kl", [losses.k2, losses.k3, losses.k1_in_reward])
-@pytest.mark.parametrize("coefficient", [0.04, -0.04])
-def test_the_sign_of_a_divergence_beside_the_clip(kl, coefficient):
+@pytest.mark.parametrize(
+    ("coefficient", "meant", "row"),
+    [
+        (0.04, 0.04, "divergence"),
+        (2.0, None, "divergence"),
+        (-0.04, None, "sign of divergence"),
+        (0.044, 0.04, "divergence"),
+    ],
+)
+def test_the_coefficient_of_a_divergence_beside_the_clip(kl, coefficient, meant, row):
     def loss(logp, old_logp, ref_logp, advantages, mask):
         divergence = coefficient * kl(logp, ref_logp, mask)
         return losses.ppo_clip(logp, old_logp, advantages, mask) + divergence
 
-    check = check_loss(loss, "2x3/2", meant="PPO clip", clip=0.2, cpu=1)
-    assert check.ok == (coefficient > 0)
-    assert float(check.row("sign of divergence").measured) == coefficient
+    check = check_loss(loss, "2x3/2", meant="PPO clip", kl=meant, clip=0.2, cpu=1)
+    assert check.failed == (() if coefficient in (2.0, meant) else (row,))
+    assert ("without kl=" in check.verdict) == (coefficient == 2.0)
+    assert float(check.row(row).measured) == coefficient
 
 
 @pytest.mark.more

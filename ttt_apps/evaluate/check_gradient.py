@@ -70,6 +70,8 @@ class CheckLoss(_CheckGradient):
     """what it is to descend"""
     entropy: float | None = None
     """coefficient of the entropy bonus; default: that of the loss"""
+    kl: float | None = None
+    """coefficient of the divergence from ref_logp; default: that of the loss"""
     clip: Annotated[float | tuple[float, float] | None, tyro.conf.arg(metavar="FLOAT [FLOAT]")] = (
         None
     )

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from ttt_envs.agents.policy import normalise
 from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import Float64Array
-from ttt_eval.checks.samples import Estimator, Source
+from ttt_eval.checks.samples import EQUAL, Estimator, Source
 
 CHANGES: Mapping[str, Sequence[str]] = read_table(__file__)
 """Changes in words, "" where there is none: by the mean that is subtracted and by the deviation by
 which is divided, of no games, of the group and of the batch, the last two also weighted by lengths;
-and by the factor of each estimate."""
+by the factor of each estimate; and that of losses that weigh rows as a whole."""
 MUCH = 400
 """Times that an explanation must be nearer than others; distances are 1 minus the cosine. The
 nearest change of REINFORCE++ in batches of 2, which none explains, is 325 times nearer than no
@@ -80,7 +80,11 @@ def explain_estimates(estimator: Estimator, source: Source) -> str:
         same = number == number[:, None]
         averages += [normalise(same), normalise(same * arrays["lengths"])]
     is_followed = np.diff(1 * mask, append=0) >= 0
-    factors = [1.0 * mask, mask * normalise(mask + TINY), 1.0 * (mask & is_followed)]
+    shares = mask * normalise(mask + TINY)
+    factors = [1.0 * mask, shares, 1.0 * (mask & is_followed)]
+    of_rows = (estimates * shares).sum(axis=1, keepdims=True)
+    if "advantages" in arrays and np.allclose(estimates, of_rows * mask, atol=EQUAL):
+        return CHANGES["row"][0]
     distances = [
         (cosine(estimates.ravel(), changed.ravel()), words)
         for words, changed in list_changes(right, averages, factors)

@@ -129,9 +129,13 @@ def rule_row(name: str, holds: bool, rule: str, measured: str = "") -> CheckRow:
     return judge(name, text, holds, True, minimum=True, rule=rule)
 
 
-def number_row(name: str, numbers: Float64Array | float, meant: float | None) -> CheckRow:
-    """Return a row about equal numbers, which are what is meant; if that is None, from 0 to 1."""
-    low, high = (0.0, 1.0) if meant is None else (meant, meant)
+def number_row(
+    name: str, numbers: Float64Array | float, meant: float | None, limit: float = 1.0
+) -> CheckRow:
+    """Return a row about equal numbers, which are what is meant; if that is None, from 0 to a
+    limit.
+    """
+    low, high = (0.0, limit) if meant is None else (meant, meant)
     return rule_row(
         name,
         np.allclose(numbers, np.clip(numbers, low, high), EQUAL, ROUNDING),
@@ -242,7 +246,11 @@ def probe_rollouts(
         if probe.asked <= names:
             before = ask(probe.ones, {})[probe.read]
             moves = differ(before, ask(probe.ones, probe.changed)[probe.read])
-            yield rule_row(probe.name, moves == probe.moves, probe.rule)
+            holds = moves == probe.moves
+            # together these leave the advantage of their step as it is
+            raised = ask({"rewards": END, "values": END} | probe.ones, {})[probe.read]
+            is_traced = probe.name == "ends" and not (holds or differ(before, raised))
+            yield rule_row(probe.name, holds, probe.rule, "by the trace" if is_traced else "")
     yield rule_row("last row", whole[-1].std() > ROUNDING, "the last row is not all the same")
     of_reward = ask({"rewards": 1}, {}) - whole
     of_value = ask({"values": 1}, {}) - whole

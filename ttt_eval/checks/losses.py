@@ -43,7 +43,7 @@ from ttt_eval.checks.samples import (
 Backend = Literal["torch", "jax", "numpy"]
 LOSS_NAMES = {"logp", "old_logp", "ref_logp", "advantages", "mask", "entropy"}
 STEP = 1e-7
-"""Of numerical differences; smaller coefficients count as 0."""
+"""Of numerical differences."""
 SPREAD = 0.5
 """Standard deviation of the logits of an update of size 1, and of the reference."""
 POLICY = "policy"
@@ -53,12 +53,11 @@ each position, or as a sum over the rest of the episode; KL(reference, policy); 
 RATIOS = (0.5, 1.0, 1.5) * 2
 SIGNS = np.repeat([1.0, -1.0], 3)
 """Ratios and advantages of weights."""
-DIGITS = 6
-"""Of coefficients of the entropy."""
-SHIFT = 0.01
-"""Of log-probabilities of the reference, by which the pull of a divergence is measured."""
-MIN_PULL = 1e-5
-"""Smallest coefficient of a divergence that counts."""
+SHIFT = 0.02
+"""Of log-probabilities of the reference, by which the pull of a divergence is measured: small, but
+not for single precision."""
+MIN_COEFFICIENT = 1e-5
+"""Smaller coefficients count as 0."""
 CLIP = "PPO clip"
 MAX_CLIP = 0.499
 """Largest range of a clip; :data:`RATIOS` must lie outside."""
@@ -183,8 +182,32 @@ def normalises(estimator: Estimator) -> bool:
     return not differ(one, other)
 
 
+def coefficient_row(
+    name: str, shares: Float64Array, meant: float | None, limit: float
+) -> CheckRow:
+    """Return a row about the coefficient of a term.
+
+    Args:
+        name: of the term.
+        shares: float64[2], its weight over that of the policy term, in 6 rows and in 12.
+        meant: the required coefficient; None for any from 0 to ``limit``.
+        limit: the largest coefficient if none is required.
+    """
+    shares = np.where(np.abs(shares) < MIN_COEFFICIENT, 0.0, shares)
+    # advantages divided by a deviation of n - 1 are 1 - 1 / n times as large in squares: squares of
+    # the coefficient are extrapolated from n and 2 n rows, linearly in 1 / n
+    small, large = np.maximum(np.abs(shares), MIN_COEFFICIENT) ** -2
+    if not 0.95 < large / small < 1.15:
+        return rule_row(
+            f"sum of {name}", False, "equal in batches of any size",
+            "one coefficient in 6 rows, another in 12",
+        )  # fmt: skip
+    coefficient = (2 * large - small) ** -0.5 * np.sign(shares[0])
+    return number_row(f"sign of {name}" if coefficient < 0 else name, coefficient, meant, limit)
+
+
 def weight_rows(
-    estimator: Estimator, meant: str, entropy: float | None, clip: Clip
+    estimator: Estimator, meant: str, entropy: float | None, kl: float | None, clip: Clip
 ) -> Iterator[CheckRow]:
     """Yield rows about the weights of the policy term, of a divergence from the reference and of
     the entropy, the first about whose advantages they follow.
@@ -192,7 +215,8 @@ def weight_rows(
     Args:
         estimator: the derivatives of the loss.
         meant: a name in :data:`POLICY_LOSSES`, whose weights are required.
-        entropy: the required coefficient; None for any from 0 to 1.
+        entropy: the required coefficient of the entropy; None for any from 0 to 1.
+        kl: that of the divergence; None for any of at least 0.
         clip: the required range; None for any.
     """
     numbers = np.arange(len(SIGNS)) - 1.0
@@ -207,7 +231,7 @@ def weight_rows(
         "" if differ(one_order, 0.0) else "no row has a gradient",
     )
     arrays = list_decisions(RATIOS, SIGNS)
-    weights, of_entropy = estimator(arrays).T
+    weights = estimator(arrays)[:, 0]
     size = max(weights[1], EQUAL)
     factors = weights * SIGNS / size
     required = POLICY_LOSSES[meant]
@@ -239,29 +263,19 @@ def weight_rows(
         yield clip_row(estimator, clip)
     if weights[1] < EQUAL:
         return
-    # of the row with ratio 1, with a reference above and below
-    high_weight, low_weight = (
-        estimator(arrays | {"ref_logp": arrays["logp"] + shift})[1, 0] for shift in (SHIFT, -SHIFT)
-    )
-    pull = (high_weight - low_weight) / (2 * SHIFT * size)
-    if abs(pull) > MIN_PULL:
-        yield rule_row("sign of divergence", pull > 0, "above 0", f"{pull:.3g}")
-    # advantages divided by a deviation of n - 1 are 1 - 1 / n times as large in squares: squares of
-    # the coefficient are extrapolated from n and 2 n rows, linearly in 1 / n
-    copies = estimator({name: np.tile(array, (2, 1)) for name, array in arrays.items()})
-    shares = np.array([of_entropy[1] / size, copies[1, 1] / copies[1, 0]])
-    small, large = np.maximum(np.abs(shares), STEP) ** -2
-    if not 0.95 < large / small < 1.15:
-        yield rule_row(
-            "sum of entropy",
-            False,
-            "equal in batches of any size",
-            "one coefficient in 6 rows, another in 12",
+    shares = []
+    for copies in (1, 2):
+        copied = {name: np.tile(array, (copies, 1)) for name, array in arrays.items()}
+        # of the row with ratio 1, with the reference at, above and below the present policy
+        at, above, below = (
+            estimator(copied | {"ref_logp": copied["logp"] + shift})[1]
+            for shift in (0.0, SHIFT, -SHIFT)
         )
-        return
-    coefficient = (2 * large - small) ** -0.5 * np.sign(shares[0])
-    coefficient = np.round(coefficient, DIGITS) + 0.0  # no -0
-    yield number_row("sign of entropy" if coefficient < 0 else "entropy", coefficient, entropy)
+        pull = (above[0] - below[0]) / (2 * SHIFT)
+        shares.append([pull / at[0], at[1] / at[0]])
+    of_divergence, of_entropy = np.transpose(shares)
+    yield coefficient_row("divergence", of_divergence, kl, np.inf)
+    yield coefficient_row("entropy", of_entropy, entropy, 1.0)
 
 
 def list_tables(
@@ -311,6 +325,7 @@ def check_loss(
     *,
     meant: str = POLICY,
     entropy: float | None = None,
+    kl: float | None = None,
     clip: Clip = None,
     updates: Sequence[float] = (0.0, 0.3),
     backend: Backend = "torch",
@@ -337,6 +352,8 @@ def check_loss(
             another name of :data:`TARGETS`.
         entropy: coefficient of the entropy bonus beside the policy term, whose gradient alone is
             compared; None for that which the loss has, from 0 to 1.
+        kl: coefficient of the divergence from the reference beside the policy term; None for that
+            which the loss has, of at least 0.
         clip: range of the clip, one number or those below and above ratio 1, up to 0.499; None for
             any.
         updates: sizes of updates between the old and the present policy; the first decides, and
@@ -370,7 +387,7 @@ def check_loss(
         estimator = guard(differentiate(loss, names, backend), names, "logp", caller, columns=2)
         size = batch or DEFAULT_BATCH
         if of_policy:
-            rows = list(weight_rows(estimator, meant, entropy, clip))
+            rows = list(weight_rows(estimator, meant, entropy, kl, clip))
             yield from rows
             if rows[0].status == "fails":
                 return  # samples would tell no more
@@ -413,7 +430,9 @@ def check_loss(
         "the coefficient of the entropy, without entropy=": (
             of_policy and "entropy" in names and entropy is None
         ),
-        "the size of the term with ref_logp": of_policy and "ref_logp" in names,
+        "the coefficient of the divergence, without kl=": (
+            of_policy and "ref_logp" in names and kl is None
+        ),
     }
     return run_check(
         f"a loss, {model.game}, seats {seats}, meant as {meant}, "
