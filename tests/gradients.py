@@ -44,7 +44,8 @@ def right_call(seed):
     seats = SEATS[seed % 3]
     policy = int(rng.integers(1_000_000))
     if seed % 10 == 9:
-        loss = losses.POLICY_LOSSES[seed // 10 % len(losses.POLICY_LOSSES)]
+        right = losses.POLICY_LOSSES + losses.REGULARISED_LOSSES
+        loss = right[seed // 10 % len(right)]
         return partial(check_loss, loss, seats=seats, policy=policy)
     options = {"seats": seats, "policy": policy, "seed": seed, "cpu": 20}
     if seed % 10 in (7, 8):

@@ -125,9 +125,8 @@ def constant_mean(logp, advantages, mask):
     return -mean(logp * advantages, mask) / 30
 
 
-POLICY_LOSSES = (
-    policy_gradient, weighted, ppo_clip, ppo_clip_with_bonus, ppo_clip_with_divergence, cispo,
-)  # fmt: skip
+POLICY_LOSSES = (policy_gradient, weighted, ppo_clip, cispo)
+REGULARISED_LOSSES = (ppo_clip_with_bonus, ppo_clip_with_divergence)
 DIVERGENCES = (
     k1,
     k2,

@@ -94,6 +94,7 @@ FUNCTIONS: Mapping[str, Function] = {
         estimators.return_minus_value,
         estimators.grpo_centred,
         *losses.POLICY_LOSSES,
+        *losses.REGULARISED_LOSSES,
         *losses.DIVERGENCES,
         *losses.ENTROPIES,
         *losses.TOKEN_LOSSES,

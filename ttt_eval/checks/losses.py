@@ -182,9 +182,7 @@ def normalises(estimator: Estimator) -> bool:
     return not differ(one, other)
 
 
-def coefficient_row(
-    name: str, shares: Float64Array, meant: float | None, limit: float
-) -> CheckRow:
+def coefficient_row(name: str, shares: Float64Array, meant: float | None, limit: float) -> CheckRow:
     """Return a row about the coefficient of a term.
 
     Args:
