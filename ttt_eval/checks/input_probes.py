@@ -248,8 +248,8 @@ def probe_rollouts(
             moves = differ(before, ask(probe.ones, probe.changed)[probe.read])
             holds = moves == probe.moves
             # together these leave the advantage of their step as it is
-            raised = ask({"rewards": END, "values": END} | probe.ones, {})[probe.read]
-            is_traced = probe.name == "ends" and not (holds or differ(before, raised))
+            estimates = ask({"rewards": END, "values": END} | probe.ones, {})[probe.read]
+            is_traced = probe.name == "ends" and not (holds or differ(before, estimates))
             yield rule_row(probe.name, holds, probe.rule, "by the trace" if is_traced else "")
     yield rule_row("last row", whole[-1].std() > ROUNDING, "the last row is not all the same")
     of_reward = ask({"rewards": 1}, {}) - whole

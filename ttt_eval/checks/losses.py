@@ -194,13 +194,13 @@ def coefficient_row(name: str, shares: Float64Array, meant: float | None, limit:
     shares = np.where(np.abs(shares) < MIN_COEFFICIENT, 0.0, shares)
     # advantages divided by a deviation of n - 1 are 1 - 1 / n times as large in squares: squares of
     # the coefficient are extrapolated from n and 2 n rows, linearly in 1 / n
-    small, large = np.maximum(np.abs(shares), MIN_COEFFICIENT) ** -2
-    if not 0.95 < large / small < 1.15:
+    inverse, next_inverse = np.maximum(np.abs(shares), MIN_COEFFICIENT) ** -2
+    if not 0.95 < next_inverse / inverse < 1.15:
         return rule_row(
             f"sum of {name}", False, "equal in batches of any size",
             "one coefficient in 6 rows, another in 12",
         )  # fmt: skip
-    coefficient = (2 * large - small) ** -0.5 * np.sign(shares[0])
+    coefficient = (2 * next_inverse - inverse) ** -0.5 * np.sign(shares[0])
     return number_row(f"sign of {name}" if coefficient < 0 else name, coefficient, meant, limit)
 
 
@@ -263,14 +263,14 @@ def weight_rows(
         return
     shares = []
     for copies in (1, 2):
-        copied = {name: np.tile(array, (copies, 1)) for name, array in arrays.items()}
+        batch = {name: np.tile(array, (copies, 1)) for name, array in arrays.items()}
         # of the row with ratio 1, with the reference at, above and below the present policy
-        at, above, below = (
-            estimator(copied | {"ref_logp": copied["logp"] + shift})[1]
+        estimate, high_estimate, low_estimate = (
+            estimator(batch | {"ref_logp": batch["logp"] + shift})[1]
             for shift in (0.0, SHIFT, -SHIFT)
         )
-        pull = (above[0] - below[0]) / (2 * SHIFT)
-        shares.append([pull / at[0], at[1] / at[0]])
+        pull = (high_estimate[0] - low_estimate[0]) / (2 * SHIFT)
+        shares.append([pull / estimate[0], estimate[1] / estimate[0]])
     of_divergence, of_entropy = np.transpose(shares)
     yield coefficient_row("divergence", of_divergence, kl, np.inf)
     yield coefficient_row("entropy", of_entropy, entropy, 1.0)
