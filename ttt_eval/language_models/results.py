@@ -246,9 +246,14 @@ def count_tokens(answers: Iterable[Answer]) -> TokenUsage:
     """Return sums over answers."""
     counted = list(answers)
     refusals = [answer.refusal for answer in counted if answer.refusal]
-    rows = [(1, *numbers) for _, *numbers, _ in counted]
-    sums = np.array(rows, np.int64).reshape(-1, 4).sum(axis=0).tolist()
-    return TokenUsage(*sums, len(refusals), min(refusals, default=""))
+    return TokenUsage(
+        answers=len(counted),
+        prompt_tokens=sum(answer.prompt_tokens for answer in counted),
+        completion_tokens=sum(answer.completion_tokens for answer in counted),
+        truncated=sum(answer.truncated for answer in counted),
+        refused=len(refusals),
+        refusal=min(refusals, default=""),
+    )
 
 
 # --------------------------------------------------------------------------------------------------
