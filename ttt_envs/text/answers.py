@@ -23,7 +23,7 @@ MAX_NAME_LENGTH = 40
 
 ProblemKind = Literal[
     "no-move", "several-moves", "unknown-cell", "occupied-cell", "truncated", "refused"
-]  # fmt: skip
+]
 """The last two are of answers that were cut off, and of prompts that an endpoint refused."""
 
 _MARKS = tuple(

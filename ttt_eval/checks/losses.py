@@ -197,9 +197,11 @@ def coefficient_row(name: str, shares: Float64Array, meant: float | None, limit:
     inverse, next_inverse = np.maximum(np.abs(shares), MIN_COEFFICIENT) ** -2
     if not 0.95 < next_inverse / inverse < 1.15:
         return rule_row(
-            f"sum of {name}", False, "equal in batches of any size",
+            f"sum of {name}",
+            False,
+            "equal in batches of any size",
             "one coefficient in 6 rows, another in 12",
-        )  # fmt: skip
+        )
     coefficient = (2 * next_inverse - inverse) ** -0.5 * np.sign(shares[0])
     return number_row(f"sign of {name}" if coefficient < 0 else name, coefficient, meant, limit)
 
