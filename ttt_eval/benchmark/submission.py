@@ -53,6 +53,7 @@ from ttt_eval.benchmark.tasks import (
     Version,
     version_of,
 )
+from ttt_eval.exact.policy_cache import CachedPolicy
 from ttt_eval.exact.proved_positions import SETS, read_proved
 
 STORED = np.float16
@@ -276,10 +277,11 @@ def tabulate(
         ValueError: a policy that is not pure, or whose probabilities have another shape.
     """
     pure = make_pure(policy, game)
+    cached = CachedPolicy(pure, game)  # symmetric positions have one answer
     is_large = game.cells > MAX_CELLS_OF_CHECKPOINTS
     parts: dict[str, list[NDArray[np.generic]]] = {"probabilities": []}
     for chunk in list_positions(game, seats, positions).chunks(QUERY_SIZE):
-        p: NDArray[np.generic] = query_policy(pure, chunk).astype(dtype)
+        p: NDArray[np.generic] = query_policy(cached, chunk).astype(dtype)
         if is_large:
             weights = p.astype(np.float64)
             p = np.rint(weights * (MAX_SHARE / weights.max(axis=1, keepdims=True))).astype(np.uint8)
