@@ -394,10 +394,10 @@ def test_false_symmetry_is_reported_with_the_symmetry():
     boards = plain.positions_of_random_play(game, 64)
     corner = make_policy("examples.files.corner:Corner", game)
     check_symmetric(corner, Game(), boards)
-    with pytest.raises(ValueError, match=r"up to a translation across the edges of the torus$"):
+    with pytest.raises(ValueError, match=r"up to a symmetry of the torus$"):
         check_symmetric(corner, game, boards)
     with pytest.raises(ValueError, match=r"up to a rotation or reflection$"):
-        check_symmetric(Scripted(), game, boards)
+        check_symmetric(Scripted(), Game(), boards)
 
 
 # --------------------------------------------------------------------------------------------------

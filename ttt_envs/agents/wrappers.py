@@ -4,8 +4,6 @@ colour-blindness.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ttt_envs.agents.policy import SHARE_TOLERANCE, VALUE_TOLERANCE, GreedyPolicy, Policy
@@ -110,11 +108,8 @@ def check_symmetric(policy: Policy, game: Game, boards: Boards) -> None:
     Raises:
         ValueError: it is not equivariant; the message names a position and the symmetry.
     """
-    num_turned = len(symmetries(replace(game, torus=False)))  # others follow
-    for number, permutation in enumerate(symmetries(game)):
-        change = "a rotation or reflection"
-        if number >= num_turned:
-            change = "a translation across the edges of the torus"
+    change = "a symmetry of the torus" if game.torus else "a rotation or reflection"
+    for permutation in symmetries(game):
         symmetric = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
         _check_same(policy, game, boards, symmetric, permutation, change)
 

@@ -533,8 +533,7 @@ def pareto_front(ratings: Sequence[float], seconds: Sequence[float]) -> list[boo
     no more.
     """
     policies = list(zip(ratings, seconds, strict=True))
-
-    def is_beaten(rating: float, cost: float) -> bool:
-        return any((r >= rating and s < cost) or (r > rating and s <= cost) for r, s in policies)
-
-    return [not is_beaten(*policy) for policy in policies]
+    return [
+        not any((r, s) != (rating, cost) and r >= rating and s <= cost for r, s in policies)
+        for rating, cost in policies
+    ]

@@ -54,8 +54,6 @@ def language_model_report(result: LanguageModelResult) -> Report:
     verdict = f"{tiles[0].name} {tiles[0].value} ({tiles[0].note})"
     if exact is not None:
         verdict = page.words("gain", gain=formats.number(exact.exploitability))
-    if 2 * usage.refused > usage.answers:
-        verdict = page.words("mostly refused")
     return Report(f"{result.model}, {result.game}", f"{result.model}: {verdict}", tiles, sections)
 
 
