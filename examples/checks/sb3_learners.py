@@ -18,26 +18,17 @@ from ttt_envs.sb3 import MNKVecEnv
 
 torch.set_num_threads(1)  # for a small net, more threads only wait for each other
 PPO_SETTINGS = {
-    "n_steps": 16,
-    "batch_size": 256,
-    "n_epochs": 4,
-    "learning_rate": 3e-3,
-    "ent_coef": 0.02,
-}
+    "n_steps": 16, "batch_size": 256, "n_epochs": 4, "learning_rate": 3e-3, "ent_coef": 0.02,
+}  # fmt: skip
 
 
 def learn(model_class, make_env, steps, seed, num_envs, **settings):
     """Return a trained model."""
     envs = MNKVecEnv(make_env(num_envs, autoreset_mode=AutoresetMode.SAME_STEP))
     model = model_class(
-        "MlpPolicy",
-        envs,
-        gamma=1.0,
-        policy_kwargs={"net_arch": [64, 64]},
-        seed=seed,
-        device="cpu",
-        **settings,
-    )
+        "MlpPolicy", envs, gamma=1.0, policy_kwargs={"net_arch": [64, 64]}, seed=seed,
+        device="cpu", **settings,
+    )  # fmt: skip
     return model.learn(steps)
 
 
@@ -55,20 +46,10 @@ def train_dqn(make_env, steps, seed):
     if make_env.self_play:
         return None
     model = learn(
-        DQN,
-        make_env,
-        steps,
-        seed,
-        16,
-        learning_rate=2e-3,
-        learning_starts=500,
-        train_freq=1,
-        gradient_steps=2,
-        batch_size=256,
-        target_update_interval=100,
-        exploration_fraction=0.5,
+        DQN, make_env, steps, seed, 16, learning_rate=2e-3, learning_starts=500, train_freq=1,
+        gradient_steps=2, batch_size=256, target_update_interval=100, exploration_fraction=0.5,
         exploration_final_eps=0.15,
-    )
+    )  # fmt: skip
     return to_value_agent(model.q_net)
 
 
