@@ -20,10 +20,8 @@ from baselines.exact import solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import read_table
-from ttt_envs.core.jit import BoolArray
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
-from ttt_envs.game.phantom import check_variants
 from ttt_eval.matches.games import PlayedGame
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.puzzles import (
@@ -31,6 +29,7 @@ from ttt_eval.puzzles import (
     Puzzle,
     class_keys,
     make_puzzles,
+    obvious_moves,
     write_puzzles,
 )
 
@@ -67,50 +66,6 @@ def make_set(seed: int) -> Iterator[Puzzle]:
                 keys.add(key)
                 selection.append(puzzle)
         yield from sorted(selection, key=lambda puzzle: (puzzle.level, -puzzle.loss))
-
-
-def obvious_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
-    """Return the obvious moves of positions that are not over, as ``ttt_eval/puzzles.py`` defines
-    them.
-
-    Args:
-        game: the game.
-        boards: B positions.
-
-    Returns:
-        bool[B, cells]: the moves. For each position, the reason: ``wins``, ``blocks`` or
-            ``extends``.
-
-    Raises:
-        ValueError: a game of other rules, in which other moves are obvious.
-    """
-    check_variants(
-        "the set of puzzles",
-        game,
-        reasons="its obvious moves complete, block or extend lines of the standard rules",
-    )
-    lines = game.line_cells
-    own_first = boards.own_first()
-    playable = boards.legal(game)
-    through = np.zeros((len(lines), game.cells), np.bool_)
-    np.put_along_axis(through, lines, values=True, axis=1)
-    # [B, lines]
-    own, other = ((own_first[:, lines] == player).sum(axis=2) for player in (1, 2))
-    completes = (own == game.win_length - 1) & (other == 0)
-    threatens = (other == game.win_length - 1) & (own == 0)
-    # [B, lines, cells]
-    length = np.where((other == 0)[:, :, None] & through, own[:, :, None] + 1, 0)
-    max_length = length.max(axis=1)
-    num_lines = (length > 0).sum(axis=1)
-    score = np.where(playable, max_length * (len(lines) + 1) + num_lines, -1)
-    kinds = {
-        "wins": (completes[:, :, None] & through).any(axis=1) & playable,
-        "blocks": (threatens[:, :, None] & through).any(axis=1) & playable,
-        "extends": playable & (score == score.max(axis=1, keepdims=True)),
-    }
-    moves = np.stack(list(kinds.values()))  # [kinds, B, cells]
-    first = moves.any(axis=2).argmax(axis=0)
-    return moves[first, np.arange(len(playable))], [list(kinds)[kind] for kind in first]
 
 
 def obvious_puzzles(game: Game, seed: Sequence[int]) -> Iterator[Puzzle]:

@@ -22,9 +22,10 @@ from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_moves
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import write_bytes
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards, from_text, play_moves, to_text
 from ttt_envs.game.game import Game, Position
+from ttt_envs.game.phantom import check_variants
 from ttt_envs.game.rules import NOT_OVER, legal
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.exact.dynamic_programming import played_losses
@@ -127,6 +128,53 @@ class Puzzle:
             "values": np.array(record.values, np.float64),  # None is NaN
         }
         return cls(**values)
+
+
+# --------------------------------------------------------------------------------------------------
+# Obvious moves
+
+
+def obvious_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
+    """Return the obvious moves of positions that are not over, as defined above.
+
+    Args:
+        game: the game.
+        boards: B positions.
+
+    Returns:
+        bool[B, cells]: the moves. For each position, the reason: ``wins``, ``blocks`` or
+            ``extends``.
+
+    Raises:
+        ValueError: a game of other rules, in which other moves are obvious.
+    """
+    check_variants(
+        "the set of puzzles",
+        game,
+        reasons="its obvious moves complete, block or extend lines of the standard rules",
+    )
+    lines = game.line_cells
+    own_first = boards.own_first()
+    playable = boards.legal(game)
+    through = np.zeros((len(lines), game.cells), np.bool_)
+    np.put_along_axis(through, lines, values=True, axis=1)
+    # [B, lines]
+    own, other = ((own_first[:, lines] == player).sum(axis=2) for player in (1, 2))
+    completes = (own == game.win_length - 1) & (other == 0)
+    threatens = (other == game.win_length - 1) & (own == 0)
+    # [B, lines, cells]
+    length = np.where((other == 0)[:, :, None] & through, own[:, :, None] + 1, 0)
+    max_length = length.max(axis=1)
+    num_lines = (length > 0).sum(axis=1)
+    score = np.where(playable, max_length * (len(lines) + 1) + num_lines, -1)
+    kinds = {
+        "wins": (completes[:, :, None] & through).any(axis=1) & playable,
+        "blocks": (threatens[:, :, None] & through).any(axis=1) & playable,
+        "extends": playable & (score == score.max(axis=1, keepdims=True)),
+    }
+    moves = np.stack(list(kinds.values()))  # [kinds, B, cells]
+    first = moves.any(axis=2).argmax(axis=0)
+    return moves[first, np.arange(len(playable))], [list(kinds)[kind] for kind in first]
 
 
 # --------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import plain
 import pytest
 import tiny
 from json_files import read_json
-from make_puzzles import MIN_LOSS, PUZZLES_PER_GAME, obvious_moves, obvious_puzzles
+from make_puzzles import MIN_LOSS, PUZZLES_PER_GAME, obvious_puzzles
 from small_games import SKIP_GAME
 
 from baselines.exact import solve
@@ -21,6 +21,7 @@ from ttt_eval.puzzles import (
     class_keys,
     from_games,
     from_policy,
+    obvious_moves,
     read_puzzles,
     write_puzzles,
 )
