@@ -18,6 +18,7 @@ from ttt_eval.checks.check import MOVE_NOTE, Check
 from ttt_eval.checks.session import Checker, Notes, mean_of, open_check
 from ttt_eval.checks.tables import (
     MAX_WHOLE,
+    MIN_WON_VALUE,
     TIE,
     Turns,
     best,
@@ -39,6 +40,10 @@ MAX_GAP = 0.25
 """Maximum difference of mean losses between the players."""
 MAX_LOSS_SHARE = 0.5
 """Maximum mean loss, as a share of that of random moves."""
+MAX_RIGHT_LOSS_SHARE = 1 / 3
+"""The same of the player for whom an agent with a fixed player's view is right."""
+MIN_WRONG_LOSS_SHARE = 1.1
+"""The least of a player for whom an agent prefers bad moves: clearly more than of random moves."""
 MIN_WINS = 10
 """Minimum number of wins along a direction that are judged."""
 MAX_MISSED_GAP = 0.25
@@ -151,17 +156,17 @@ class _AgentCheck(Checker):
 
     def check_lessons(self) -> None:
         """Wrong moves by lesson."""
-        best = self.table.values[self.chosen]
+        values = self.table.values[self.chosen]
         losses = self.move_losses
         wins = self.table.wins[self.chosen]
         smallest = np.where(losses > TIE, losses, np.inf).min(axis=1)
-        blocks = ~wins & self._open_lines(-1).any(axis=1) & (best > -0.5)
+        blocks = ~wins & self._open_lines(-1).any(axis=1) & (values > -MIN_WON_VALUE)
         lessons = {
             "win at once": wins & (smallest > 1 + TIE),
             "win, not draw": wins & (smallest <= 1 + TIE),
             "block": blocks,
-            "win later": ~wins & ~blocks & (best > 0.5),
-            "hold a draw": ~wins & ~blocks & (np.abs(best) <= 0.5),
+            "win later": ~wins & ~blocks & (values > MIN_WON_VALUE),
+            "hold a draw": ~wins & ~blocks & (np.abs(values) <= MIN_WON_VALUE),
         }
         self.block_share = mean_of(self.wrong[blocks])
         for name, mask in lessons.items():
@@ -254,9 +259,11 @@ class _AgentCheck(Checker):
         low, high = sorted(self.by_player)
         return {
             "a fixed player's view: right for one player, wrong for the other": (
-                "players" in failed and low < self.random_loss / 3
+                "players" in failed and low < MAX_RIGHT_LOSS_SHARE * self.random_loss
             ),
-            "a sign: it prefers what is good for the other player": high > 1.1 * self.random_loss,
+            "a sign: it prefers what is good for the other player": (
+                high > MIN_WRONG_LOSS_SHARE * self.random_loss
+            ),
             "lines along one direction are not seen": "directions" in failed,
             "draws count as wins: it draws where it could win": (
                 "win, not draw" in failed and failed <= {"win, not draw", "win later"}

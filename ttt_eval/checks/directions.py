@@ -176,7 +176,8 @@ def measure_effect(
         estimator: the function.
         source: of its inputs.
         rng: of all random numbers.
-        cpu: CPU s after which no samples are added.
+        cpu: CPU s of samples: after half of them none are added, because the next take as long as
+            all before.
     """
     target = to_gradients(source.chances @ source.right, source.policy)
     exact, alone = source.exact_sums(estimator, rng)

@@ -42,6 +42,14 @@ FIRST_KEYS = np.arange(8, dtype=np.uint64)
 """Keys of the random first positions on larger boards."""
 LATE_FREE = 3
 """Largest number of free cells near the end."""
+MIN_WON_VALUE = 0.5
+"""Values above it are of positions in which good play wins, and those below its negative of lost
+ones.
+"""
+NO_MOVE_VALUE = -9
+"""Stands for the value of no move: below all sums of two values, and finite, so that differences
+are numbers.
+"""
 MIN_TRAP_LOSS = 0.25
 """Minimum loss of the wrong move of a trap."""
 TIE = 1e-9
@@ -171,8 +179,8 @@ class GameTable:
         """Return by how much values of moves, float64[N + 1, A], prefer a wrong move to the right
         ones, float64[N + 1]; arbitrary where no move is wrong.
         """
-        wrong_moves: Float64Array = np.where(self.losses > MIN_TRAP_LOSS, values, -9)
-        right_moves = np.where(self.losses < TIE, values, -9)
+        wrong_moves: Float64Array = np.where(self.losses > MIN_TRAP_LOSS, values, NO_MOVE_VALUE)
+        right_moves = np.where(self.losses < TIE, values, NO_MOVE_VALUE)
         return np.asarray(wrong_moves.max(axis=1) - right_moves.max(axis=1))
 
     def _list_positions(self, game: Game, cells: Int8Array) -> None:

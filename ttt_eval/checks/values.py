@@ -15,7 +15,7 @@ from ttt_envs.game.game import Game
 from ttt_eval.checks.causes import FIXED_VIEW
 from ttt_eval.checks.check import VALUE_NOTE, Check
 from ttt_eval.checks.session import Checker, Notes, mean_of, open_check
-from ttt_eval.checks.tables import LATE_FREE, TIE, GameTable, Turns, mean_by
+from ttt_eval.checks.tables import LATE_FREE, MIN_WON_VALUE, TIE, GameTable, Turns, mean_by
 from ttt_eval.exact.critics import explained_variance
 
 OPTIMAL = "optimal"
@@ -152,7 +152,7 @@ class _ValueCheck(Checker):
     def check_late(self) -> None:
         """Scale, and values of draws, near the end."""
         late = self.table.num_free[self.chosen] <= LATE_FREE
-        decided = late & (np.abs(self.truth) > 0.5)
+        decided = late & (np.abs(self.truth) > MIN_WON_VALUE)
         draws = late & (np.abs(self.truth) < TIE)
         slope = mean_of(self.values[decided] / self.truth[decided])
         self.judge(
