@@ -168,14 +168,12 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
     all_are_wrong = min(win_error, loss_error) > MAX_WIN_ERROR
     errors = [error for error in facts.errors.values() if not isnan(error)] or [nan]
     is_constant = "results" in failed and facts.value_range < TIE
-    signs = {facts.sign_pattern: True} if facts.sign_pattern else {}
+    # visits are a whole multiple of the simulations
+    are_multiples = facts.missing_share < 0 and float(facts.missing_share).is_integer()
     of_the_tree = {
         "the search does not end: it does not see finished games, or waits": "time" in failed,
         "every simulation counts as several visits, such as by a virtual loss that is kept": (
-            "visits" in failed
-            and facts.missing_share < 0
-            and facts.missing_share % 1 == 0
-            and "rules" not in failed
+            "visits" in failed and are_multiples and "rules" not in failed
         ),
         "the tree of another position is kept between calls": (
             "visits" in failed
@@ -264,7 +262,9 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "without a tree below the root": not failed & {"results", "signs", "visits", "leaves"},
     }
     # a sign by the facts is proved, whatever else speaks for it, and comes before other values
-    return of_the_tree | signs | of_values_and_moves | signs
+    signs = {facts.sign_pattern: True} if facts.sign_pattern else {}
+    others = {cause: fits for cause, fits in of_values_and_moves.items() if cause not in signs}
+    return of_the_tree | signs | others
 
 
 def sign_cause(votes: Float64Array, facts: Facts) -> str:
