@@ -35,7 +35,7 @@ from ttt_eval.checks.session import (
     median_of,
     open_check,
 )
-from ttt_eval.checks.tables import LATE_FREE, TIE, Turns
+from ttt_eval.checks.tables import LATE_FREE, MIN_WON_VALUE, TIE, Turns
 
 Search = Callable[..., Any]
 """``search(game, board, evaluator, simulations, seed)``: see :func:`check_search`."""
@@ -48,12 +48,16 @@ NUM_ROOTS = 4
 """Number of roots with an even number of stones, and with an odd one."""
 ROOT_FREE = 8
 """Largest number of free cells of roots."""
-MIN_WON_VALUE = 0.5
-"""Smallest value of positions in which good play wins."""
 MIN_RANDOM_VALUE = 0.5
 """Smallest size of values of random play of which few rollouts see the sign."""
+NUM_REPEATED = 3
+"""Number of roots that are searched again with the same seed, and with another one."""
 SIGN_SIMULATIONS = 100
 """Number of simulations after which the root's value responds to planted values."""
+OWN_SIMULATIONS = 10
+"""Number of simulations after which the root's own evaluation, counted once, still weighs a tenth:
+twice the size of MAX_OWN_WEIGHT in causes.py.
+"""
 PLANT = 1e-4
 """Size of planted differences: so small that a search visits the same positions."""
 GENERIC = 0.2
@@ -69,6 +73,8 @@ MAX_UNTOLD_SHARE = 0.5
 """Maximum mean loss without knowledge, as a share of that of random moves."""
 MAX_TOLD_SHARE = 0.45
 """Maximum mean loss with true values, as a share of that of random moves."""
+NUM_ENDS = 5
+"""Number of positions above finished ones: of those with a win at once, and of sure draws."""
 MAX_END_RESPONSE = 0.02
 """Maximum response to values planted at finished positions, which differ by 1."""
 LEAF_SIMULATIONS = 8
@@ -81,12 +87,37 @@ not, where an evaluation of its own is not exact. All of 240 right searches had 
 UCT with rollouts and with leaf values, constants from 0.5 to 5, with and without a solver. In
 "turns" PUCT with values from 0 to 1 had 0.28, UCT 0.33, and with draws of rollouts as wins 0.56.
 """
+NUM_PRIOR_ROOTS = 12
+"""Number of roots at which a good move is given a large prior."""
+LARGE_PRIOR = 0.8
+"""That prior: larger than all others together."""
+PRIOR_SIMULATIONS = 30
+"""Number of simulations with it: so few that priors count more than values, which are 0."""
 MIN_PRIOR_GAIN = 0.04
 """Minimum gain in the share of visits of a move with a large prior, beyond that of any other."""
+NUM_INNER_ROOTS = 6
+"""Number of roots below which a reply is given a tiny and a dominant prior."""
+MIN_INNER_ROOTS = 4
+"""Number of those with a clear response from which priors below the root are judged."""
+TINY_PRIOR = 1e-3
+"""Prior of a move that is hardly searched; the move has it at the root too, so that it is a reply.
+"""
+DOMINANT_PRIOR = 0.9
+"""Prior of the same reply, with which most simulations go through it."""
+INNER_SIMULATIONS = 24
+"""Number of simulations with these: few, so that most stay near depth 2."""
+INNER_SCALE = 0.25
+"""Size of the generic values there, as a share of the usual one: so small that priors decide."""
+MIN_INNER_RESPONSE = 0.15
+"""Smallest response at depth 2 of which shares are clear; it is less where replies are forced."""
 MIN_INNER_GAIN = 0.12
 """Minimum gain in the share of the response at depth 2 below a move with a large prior, in place of
 a tiny one: half of the least of right searches, 0.22. With ignored priors, those of the parent or
 of the root alone it was 0.00 in all games, with priors by place among legal moves at most 0.07.
+"""
+ROLLOUT_SIMULATIONS = 8
+"""Number of simulations with rollouts: so few that a tree hardly prefers good moves, and values are
+those of random play.
 """
 MIN_ROLLOUT_SLOPE = 0.6
 """Minimum slope of values in the mean result of random play; 1 is expected. None of 300 right
@@ -224,11 +255,12 @@ class _SearchCheck(Checker):
             is_most = facts.missing_share > MAX_MISSING_SHARE
             # without values it is not known whether it is a solver
             loses_most = is_most and facts.largest_error >= 0
+            has_too_many = missing.min() < -TIE
             self.judge(
                 "visits",
                 f"simulations - visits: {missing.min():g} to {missing.max():g}",
-                number=max(-missing.min(), loses_most),
-                limit=TIE,
+                number=bool(has_too_many or loses_most),
+                limit=0,
                 notes=Notes(self.asked, "simulations - visits: {:g}", (missing,)),
                 badness=np.abs(missing),
                 rule="0 or more; in most positions at most half of the simulations",
@@ -399,7 +431,7 @@ class _SearchCheck(Checker):
         is_clear = (np.abs(table.random_values) > MIN_RANDOM_VALUE) & (table.legal.sum(axis=1) >= 4)
         rows = self._choose_signs(np.sign(table.random_values), is_clear, 2 * NUM_POSITIONS)
         truth = table.random_values[rows]
-        values = self.ask("rollouts", rows, None, 8).values
+        values = self.ask("rollouts", rows, None, ROLLOUT_SIMULATIONS).values
         # the value of the chosen move, which had the luckiest rollouts, is too large anywhere
         deviations = truth - mean_of(truth)
         slope = mean_of(values * deviations) / mean_of(deviations**2)
@@ -409,7 +441,8 @@ class _SearchCheck(Checker):
         note = "the value is {:+.2f}, that of random play {:+.2f}"
         self.judge(
             "rollouts",
-            f"values after 8 rollouts rise {slope:.2f} times as those of random play",
+            f"values after {ROLLOUT_SIMULATIONS} rollouts rise {slope:.2f} times "
+            "as those of random play",
             number=slope,
             limit=MIN_ROLLOUT_SLOPE,
             notes=Notes(rows, note, (values, truth)),
@@ -444,7 +477,7 @@ class _SearchCheck(Checker):
 
     def check_repeats(self) -> None:
         """Whether the same seed gives the same answer, and another seed nearly the same."""
-        roots = self._roots(self.root_free, 3)
+        roots = self._roots(self.root_free, NUM_REPEATED)
         first, again, other = (
             self.ask(name, roots, self.generic_values, SIGN_SIMULATIONS, self.generic_priors)
             for name in ("repeatable", "repeatable", "noise")
@@ -468,7 +501,7 @@ class _SearchCheck(Checker):
         weights = np.zeros((len(roots), len(GROUPS)))
         for b, root in enumerate(roots):
             depths, movers = self.table.depths(root)
-            own.append(self._response("own value", root, depths == 0, 10))
+            own.append(self._response("own value", root, depths == 0, OWN_SIMULATIONS))
             weights[b] = [
                 self._response("signs", root, (depths == depth) & (movers == same))
                 for depth, same in zip(DEPTHS, SAME, strict=True)
@@ -490,11 +523,11 @@ class _SearchCheck(Checker):
         )
         if self.is_solver:
             text += "; it solves positions"
-        known = 0 * mean_of(own)  # NaN without values
+        has_values = bool(np.isfinite(own).any())
         self.judge(
             "signs",
             f"response by depth and mover: {text}",
-            number=known + bool(facts.sign_pattern),
+            number=bool(facts.sign_pattern) if has_values else nan,
             limit=0,
             notes=Notes(
                 roots,
@@ -505,19 +538,21 @@ class _SearchCheck(Checker):
             rule="+ for the same mover, - for the other",
         )
         if self.table.turns != "plain" and (clear[2:].any() or is_blind):
-            is_searched = (clear & (RIGHT_SIGNS != DEPTH_SIGNS)).any()
+            is_searched = bool((clear & (RIGHT_SIGNS != DEPTH_SIGNS)).any())
             self.judge(
                 "second turns",
                 "searched" if is_searched else "never searched",
-                number=known - is_searched,
-                limit=-1,
+                number=is_searched if has_values else nan,
+                limit=1,
+                minimum=True,
                 notes=Notes(roots, "a move here can give another turn"),
                 badness=np.zeros(len(roots)),
                 rule="searched",
             )
         self.remark(
             "own value",
-            f"the root's own evaluation has the weight {median_of(own):+.2f} after 10 simulations",
+            f"the root's own evaluation has the weight {median_of(own):+.2f} after "
+            f"{OWN_SIMULATIONS} simulations",
         )
 
     def check_ends(self) -> None:
@@ -525,7 +560,7 @@ class _SearchCheck(Checker):
         table = self.table
         late = table.num_free <= LATE_FREE + 1
         masks = table.moves_differ & table.wins, table.forced & (self.results == 0)
-        rows = [row for mask in masks for row in self.choose(late & mask, 5)]
+        rows = [row for mask in masks for row in self.choose(late & mask, NUM_ENDS)]
         responses = np.abs([self._response("ends", row, table.ended) for row in rows])
         response = mean_of(responses)
         self.judge(
@@ -558,15 +593,16 @@ class _SearchCheck(Checker):
         """Visits of a move with a large prior."""
         table = self.table
         num_placed = self.root_free - table.num_free
-        rows = self._shifted_roots(~table.wins & np.isin(num_placed, (0, 1, 2)), 12)
+        rows = self._shifted_roots(~table.wins & np.isin(num_placed, (0, 1, 2)), NUM_PRIOR_ROOTS)
         leads = []
         for row in rows:
             move = int(self.rng.choice(np.flatnonzero(table.losses[row] < TIE)))
             shares = []
-            for prior in (1 / table.num_actions, 0.8):
+            for prior in (1 / table.num_actions, LARGE_PRIOR):
                 priors = self.uniform.copy()
                 priors[row] = self._likely(move, prior)
-                visits = self.ask("priors", [row], self.zeros, 30, priors).visits[0]
+                answers = self.ask("priors", [row], self.zeros, PRIOR_SIMULATIONS, priors)
+                visits = answers.visits[0]
                 shares.append(visits / max(1.0, visits.sum()))
             gains = shares[1] - shares[0]
             leads.append(gains[move] - np.delete(gains, move).max())
@@ -574,7 +610,7 @@ class _SearchCheck(Checker):
         proves_moves = self.is_solver and lead < MIN_PRIOR_GAIN  # which need no priors
         self.judge(
             "priors",
-            f"a move of prior 0.8 gains {lead:+.2f} of the visits, more than any other",
+            f"a move of prior {LARGE_PRIOR} gains {lead:+.2f} of the visits, more than any other",
             number=nan if proves_moves else lead,
             limit=MIN_PRIOR_GAIN,
             notes=Notes(rows, "it gains {:+.2f} more than any other", (leads,)),
@@ -587,26 +623,30 @@ class _SearchCheck(Checker):
         table = self.table
         gains = {}
         is_quiet = ~table.wins & ~table.wins[table.next].any(axis=(1, 2))
-        for root in self._shifted_roots(is_quiet & (table.num_free == self.root_free - 1), 6):
+        is_root = is_quiet & (table.num_free == self.root_free - 1)
+        for root in self._shifted_roots(is_root, NUM_INNER_ROOTS):
             move = int(self.rng.choice(np.flatnonzero(table.legal[root])))
             depth, same = table.depths(root)
             cell = action_to_cell(table.game, table.boards[root] % 3, move)
             mask = np.where(same, 1.0, -1.0) * (depth == 2)
             shares = []
-            for prior in (1e-3, 0.9):
+            for prior in (TINY_PRIOR, DOMINANT_PRIOR):
                 priors = np.tile(self._likely(move, prior), (len(table.boards), 1))
-                priors[root] = self._likely(move, 1e-3)
+                priors[root] = self._likely(move, TINY_PRIOR)
                 below, total = (
-                    abs(self._response("inner priors", root, part, 24, 0.25, priors))
+                    abs(
+                        self._response(
+                            "inner priors", root, part, INNER_SIMULATIONS, INNER_SCALE, priors
+                        )
+                    )
                     for part in (mask * (table.boards[:, cell] != 0), mask)
                 )
-                # less where replies are forced
-                shares.append(below / total if total > 0.15 else nan)
+                shares.append(below / total if total > MIN_INNER_RESPONSE else nan)
             gains[root] = shares[1] - shares[0]
         numbers = np.array([*gains.values()])
-        if np.isfinite(numbers).sum() >= 4 and not self.is_solver:
+        if np.isfinite(numbers).sum() >= MIN_INNER_ROOTS and not self.is_solver:
             gain = median_of(numbers)
-            note = "a reply of prior 0.9 gains {:+.2f} of the evaluations"
+            note = f"a reply of prior {DOMINANT_PRIOR} gains {{:+.2f}} of the evaluations"
             self.judge(
                 "inner priors",
                 note.format(gain),
