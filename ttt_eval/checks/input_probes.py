@@ -19,8 +19,13 @@ SHAPE = (6, 6)
 :func:`align`."""
 END = 3
 """Step of them at which an episode begins."""
+END_CHANCE = 0.4
+"""Chance of an end at a step of rollouts by which an estimator is recognised: several in each."""
 HIDDEN = {"values", "logp", "old_logp", "ref_logp", "advantages", "entropy"}
 """Arrays with other numbers behind the mask."""
+HIDDEN_MEAN = -1
+HIDDEN_DEVIATION = 0.3
+"""Mean and deviation of what is added to them: nearly always below 0, as log probabilities are."""
 ROUNDING = 1e-5
 """Largest size of a number that counts as 0."""
 RECOGNISED = "recognised"
@@ -44,15 +49,15 @@ class InputProbe(NamedTuple):
     """A change of the inputs of rollouts, and the estimates that must move, or must not."""
 
     name: str
-    ones: dict[str, Any]
-    """places of inputs that are 1 before and after the change"""
+    raised: dict[str, Any]
+    """places of inputs that are larger by 1 before and after the change"""
     changed: dict[str, Any]
     """places of inputs that have other numbers after it"""
     read: Any
     """place of the estimates"""
     moves: bool
     rule: str
-    asked: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
     """arrays without which a function is not probed"""
 
 
@@ -99,7 +104,7 @@ PROBES = (
         BEFORE,
         moves=False,
         rule="estimates do not move with what follows a truncation",
-        asked=frozenset({"truncated"}),
+        required=frozenset({"truncated"}),
     ),
 )
 
@@ -117,10 +122,10 @@ def align(estimates: Float64Array, reference: Float64Array) -> Float64Array:
     Args:
         estimates, reference: float64[T, E].
     """
-    now = estimates[:, -1]
-    meant = reference[:, -1]
-    scale = meant.std() / max(now.std(), ROUNDING)
-    return np.asarray((estimates - now.mean()) * scale + meant.mean())
+    column = estimates[:, -1]
+    expected = reference[:, -1]
+    scale = expected.std() / max(column.std(), ROUNDING)
+    return np.asarray((estimates - column.mean()) * scale + expected.mean())
 
 
 def rule_row(name: str, holds: bool, rule: str, measured: str = "") -> CheckRow:
@@ -130,17 +135,263 @@ def rule_row(name: str, holds: bool, rule: str, measured: str = "") -> CheckRow:
 
 
 def number_row(
-    name: str, numbers: Float64Array | float, meant: float | None, limit: float = 1.0
+    name: str, numbers: Float64Array | float, expected: float | None, limit: float = 1.0
 ) -> CheckRow:
-    """Return a row about equal numbers, which are what is meant; if that is None, from 0 to a
+    """Return a row about equal numbers, which are an expected one; if that is None, from 0 to a
     limit.
     """
-    low, high = (0.0, limit) if meant is None else (meant, meant)
+    low, high = (0.0, limit) if expected is None else (expected, expected)
     return rule_row(
         name,
         np.allclose(numbers, np.clip(numbers, low, high), EQUAL, ROUNDING),
         f"from {low:g} to {high:g}",
         f"{np.mean(numbers):.4g}",
+    )
+
+
+class Weights(NamedTuple):
+    """What the reward and the value of step 1 weigh in estimates, of E - 1 environments."""
+
+    own: float
+    """the smallest weight of a reward in the estimate of its step"""
+    own_size: float
+    """its size, as a divisor"""
+    own_values: Float64Array
+    """of values in the estimates of their step"""
+    next_values: Float64Array
+    """of values alone, and not by the trace, in the estimates of step 0"""
+    discounts: Float64Array
+    """the same for the mover of step 1, and for an own weight of 1"""
+    traces: Float64Array
+    """the same of rewards"""
+    lam: float
+    """lambda, by the weights of rewards"""
+
+
+class RolloutProbe:
+    """An estimator of rollouts, inputs, and its estimates of them.
+
+    Changes of the inputs are two dictionaries of places by the name of an array: of inputs that
+    grow by 1, and of inputs that have other numbers. Those of the last environment never change.
+    """
+
+    def __init__(
+        self, estimator: Estimator, signs: tuple[float, float], rng: np.random.Generator
+    ) -> None:
+        """Make inputs.
+
+        Args:
+            estimator: the function.
+            signs: of the two movers.
+            rng: of the inputs.
+        """
+        steps, environments = SHAPE
+        movers = rng.choice(signs, (steps + 1, environments))
+        movers[:2] = np.power.outer(signs, np.arange(environments))
+        shapes: dict[str, Any] = {
+            "rewards": SHAPE,
+            "values": SHAPE,
+            "next_value": environments,
+            "cut_values": SHAPE,
+        }
+        inputs, self.noise = (
+            {name: rng.normal(size=shape) for name, shape in shapes.items()} for _ in range(2)
+        )
+        self.estimator = estimator
+        self.inputs = inputs | {
+            "dones": np.zeros(SHAPE),
+            "next_done": np.zeros(environments),
+            "movers": movers,
+            "truncated": np.zeros(SHAPE),
+        }
+        self.reference = self.answer({}, {})
+        """float64[T, E], estimates of the inputs without a change"""
+
+    def answer(self, raised: dict[str, Any], changed: dict[str, Any]) -> Float64Array:
+        """Return the estimates of changed inputs, float64[T, E]."""
+        arrays = {name: array.copy() for name, array in self.inputs.items()}
+        for name, place in raised.items():
+            arrays[name][place] += 1
+        for name, place in changed.items():
+            arrays[name][place] = self.noise[name][place]
+        for name, array in arrays.items():
+            array[..., -1] = self.inputs[name][..., -1]
+        return self.estimator(arrays)
+
+    def aligned(self, raised: dict[str, Any], changed: dict[str, Any]) -> Float64Array:
+        """Return the same without a normalisation, see :func:`align`, and without the last
+        environment, float64[T, E - 1].
+        """
+        return align(self.answer(raised, changed), self.reference)[:, :-1]
+
+    def change(self, raised: dict[str, Any]) -> Float64Array:
+        """Return the change of these, float64[T, E - 1]."""
+        return self.aligned(raised, {}) - self.reference[:, :-1]
+
+    def obstacles(self) -> Iterator[CheckRow]:
+        """Yield rows of errors with which nothing else can be probed."""
+        reference = self.reference
+        if differ(reference, self.answer({}, {})):
+            yield UNREPEATABLE
+        if reference.any() and (reference == reference.astype(np.float16)).all():
+            yield rule_row(
+                "digits",
+                False,
+                "those of single precision",
+                "whole numbers" if (reference == reference.round()).all() else "those of float16",
+            )
+        moved = np.abs(self.answer({}, {"rewards": (END, 2)}) - reference) > EQUAL
+        if moved[END, :3].all() and moved.sum() == 3:
+            yield rule_row(
+                "axes",
+                False,
+                "a reward moves estimates of earlier steps in its environment",
+                "it moves those of earlier environments in its step alone",
+            )
+        yield from self._mixtures()
+        column = align(self.answer({}, {"rewards": (0, 0)}), reference)[1:, :1]
+        reference_column = reference[1:, :1]
+        is_moved = differ(column, reference_column) and reference_column.std() > ROUNDING
+        if is_moved and not differ(align(column, reference_column), reference_column):
+            yield rule_row(
+                "normalisation",
+                False,
+                "one scale and shift of the whole rollout",
+                "the first reward of an environment changes the scale or the shift of its other "
+                "estimates: nothing else was probed",
+            )
+
+    def _mixtures(self) -> Iterator[CheckRow]:
+        """Yield a row if estimates move with other environments."""
+        reference = self.reference
+        mixture = self.answer({}, {"rewards": (END, 0), "values": (END, 0)})
+        is_mixed = differ(align(mixture, reference)[OTHERS], reference[OTHERS])
+        change = (mixture - reference)[OTHERS]
+        errors = (
+            differ(change[BEFORE], 0.0) and not differ(change[AFTER], 0.0),
+            is_mixed and not differ(reference[FIRST], mixture[FIRST]),
+            not is_mixed and differ(self.change(ENDS)[OTHERS], 0.0),
+        )
+        is_wrong = any(errors)
+        if is_mixed or is_wrong:
+            yield CheckRow(
+                "environments",
+                "estimates move with other environments: ends, trace, values and lambda were not "
+                "probed; check the function without what mixes environments",
+                "fails" if is_wrong else "no evidence",
+                "one scale and shift of all; no trace or end of others",
+            )
+
+    def judge_moves(self, names: set[str]) -> Iterator[CheckRow]:
+        """Yield rows of :data:`PROBES`, and whether the last row moves.
+
+        Args:
+            names: of the arrays that the estimator asks for.
+        """
+        for probe in PROBES:
+            if probe.required <= names:
+                before = self.aligned(probe.raised, {})[probe.read]
+                after = self.aligned(probe.raised, probe.changed)[probe.read]
+                holds = differ(before, after) == probe.moves
+                # together these leave the advantage of their step as it is
+                both = {"rewards": END, "values": END} | probe.raised
+                estimates = self.aligned(both, {})[probe.read]
+                is_traced = probe.name == "ends" and not (holds or differ(before, estimates))
+                yield rule_row(probe.name, holds, probe.rule, "by the trace" if is_traced else "")
+        last_row = self.reference[-1, :-1]
+        yield rule_row("last row", last_row.std() > ROUNDING, "the last row is not all the same")
+
+    def weigh(self) -> Weights:
+        """Return the weights of rewards and values."""
+        movers = self.inputs["movers"]
+        of_rewards = self.change({"rewards": 1})
+        of_values = self.change({"values": 1})
+        own = of_rewards[1].min()
+        own_size = max(abs(own), EQUAL)
+        # together these leave the advantages of step 1, and so the trace, as they are
+        next_values = (of_rewards + of_values)[0]
+        units = (movers[0] * movers[1])[:-1] / np.copysign(own_size, own)
+        discounts = next_values * units
+        lam = np.abs(of_rewards[0]).mean() / max(abs(own) * np.abs(discounts).mean(), EQUAL)
+        traces = of_rewards[0] * units
+        return Weights(own, own_size, of_values[1], next_values, discounts, traces, lam)
+
+    def judge_start(self, next_values: Float64Array) -> CheckRow:
+        """Return a row about the start of the trace.
+
+        Args:
+            next_values: see :class:`Weights`.
+        """
+        # without next_value, what moves the last row is the start of the trace; "cut" judges no
+        # move
+        end = np.abs(self.change({"next_done": ALL}))[-1]
+        bootstrap = np.abs(next_values * self.inputs["next_value"][:-1])
+        return rule_row(
+            "start of trace",
+            not differ(end * (end - bootstrap), 0.0),
+            "the trace begins at 0: an end after the last step takes gamma times next_value alone "
+            "away",
+        )
+
+    def judge_truncation(self, own_size: float, discount: float) -> CheckRow:
+        """Return a row about the value at a truncation.
+
+        Args:
+            own_size: see :class:`Weights`.
+            discount: that the estimator is meant to have.
+        """
+        before, with_value, with_reset = (
+            self.aligned(CUT | place, {})[END - 1]
+            for place in ({}, {"cut_values": END - 1}, {"values": END})
+        )
+        sizes = np.abs(with_value - before) / own_size
+        row = number_row("value at truncation", sizes, discount)
+        text = "values[t + 1] instead" if differ(with_reset, before) else "not used"
+        if differ(with_value, before):
+            text = f"discount {row.measured}"
+        return row._replace(measured=text)
+
+    def is_gae(self, discount: float, lam: float, rng: np.random.Generator) -> bool:
+        """Return whether the estimates are GAE of a discount and a lambda, with random ends."""
+        ends = (rng.random(SHAPE) < END_CHANCE).astype(np.float64)
+        inputs = self.inputs | {"dones": ends, "next_done": ends[0]}
+        estimates = self.estimator({name: array.copy() for name, array in inputs.items()})
+        names = inputs.keys() - {"truncated", "cut_values"}
+        expected = gae(**{name: inputs[name] for name in names}, discount=discount, lam=lam)
+        return not differ(estimates, expected)
+
+
+def weight_rows(
+    weights: Weights, has_values: bool, discount: float, self_play: bool
+) -> Iterator[CheckRow]:
+    """Yield rows about the sizes and the signs of weights.
+
+    Args:
+        weights: of the estimator.
+        has_values: whether it asks for values.
+        discount, self_play: see :func:`probe_rollouts`.
+    """
+    own = weights.own
+    sizes = np.abs(weights.discounts)
+    yield number_row("baseline" if sizes.mean() > 1 + EQUAL else "discount", sizes, discount)
+    if has_values:
+        yield rule_row(
+            "own value",
+            own < EQUAL or differ(weights.own_values, 0.0),
+            "estimates move with the value of their position",
+        )
+    yield rule_row(
+        "own reward", own >= EQUAL, "above 0", f"an estimate has {own:.4g} times its reward"
+    )
+    yield rule_row(
+        "movers" if self_play else "next value",
+        weights.discounts.min() >= -EQUAL,
+        "the other player's values count negative, and the own ones positive",
+    )
+    yield rule_row(
+        "sign of trace",
+        weights.traces.min() >= -EQUAL,
+        "later rewards of the other player count negative, and the own ones positive",
     )
 
 
@@ -161,153 +412,21 @@ def probe_rollouts(
         self_play: whether movers change.
         rng: of the inputs.
     """
-    steps, environments = SHAPE
-    signs = 1.0, -1.0 if self_play else 1.0
-    movers = rng.choice(signs, (steps + 1, environments))
-    movers[:2] = np.power.outer(signs, np.arange(environments))
-    shapes: dict[str, Any] = {
-        "rewards": SHAPE,
-        "values": SHAPE,
-        "next_value": environments,
-        "cut_values": SHAPE,
-    }
-    inputs, noise = (
-        {name: rng.normal(size=shape) for name, shape in shapes.items()} for _ in range(2)
-    )
-    inputs |= {"dones": np.zeros(SHAPE), "next_done": np.zeros(environments), "movers": movers}
-    inputs["truncated"] = np.zeros(SHAPE)
-
-    def answer(ones: dict[str, Any], changed: dict[str, Any]) -> Float64Array:
-        arrays = {name: array.copy() for name, array in inputs.items()}
-        for name, place in ones.items():
-            arrays[name][place] += 1
-        for name, place in changed.items():
-            arrays[name][place] = noise[name][place]
-        for name, array in arrays.items():
-            array[..., -1] = inputs[name][..., -1]
-        return estimator(arrays)
-
-    def ask(ones: dict[str, Any], changed: dict[str, Any]) -> Float64Array:
-        return align(answer(ones, changed), reference)[:, :-1]
-
-    reference = answer({}, {})
-    if differ(reference, answer({}, {})):
-        yield UNREPEATABLE
+    probe = RolloutProbe(estimator, (1.0, -1.0 if self_play else 1.0), rng)
+    obstacle = next(probe.obstacles(), None)
+    if obstacle is not None:
+        yield obstacle
         return
-    if reference.any() and (reference == reference.astype(np.float16)).all():
-        yield rule_row(
-            "digits",
-            False,
-            "those of single precision",
-            "whole numbers" if (reference == reference.round()).all() else "those of float16",
-        )
-        return
-    moved = np.abs(answer({}, {"rewards": (END, 2)}) - reference) > EQUAL
-    if moved[END, :3].all() and moved.sum() == 3:
-        yield rule_row(
-            "axes",
-            False,
-            "a reward moves estimates of earlier steps in its environment",
-            "it moves those of earlier environments in its step alone",
-        )
-        return
-    whole = reference[:, :-1]
-    mixture = answer({}, {"rewards": (END, 0), "values": (END, 0)})
-    is_mixed = differ(align(mixture, reference)[OTHERS], reference[OTHERS])
-    change = (mixture - reference)[OTHERS]
-    errors = (
-        differ(change[BEFORE], 0.0) and not differ(change[AFTER], 0.0),
-        is_mixed and not differ(reference[FIRST], mixture[FIRST]),
-        not is_mixed and differ(ask(ENDS, {})[OTHERS], whole[OTHERS]),
-    )
-    is_wrong = any(errors)
-    if is_mixed or is_wrong:
-        yield CheckRow(
-            "environments",
-            "estimates move with other environments: ends, trace, values and lambda were not "
-            "probed; check the function without what mixes environments",
-            "fails" if is_wrong else "no evidence",
-            "one scale and shift of all; no trace or end of others",
-        )
-        return
-    column = align(answer({}, {"rewards": (0, 0)}), reference)[1:, :1]
-    own_column = reference[1:, :1]
-    is_part = differ(column, own_column) and own_column.std() > ROUNDING
-    if is_part and not differ(align(column, own_column), own_column):
-        yield rule_row(
-            "normalisation",
-            False,
-            "one scale and shift of the whole rollout",
-            "the first reward of an environment changes the scale or the shift of its other "
-            "estimates: nothing else was probed",
-        )
-        return
-    for probe in PROBES:
-        if probe.asked <= names:
-            before = ask(probe.ones, {})[probe.read]
-            moves = differ(before, ask(probe.ones, probe.changed)[probe.read])
-            holds = moves == probe.moves
-            # together these leave the advantage of their step as it is
-            estimates = ask({"rewards": END, "values": END} | probe.ones, {})[probe.read]
-            is_traced = probe.name == "ends" and not (holds or differ(before, estimates))
-            yield rule_row(probe.name, holds, probe.rule, "by the trace" if is_traced else "")
-    yield rule_row("last row", whole[-1].std() > ROUNDING, "the last row is not all the same")
-    of_reward = ask({"rewards": 1}, {}) - whole
-    of_value = ask({"values": 1}, {}) - whole
-    of_next = (of_reward + of_value)[0]
-    own = of_reward[1].min()
-    unit = (movers[0] * movers[1])[:-1] / np.copysign(max(abs(own), EQUAL), own)
-    relative = of_next * unit
-    sizes = np.abs(relative)
-    yield number_row("baseline" if sizes.mean() > 1 + EQUAL else "discount", sizes, discount)
-    if "values" in names:
-        yield rule_row(
-            "own value",
-            own < EQUAL or differ(of_value[1], 0.0),
-            "estimates move with the value of their position",
-        )
-    yield rule_row(
-        "own reward", own >= EQUAL, "above 0", f"an estimate has {own:.4g} times its reward"
-    )
-    yield rule_row(
-        "movers" if self_play else "next value",
-        relative.min() >= -EQUAL,
-        "the other player's values count negative, and the own ones positive",
-    )
-    yield rule_row(
-        "sign of trace",
-        (of_reward[0] * unit).min() >= -EQUAL,
-        "later rewards of the other player count negative, and the own ones positive",
-    )
-    # without next_value, what moves the last row is the start of the trace; "cut" judges no move
-    of_end = np.abs(ask({"next_done": ALL}, {}) - whole)[-1]
-    bootstrap = np.abs(of_next * inputs["next_value"][:-1])
-    yield rule_row(
-        "start of trace",
-        not differ(of_end * (of_end - bootstrap), 0.0),
-        "the trace begins at 0: an end after the last step takes gamma times next_value alone away",
-    )
-    own_lam = np.abs(of_reward[0]).mean() / max(abs(own) * sizes.mean(), EQUAL)
+    yield from probe.judge_moves(names)
+    weights = probe.weigh()
+    yield from weight_rows(weights, "values" in names, discount, self_play)
+    yield probe.judge_start(weights.next_values)
     if discount:
-        yield number_row("lambda", own_lam, lam)
+        yield number_row("lambda", weights.lam, lam)
     if discount and {"truncated", "next_values"} <= names:
-        cut, of_cut, of_reset = (
-            ask(CUT | place, {})[END - 1]
-            for place in ({}, {"cut_values": END - 1}, {"values": END})
-        )
-        row = number_row(
-            "value at truncation", np.abs(of_cut - cut) / max(abs(own), EQUAL), discount
-        )
-        text = "values[t + 1] instead" if differ(of_reset, cut) else "not used"
-        if differ(of_cut, cut):
-            text = f"discount {row.measured}"
-        yield row._replace(measured=text)
-    ends = (rng.random(SHAPE) < 0.4).astype(np.float64)
-    inputs |= {"dones": ends, "next_done": ends[0]}
-    estimates = answer({}, {})
-    del inputs["truncated"], inputs["cut_values"]
-    if not differ(estimates, gae(**inputs, discount=discount, lam=own_lam)):
-        yield CheckRow(RECOGNISED, f"GAE({discount:g}, {own_lam:.4g})", "remark")
+        yield probe.judge_truncation(weights.own_size, discount)
+    if probe.is_gae(discount, weights.lam, rng):
+        yield CheckRow(RECOGNISED, f"GAE({discount:g}, {weights.lam:.4g})", "remark")
 
 
 def probe_batch(
@@ -323,7 +442,7 @@ def probe_batch(
     inputs = source.make(rng.integers(len(source.chances), size=source.chunks[0]))
     mask = inputs["mask"]
     hidden = {name: np.pad(array, [(0, 0), (0, 2)][: array.ndim]) for name, array in inputs.items()}
-    noise = rng.normal(-1, 0.3, hidden["mask"].shape) * ~hidden["mask"]
+    noise = rng.normal(HIDDEN_MEAN, HIDDEN_DEVIATION, hidden["mask"].shape) * ~hidden["mask"]
     for name in hidden.keys() & HIDDEN:
         hidden[name] = hidden[name] + noise
 
