@@ -21,6 +21,7 @@ from baselines.exact import solve
 from ttt_envs.core.files import read_table
 from ttt_eval.checks import Check, CheckRow, Evidence, check_search
 from ttt_eval.checks.causes import Facts, patterns
+from ttt_eval.checks.session import Checker
 from ttt_eval.checks.tables import BOARDS, GameTable, PlantedEvaluator, make_table
 from ttt_eval.exact import evaluate_policy
 
@@ -419,6 +420,12 @@ def test_wrong_options_are_refused(options):
         check_search(PlainSearch(), **options)
     with pytest.raises(TypeError, match="no function"):
         check_search("a name")
+
+
+def test_a_row_without_a_seed_is_refused():
+    checker = Checker(abs, make_table("plain"), owned=False, caller=None, seed=0, batch=False)
+    with pytest.raises(LookupError, match=r"'new row'.*FIRST_SEEDS"):
+        checker.ask("new row", [])
 
 
 # -- results

@@ -67,8 +67,9 @@ FIRST_SEEDS = {
     "chance 3": 1060,
     "traps": 2000,
 }
-"""Seed of a row's first call in a check of seed 0; the next calls have the next seeds. A new row
-takes the next hundred after the largest: rows of a search ask in fewer than 100 positions at once.
+"""Seed of the first call of an :meth:`Checker.ask` for a row, in a check of seed 0; its next calls
+have the next seeds. Rows may share seeds: "rollouts" asks in up to 120 positions, and has those of
+"leaves" and "chance 0" too. A new row takes the next hundred above all others, now 2100.
 """
 
 AnyChecker = TypeVar("AnyChecker", bound="Checker")
@@ -192,7 +193,10 @@ class Checker:
 
         Raises:
             StopError: the search timed out, or raised too many errors.
+            LookupError: the row has no seed.
         """
+        if name not in FIRST_SEEDS:
+            raise LookupError(f"the row {name!r} has no seed: add it to FIRST_SEEDS in session.py")
         values = self.zeros if values is None else values
         priors = self.uniform if priors is None else priors
         evaluator = PlantedEvaluator(self.table, values, priors)
