@@ -92,8 +92,15 @@ class _AgentCheck(Checker):
         """Measure all rows."""
         self.own_play = own_play
         self.lines = np.array([line.cells for line in self.table.game.lines])
-        sections = [self.ask_all, self.check_lessons, self.check_players, self.check_directions]
-        sections += [self.check_loss, self.check_exploitability, self.check_strength]
+        sections = [
+            self.ask_all,
+            self.check_lessons,
+            self.check_players,
+            self.check_directions,
+            self.check_loss,
+            self.check_exploitability,
+            self.check_strength,
+        ]
         return self.report("an agent", sections)
 
     def answer(self, rows: Sequence[int], board: Any, *_: object) -> Any:
@@ -161,12 +168,13 @@ class _AgentCheck(Checker):
         wins = self.table.wins[self.chosen]
         smallest = np.where(losses > TIE, losses, np.inf).min(axis=1)
         blocks = ~wins & self._open_lines(-1).any(axis=1) & (values > -MIN_WON_VALUE)
+        others = ~wins & ~blocks
         lessons = {
             "win at once": wins & (smallest > 1 + TIE),
             "win, not draw": wins & (smallest <= 1 + TIE),
             "block": blocks,
-            "win later": ~wins & ~blocks & (values > MIN_WON_VALUE),
-            "hold a draw": ~wins & ~blocks & (np.abs(values) <= MIN_WON_VALUE),
+            "win later": others & (values > MIN_WON_VALUE),
+            "hold a draw": others & (np.abs(values) <= MIN_WON_VALUE),
         }
         self.block_share = mean_of(self.wrong[blocks])
         for name, mask in lessons.items():

@@ -361,7 +361,7 @@ class RolloutProbe:
         return not differ(estimates, expected)
 
 
-def weight_rows(
+def judge_weights(
     weights: Weights, has_values: bool, discount: float, self_play: bool
 ) -> Iterator[CheckRow]:
     """Yield rows about the sizes and the signs of weights.
@@ -419,7 +419,7 @@ def probe_rollouts(
         return
     yield from probe.judge_moves(names)
     weights = probe.weigh()
-    yield from weight_rows(weights, "values" in names, discount, self_play)
+    yield from judge_weights(weights, "values" in names, discount, self_play)
     yield probe.judge_start(weights.next_values)
     if discount:
         yield number_row("lambda", weights.lam, lam)

@@ -232,8 +232,13 @@ class _SearchCheck(Checker):
                 self.generic_priors = self.uniform
         elif self.table.turns == "plain":
             unjudged.append("second turns")
-        sections = [self.check_results, self.check_moves, *sections]
-        sections += [self.check_chance, self.check_leaves]
+        sections = [
+            self.check_results,
+            self.check_moves,
+            *sections,
+            self.check_chance,
+            self.check_leaves,
+        ]
         check = self.report(what, sections)
         if self.owned:
             return replace(check, right=no_error(unjudged))
@@ -259,7 +264,7 @@ class _SearchCheck(Checker):
             self.judge(
                 "visits",
                 f"simulations - visits: {missing.min():g} to {missing.max():g}",
-                number=bool(has_too_many or loses_most),
+                number=has_too_many or loses_most,
                 limit=0,
                 notes=Notes(self.asked, "simulations - visits: {:g}", (missing,)),
                 badness=np.abs(missing),
@@ -523,7 +528,7 @@ class _SearchCheck(Checker):
         )
         if self.is_solver:
             text += "; it solves positions"
-        has_values = bool(np.isfinite(own).any())
+        has_values = np.isfinite(own).any()
         self.judge(
             "signs",
             f"response by depth and mover: {text}",
