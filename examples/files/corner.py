@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs import Boards, Game, Named
+from ttt_envs.core.checks import check_range
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,7 @@ class Corner(Named):
     weight: float = 0.01
 
     def __post_init__(self) -> None:
-        if not self.weight > 0:
-            raise ValueError(f"weight={self.weight} must be above 0")
+        check_range("weight", self.weight, 0, above=True)
 
     def probabilities(
         self, boards: Boards, rng: np.random.Generator | None = None

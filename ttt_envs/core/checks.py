@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
+__all__ = ["Refusal", "check_range"]
+
 Item = TypeVar("Item")
 DATA_PROBLEMS = (
     ValueError,
