@@ -9,6 +9,7 @@ import numpy as np
 import plain
 import pytest
 import tiny
+from documents import ROOT
 from numpy.testing import assert_allclose, assert_array_equal
 from players import Drawn, Scripted
 from right_calls import our_gumbel, our_mcts
@@ -19,7 +20,7 @@ from baselines.opening_book import PlayedMoves, make_book
 from learners import LEARNERS, QLearningConfig
 from learners.config import load_learner
 from learners.sb3 import CONFIGS, load_algorithm
-from ttt_envs import Boards, Game, Policy, act, make_policy
+from ttt_envs import Boards, Game, Policy, act, make_policy, to_text
 from ttt_envs.agents.policy import sample
 from ttt_envs.agents.specs import POLICIES, load_object
 from ttt_envs.agents.wrappers import SymmetrizedPolicy, check_colour_blind, check_symmetric
@@ -140,9 +141,24 @@ def probabilities(policy, boards, seed=0):
     return policy.probabilities(boards, None if policy.pure else np.random.default_rng(seed))
 
 
+def illegal_moves(policy, game, boards, chosen):
+    """The illegal moves among chosen ones, bool[B, cells], in words."""
+    return [
+        f"{policy} plays the illegal cell {cell} in {to_text(boards.position(row), game)}"
+        for row, cell in np.argwhere(chosen & ~boards.legal(game)).tolist()
+    ]
+
+
 def test_all_registered_policies_are_tested():
     tested = {case.values[0][0].partition(":")[0] for case in CASES}
     assert POLICIES.keys() - tested == {"gomocup"}  # tests/baselines/test_gomocup.py
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_policies_are_in_the_table_of_specs(name):
+    page = "docs/policies.md"
+    row = re.search(rf"^\|[^|\n]*`{name}[`:]", (ROOT / page).read_text(), re.M)
+    assert row, f"the table of specs in {page} lacks {name}"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -210,7 +226,7 @@ def test_probabilities_are_of_legal_moves_and_boards_are_not_modified(policy, ga
         assert_array_equal(array, was)
     assert (p.dtype, p.shape) == (np.float64, (64, game.cells))
     assert (p >= 0).all()
-    assert (p[~boards.legal(game)] == 0).all()
+    assert illegal_moves(policy, game, boards, p != 0) == []
     assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
 
 
@@ -225,7 +241,8 @@ def test_batches_may_be_empty_and_read_only(policy, game, boards):
         assert (p.dtype, p.shape) == (np.float64, (count, game.cells))
         actions = act(policy, frozen, np.random.default_rng(0))
         assert (actions.dtype, actions.shape) == (np.int64, (count,))
-        assert boards.legal(game)[np.arange(count), actions].all()
+        chosen = np.eye(game.cells, dtype=bool)[actions]
+        assert illegal_moves(policy, game, few, chosen) == []
         if not policy.uses_clock:
             assert_array_equal(p, probabilities(policy, few))
 

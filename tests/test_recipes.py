@@ -78,6 +78,7 @@ def checkout(tmp_path_factory):
         "# Favourite\n\nPrefers cells that ended games well.\n"
     )
     insert(folder / "mkdocs.yml", "( +- learners/)index.md\n", r"\g<1>favourite.md\n")
+    insert(folder / "docs" / "policies.md", r"\| `random` .*\n", "| `corner` | corners | |\n")
     add_measure(folder)
     for entry, registry, file in ENTRY.findall(PAGE.read_text()):
         insert(folder / file, f"{registry}:.*\n", f"    {' '.join(entry.split())},\n")
