@@ -1,5 +1,6 @@
 """Checks of searches: the games as arrays, right searches, planted errors, and broken functions."""
 
+import inspect
 import json
 import logging
 import random
@@ -11,6 +12,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from documents import ROOT
 from evaluators import find_rows
 from IPython.core.formatters import HTMLFormatter
 from numpy.testing import assert_allclose
@@ -19,7 +21,7 @@ from right_search import PlainSearch
 
 from baselines.exact import solve
 from ttt_envs.core.files import read_table
-from ttt_eval.checks import Check, CheckRow, Evidence, check_search
+from ttt_eval.checks import Check, CheckRow, Evidence, check_search, search, session
 from ttt_eval.checks.causes import Facts, patterns
 from ttt_eval.checks.session import Checker
 from ttt_eval.checks.tables import BOARDS, GameTable, PlantedEvaluator, make_table
@@ -126,6 +128,19 @@ def test_right_searches_pass_on_larger_boards(turns, board):
     check_search(PlainSearch("puct"), turns, board=board).assert_ok()
 
 
+def test_the_page_has_the_rows_of_the_check():
+    """Those of a right search, and others that the code names."""
+    page = "docs/how-to/check-search.md"
+    text = (ROOT / page).read_text()
+    described = ", ".join(re.findall(r"^\| (.+?) \|", text, re.M)).split(", ")
+    rows = check_search(PlainSearch("puct")).rows
+    code = inspect.getsource(search) + inspect.getsource(session)
+    named = re.findall(r'(?:judge\w*|remark)\(\s*"(.+?)"', code)
+    missing = {*named, *(row.name for row in rows)}.difference(described)
+    assert not missing, f"{page} lacks {missing}"
+    assert f"of {len(rows)} rows are shown" in text, f"{page}: there are {len(rows)} rows"
+
+
 # -- planted errors
 
 FOUND_BY, ROLLOUTS_FOUND_BY = read_table(__file__).values()
@@ -150,8 +165,10 @@ def test_planted_errors_fail_the_row_that_names_them(error):
 
 
 def test_the_lists_of_planted_errors_are_complete():
-    # greedy, and hardly harmful here
-    assert set(FAMILIES["puct"]) - set(FOUND_BY) == {"sum for mean"}
+    missing = set(FAMILIES["puct"]) - set(FOUND_BY)
+    assert missing == {"sum for mean"}, (  # greedy, and hardly harmful here
+        f'[puct] of tests/ttt_eval/test_checks.toml lacks {missing}: only "sum for mean" may'
+    )
 
 
 @pytest.mark.parametrize("error", [e if e in QUICK else more(e) for e in ROLLOUTS_FOUND_BY])
