@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-LIMITS = {"library": 229_150, "tests": 176_800}
+LIMITS = {"library": 229_450, "tests": 177_000}
 """Maximum number of nodes, with room for a small feature. Try to pay for a new one by making two
 ideas one; a change that needs more raises its limit here, in the same commit, whose body says why.
 """
