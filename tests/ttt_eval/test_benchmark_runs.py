@@ -21,6 +21,8 @@ from players import Drawn
 
 from learners.alpha_zero.self_play import SelfPlayGames
 from ttt_envs.agents.policy import best_shares
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.agents.wrappers import SymmetrizedPolicy
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_eval.benchmark.agents import LearnerAgent, PolicyAgent, agent_policy, load_agent
@@ -546,6 +548,24 @@ def test_what_two_seeds_share_was_not_learned(name, known, tmp_path):
     for own_runs, expected in ((runs, known), (runs * 2, (SAME,))):
         write_tables(tmp_path, task, *own_runs)
         assert {run.known for run in score_submission(tmp_path).runs} == {expected}
+
+
+def test_a_table_asks_once_for_symmetric_positions(monkeypatch):
+    game = Game()
+    boards = list_positions(game)
+    policy = SymmetrizedPolicy(make_policy("optimal", game), game)
+    expected = policy.probabilities(boards)
+    counts = []
+
+    def probabilities(self, boards, rng=None):
+        counts.append(len(boards.mover))
+        return answer(self, boards, rng)
+
+    answer = SymmetrizedPolicy.probabilities
+    monkeypatch.setattr(SymmetrizedPolicy, "probabilities", probabilities)
+    table = tabulate(game, policy, dtype=np.float64)["probabilities"]
+    assert_allclose(table, expected, atol=1e-12)
+    assert 0 < sum(counts) < len(boards.mover) / 4
 
 
 def test_tables_of_large_boards_round_probabilities(monkeypatch):

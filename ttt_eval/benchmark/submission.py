@@ -38,6 +38,7 @@ from ttt_envs.core.checks import Refusal, name_place, quote
 from ttt_envs.core.files import open_to_read, write_atomically
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
+from ttt_envs.core.records import chunks
 from ttt_envs.core.work import QUERY_SIZE
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import Boards, keys, position_keys, to_text
@@ -53,7 +54,7 @@ from ttt_eval.benchmark.tasks import (
     Version,
     version_of,
 )
-from ttt_eval.exact.policy_cache import CachedPolicy
+from ttt_eval.exact.policy_cache import cached
 from ttt_eval.exact.proved_positions import SETS, read_proved
 
 STORED = np.float16
@@ -175,9 +176,10 @@ class PolicyTable(Policy):
         count = len(boards.mover)
         if probabilities.shape != (count, game.cells) or probabilities.dtype.kind not in "fu":
             raise Refusal(f"a table of the task needs probabilities float[{count}, {game.cells}]")
-        for start in range(0, count, ROWS_PER_CHECK):
-            rows = slice(start, start + ROWS_PER_CHECK)
-            _check_rows(probabilities[rows], legal(game, boards.cells[rows]) if masked else True)
+        for weights, cells in zip(
+            chunks(probabilities, ROWS_PER_CHECK), chunks(boards.cells, ROWS_PER_CHECK), strict=True
+        ):
+            _check_rows(weights, legal(game, cells) if masked else True)
         if values is not None:
             is_valid = values.shape == (count,) and values.dtype.kind == "f"
             if not (is_valid and (np.abs(values) <= 1).all()):
@@ -277,12 +279,11 @@ def tabulate(
         ValueError: a policy that is not pure, or whose probabilities have another shape.
     """
     pure = make_pure(policy, game)
-    cached = CachedPolicy(pure, game)  # symmetric positions have one answer
-    is_large = game.cells > MAX_CELLS_OF_CHECKPOINTS
+    cached_policy = cached(pure, game)  # symmetric positions have one answer
     parts: dict[str, list[NDArray[np.generic]]] = {"probabilities": []}
     for chunk in list_positions(game, seats, positions).chunks(QUERY_SIZE):
-        p: NDArray[np.generic] = query_policy(cached, chunk).astype(dtype)
-        if is_large:
+        p: NDArray[np.generic] = query_policy(cached_policy, chunk).astype(dtype)
+        if game.cells > MAX_CELLS_OF_CHECKPOINTS:
             weights = p.astype(np.float64)
             p = np.rint(weights * (MAX_SHARE / weights.max(axis=1, keepdims=True))).astype(np.uint8)
         elif pure.values is not None:

@@ -264,7 +264,7 @@ class QueriedPolicy(Policy):
     """A policy without an ``act`` of its own, as matches query it.
 
     A pure one is queried once per distinct position of a batch: parallel games share many. The
-    answers of any class but those of built-in names are checked.
+    answers of all but built-in policies are checked.
 
     Args:
         policy: the policy.
@@ -281,7 +281,7 @@ class QueriedPolicy(Policy):
         """Return move probabilities float64[B, cells].
 
         Raises:
-            ValueError: another class gave no distribution over legal moves.
+            ValueError: another policy gave no distribution over legal moves.
         """
         inverse = None
         # larger boards have no one-word key, and hardly any are equal
