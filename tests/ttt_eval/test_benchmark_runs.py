@@ -44,7 +44,6 @@ from ttt_eval.benchmark.tasks import VERSIONS, BudgetSpent, find_task, find_task
 pytestmark = pytest.mark.more
 
 LEADERBOARD = ROOT / "docs" / "benchmark" / "leaderboard.md"
-SCORES = ROOT / "benchmarks" / "scores"
 STEPS = 200
 LAST = f"/steps-{STEPS:06d}/"
 TOLERANCE = 1e-12
@@ -398,8 +397,10 @@ def test_a_run_is_trained_again(tmp_path, evaluate_py):
     message = evaluate_py.error("bench verify", scores)
     assert "the scores differ" in message
     assert "('numpy', '1.0')" in message
-    message = evaluate_py.error("bench verify --row 1", SCORES / "v1" / "alpha-zero.json")
-    assert "bench run --agent alpha-zero --task random --seeds 2" in message
+    edited["code_sha256"] = ""
+    scores.write_text(json.dumps(content))
+    message = evaluate_py.error("bench verify --row 1", scores)
+    assert "bench run --agent q-learning --task self-play --seeds 2" in message
 
 
 def test_chosen_settings_are_those_of_the_runs(tmp_path, evaluate_py):
