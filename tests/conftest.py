@@ -15,6 +15,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -197,17 +198,27 @@ def machine_code():
     """Tests are of machine code, and test_kernels.py compares both; what is called in order to
     collect them is interpreted. While one worker compiles a kernel, the others wait for it, and
     then have it from the cache."""
-    from ttt_envs.core.jit import Kernel, kernel_folder
+    from numba.core.dispatcher import Dispatcher
 
-    compile_for = Kernel.compile_for
+    from ttt_envs.core.jit import kernel_folder
 
-    def compile_alone(kernel, signature):
+    compile_kernel = Dispatcher.compile
+    state = threading.local()
+
+    def compile_alone(dispatcher, signature):
+        if getattr(state, "is_locked", False):  # a part of another kernel
+            return compile_kernel(dispatcher, signature)
         kernel_folder().mkdir(parents=True, exist_ok=True)
-        with FileLock(kernel_folder() / f"{kernel.__module__}.{kernel.__name__}.lock"):
-            compile_for(kernel, signature)
+        name = f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__qualname__}"
+        with FileLock(kernel_folder() / f"{name}.lock"):
+            state.is_locked = True
+            try:
+                return compile_kernel(dispatcher, signature)
+            finally:
+                state.is_locked = False
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Kernel, "compile_for", compile_alone)
+        patch.setattr(Dispatcher, "compile", compile_alone)
         os.environ.setdefault("TTT_ENVS_INTERPRET", "0")
         yield
 

@@ -96,7 +96,10 @@ def test_visits_probabilities_and_moves_are_read_alike():
     assert checks[0].rows == checks[1].rows == checks[2].rows
 
 
-@pytest.mark.parametrize(("game", "spec"), [("plain", "random"), ("skip", "win-or-block")])
+@pytest.mark.parametrize(
+    ("game", "spec"),
+    [("plain", "random"), pytest.param("skip", "win-or-block", marks=pytest.mark.more)],
+)
 def test_a_policy_has_its_exact_exploitability(game, spec):
     table = make_table(game)
     policy = make_policy(spec, table.game)

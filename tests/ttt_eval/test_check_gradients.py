@@ -368,7 +368,10 @@ PINNED, CAUSES = read_table(__file__).values()
 of positions on 1 x 4, with two and with three to win. And parts of causes by planted error."""
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.more if name == "gigpo" else ()) for name in ESTIMATORS],
+)
 def test_named_estimators_have_their_exact_numbers(name):
     numbers = []
     seats = (0, 1) if name in ("turn-level", "rae") else (0,)

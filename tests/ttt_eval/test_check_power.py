@@ -18,17 +18,14 @@ from ttt_eval.checks import check_search
 from ttt_eval.store.result_store import UNITS
 
 
-def more(*values):
-    return pytest.param(*values, marks=pytest.mark.more)
-
-
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("error", "call", "row"),
     [
         ("", "", ""),
-        more("draws recorded as losses", "values", "draws"),
-        more("priors ignored", "search", "priors"),
-        more("images of boards, not of policies", "policy", "block"),
+        ("draws recorded as losses", "values", "draws"),
+        ("priors ignored", "search", "priors"),
+        ("images of boards, not of policies", "policy", "block"),
     ],
 )
 def test_the_three_calls_of_a_loop(error, call, row):

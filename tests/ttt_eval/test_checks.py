@@ -179,6 +179,7 @@ def test_planted_errors_of_rollouts(error):
     assert cause in check.cause
 
 
+@pytest.mark.more
 def test_results_of_the_other_player_are_named():
     def search(game, board, *arguments):
         def step(*move):
@@ -203,6 +204,7 @@ def test_the_least_visited_move_is_named_with_too_many_visits():
     assert "plays what it visits least" in check.cause
 
 
+@pytest.mark.more
 def test_random_visits_and_a_constant_value_are_named():
     def search(game, board, evaluator, simulations, seed):
         moves = np.random.default_rng(seed).choice(game.legal_actions(board), simulations)
@@ -212,6 +214,7 @@ def test_random_visits_and_a_constant_value_are_named():
     assert "value is the same on all boards; moves are random" in "; ".join(causes)
 
 
+@pytest.mark.more
 def test_a_search_that_uses_no_priors_is_judged_without_them():
     def search(game, board, evaluator, *arguments):
         assert not np.ptp(evaluator(board)[0])
@@ -220,6 +223,7 @@ def test_a_search_that_uses_no_priors_is_judged_without_them():
     assert check_search(search, priors=False).verdict == "no error found; not judged: priors"
 
 
+@pytest.mark.more
 def test_alternating_turns_hide_the_sign_that_follows_depth():
     check_search(plant_search("sign alternates with depth"), "plain").assert_ok()
 
@@ -288,6 +292,7 @@ def in_batches(search, reverse=False):
     return search_batch
 
 
+@pytest.mark.more
 def test_rows_of_a_batch_that_are_mixed():
     check_search(in_batches(PlainSearch("uct")), "turns", None, batch=True).assert_ok()
     check = check_search(in_batches(PlainSearch("uct"), True), "turns", None, batch=True)
@@ -307,6 +312,7 @@ def test_an_evaluator_that_is_never_called_is_the_only_cause():
     assert "raises an error" in check_search(lambda *_: raise_(KeyError("x")), "turns").cause
 
 
+@pytest.mark.more
 def test_noise_and_unseeded_searches_are_remarks():
     puct = PlainSearch("puct")
 
@@ -413,6 +419,7 @@ def test_notices_of_this_package_are_no_output_of_a_search(monkeypatch, capsys):
     assert not logger.handlers
 
 
+@pytest.mark.more
 def test_a_search_without_values_is_judged_by_its_moves():
     puct = PlainSearch("puct")
     check = check_search(lambda *a: puct(*a)[0], "turns")

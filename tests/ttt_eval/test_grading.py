@@ -38,12 +38,9 @@ NO_ROWS = {"steps", "time", "critic", "by free cells", "exploitability", "streng
     "recognised"
 }
 """Rows of checks that judge nothing here."""
-QUICK = ("gae", "minimax", "value-iteration")
-"""Tasks whose whole grades are in ``make test``, one of each judge but those of searches and of
-learners, which take 10 s.
-
-Of these, test_an_answer_unlike_the_task_costs_a_row_of_a_search has all other rows right, and
-test_a_right_learner_with_other_settings_has_all_points all rows.
+QUICK = ("gae", "value-iteration")
+"""Tasks whose whole grades are in ``make test``; the others take 5 to 10 s. Of a learner,
+test_a_right_learner_with_other_settings_has_all_points has all rows.
 """
 
 
@@ -148,28 +145,25 @@ def test_an_error_is_named(write, case):
     assert result.points <= case.get("points", 9)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("right", "wrong", "row", "remark"),
     [
         ("result / simulations", "result", "mean", "likely: the value is the sum"),
-        *more(
-            [
-                ("Random(seed)", "Random()", "seed", "not right yet: the same answer"),
-                ("Random(seed)", "Random(1)", "seed", "not right yet: the same answer"),
-                (
-                    "result / simulations",
-                    "max(c.total / c.visits for c in root.children.values())",
-                    "mean",
-                    "likely: the value is that of the best move",
-                ),
-                ("result /", "0.5 + result / 2 /", "mean", "likely: values are shares of wins"),
-                (
-                    "    return visits,",
-                    "    visits = [n // 2 for n in visits]\n    return visits,",
-                    "form",
-                    "likely: the list has other numbers",
-                ),
-            ]
+        ("Random(seed)", "Random()", "seed", "not right yet: the same answer"),
+        ("Random(seed)", "Random(1)", "seed", "not right yet: the same answer"),
+        (
+            "result / simulations",
+            "max(c.total / c.visits for c in root.children.values())",
+            "mean",
+            "likely: the value is that of the best move",
+        ),
+        ("result /", "0.5 + result / 2 /", "mean", "likely: values are shares of wins"),
+        (
+            "    return visits,",
+            "    visits = [n // 2 for n in visits]\n    return visits,",
+            "form",
+            "likely: the list has other numbers",
         ),
     ],
     ids=str,
@@ -303,6 +297,7 @@ def add(scale, number):
             add(1)
 
 
+@pytest.mark.more
 def test_a_learner_that_asks_for_ever_has_its_limit_of_cpu_time(write, monkeypatch):
     monkeypatch.setattr(submission, "MAX_WAITS", 1_000)
     source = "def train(environment, steps, seed):\n    while True: environment.reset(seed)\n"
