@@ -166,6 +166,7 @@ class ExactProbe:
         self.values, self.action_values = self.model.optimum()
         self.wrong_models: dict[str, ActionModel] = {}
         self.cut_weights = np.zeros(len(self.values))
+        self._learned_values: dict[WrongTarget, tuple[Float64Array, Float64Array]] = {}
         if "max_episode_steps" in probe.options:
             goes_on = 1 - self.model.expect_results(np.ones(3))  # openings are all positions
             first = np.ones(len(self.values)) / len(self.values)
@@ -208,8 +209,12 @@ class ExactProbe:
             values = self.model.best(action_values)
             return np.where(is_open, np.maximum(values, 0), values)
 
-        model = self.followed(wrong)
-        return model.fixed_point(backup, wrong.reward_scale * model.rewards, wrong.discount)
+        if wrong not in self._learned_values:
+            model = self.followed(wrong)
+            self._learned_values[wrong] = model.fixed_point(
+                backup, wrong.reward_scale * model.rewards, wrong.discount
+            )
+        return self._learned_values[wrong]
 
     def followed(self, wrong: WrongTarget) -> ActionModel:
         """Return what a learner with an error takes actions to lead to."""
