@@ -70,6 +70,7 @@ def test_it_prints_and_writes_what_python_computes(folder, tmp_path, evaluate_py
     assert "10.0 of 10" in (out / "right.html").read_text()
 
 
+@pytest.mark.more
 def test_only_what_is_new_or_changed_is_graded(tmp_path, evaluate_py, monkeypatch, capsys):
     files = []
 
@@ -104,6 +105,7 @@ def test_only_what_is_new_or_changed_is_graded(tmp_path, evaluate_py, monkeypatc
     assert "right has no submissions" in evaluate_py.error("grade", folder / "right", "--task=gae")
 
 
+@pytest.mark.more
 def test_a_system_without_a_filter_of_system_calls_is_told(tmp_path, evaluate_py, monkeypatch):
     words = ["grade", SOLUTIONS / "gae.py", "--task=gae"]
     evaluate_py(*words)

@@ -101,7 +101,11 @@ def test_all_rules_have_the_positions_and_moves_of_plain_python(board, skip_chan
 
 @pytest.mark.parametrize(
     ("game", "plies"),
-    [(Game(3, 4, 3), 6), (Game(3, 4, 3, 0.25), 5), (Game(4, 4, 3, 0.25, gravity=True), 6)],
+    [
+        (Game(3, 4, 3), 6),
+        pytest.param(Game(3, 4, 3, 0.25), 5, marks=pytest.mark.more),
+        (Game(4, 4, 3, 0.25, gravity=True), 6),
+    ],
     ids=str,
 )
 def test_openings_have_the_positions_and_moves_of_plain_python(game, plies):
