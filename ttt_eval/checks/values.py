@@ -108,11 +108,13 @@ class _ValueCheck(Checker):
         return self.table.legal[rows], self.function(argument)
 
     def ask_all(self) -> None:
-        """Ask for the values of positions, and of their symmetric images."""
+        """Ask for the values of positions, and of a random symmetric image of each."""
         table = self.table
         rows = self.choose_classes(~table.ended)
-        image = table.symmetries[-1]
-        images = [table.find(table.boards[row][image]) for row in rows]
+        symmetries = table.symmetries
+        first = min(1, len(symmetries) - 1)  # the identity only where there is no other
+        cells = symmetries[self.rng.integers(first, len(symmetries), len(rows))]
+        images = [*map(table.find, np.take_along_axis(table.boards[rows], cells, axis=1))]
         self.values = self.ask("values", rows).values
         # other boards than 3 x 3 have random first positions, maybe without their images
         image_rows = np.where(np.less(images, 0), rows, images).tolist()
