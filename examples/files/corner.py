@@ -24,7 +24,7 @@ class Corner(Named):
     weight: float = 0.01
 
     def __post_init__(self) -> None:
-        check_range("weight", self.weight, 0, above=True)
+        check_range("weight", self.weight, 0, 1, above=True)
 
     def probabilities(
         self, boards: Boards, rng: np.random.Generator | None = None

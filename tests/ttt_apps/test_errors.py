@@ -35,7 +35,7 @@ EVALUATE = [
     ("match random random --games 7", "7 is no even number"),
     ("match random random --jobs 0", "jobs=0"),
     ("exploitability random --size 5", "memory"),
-    ("exact examples.files.corner:Corner:weight=-1 random", "weight=-1.0 is out of range"),
+    ("exact examples.files.corner:Corner:weight=1e308 random", "choose a number above 0, up to 1"),
     ("llm --model any --dry-run --temperature nan", "nan"),
     # what contradicts itself, or has no effect
     ("match random random --phantom classic", "--phantom"),

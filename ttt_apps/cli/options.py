@@ -404,15 +404,7 @@ class ExactOptions(JsonOptions, GameOptions):
         Raises:
             ValueError: an invalid amount of memory.
         """
-        check_range(
-            "--memory",
-            self.memory,
-            0,
-            2**20,
-            "is no amount of GiB",
-            f", up to {2**20:,}",
-            above=True,
-        )
+        check_range("--memory", self.memory, 0, 2**20, "is no amount of GiB", above=True)
         return None if self.memory is None else int(self.memory * 2**30)
 
     def work(self, progress: Callable[[float], None]) -> Work:

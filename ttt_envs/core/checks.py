@@ -87,10 +87,11 @@ def check_range(
     ):
         return
     choices = f"{low:,} or more"
-    if above:
-        choices = f"a number above {low:,}"
-    elif high < math.inf:
+    if high < math.inf:
         choices = f"{low:,} to {high:,}"
+    if above:
+        maximum = f", up to {high:,}" if high < math.inf else ""
+        choices = f"a number above {low:,}{maximum}"
     raise Refusal(f"{name}={value} {problem}: choose {choices}{hint}")
 
 

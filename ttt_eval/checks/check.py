@@ -83,7 +83,7 @@ def judge(
     status: Status = "holds" if holds else "fails"
     if isnan(number):
         status = "no evidence"
-    rule = rule or f"{'at least' if minimum else 'at most'} {limit:.2f}"
+    rule = rule or f"{'at least' if minimum else 'at most'} {limit:.3g}"
     return CheckRow(name, measured, status, rule, tuple(evidence) if status == "fails" else ())
 
 

@@ -502,7 +502,6 @@ def judge_value_iteration(submission: SubmissionProcess) -> Check:
                 max_error,
                 MAX_VALUE_ERROR,
                 evidence,
-                rule=f"at most {MAX_VALUE_ERROR}",
             )
         )
     return Check("value iteration", rows, ["values are not those of perfect play"])

@@ -126,9 +126,7 @@ def pairs_needed(
     Raises:
         ValueError: a difference out of range.
     """
-    check_range(
-        "difference", difference, 0, 0.5, "is no advantage per game", ", up to 0.5", above=True
-    )
+    check_range("difference", difference, 0, 0.5, "is no advantage per game", above=True)
     deviation = math.sqrt(float(np.asarray(chances) @ np.arange(-2, 3) ** 2))
     quantile = two_sided_quantile(confidence) + NORMAL.inv_cdf(power)
     # a pair's result is 4 times that of a game
