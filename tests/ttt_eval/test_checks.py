@@ -154,6 +154,7 @@ QUICK = {
     "sign alternates with depth",
     "illegal moves searched",
     "tree of another position kept",
+    "rows and columns exchanged for the evaluator",
     "no bonus",
     "draws of rollouts as wins",
 }
@@ -182,6 +183,22 @@ def test_planted_errors_of_rollouts(error):
     check = check_search(plant_search(error, "uct"), turns, None)
     assert row in check.failed
     assert cause in check.cause
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("turns", GAMES)
+@pytest.mark.parametrize("rule", ["puct", "uct"])
+@pytest.mark.parametrize("image", [np.transpose, np.fliplr, np.flip, np.negative])
+def test_another_board_for_the_evaluator_is_named(image, rule, turns):
+    def search(game, board, evaluator, *arguments):
+        def evaluate(board):
+            return evaluator(image(np.reshape(board, (3, 3))))
+
+        return PlainSearch(rule)(game, board, evaluate, *arguments)
+
+    check = check_search(search, turns, priors=rule == "puct")
+    assert check.row("elsewhere").limit == "at most 0.004"
+    assert "asked about another board" in check.cause
 
 
 @pytest.mark.more

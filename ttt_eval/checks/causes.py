@@ -29,6 +29,10 @@ NO_CALLS = (
     "the evaluator was never called: check a search with rollouts or an evaluation of its own with "
     "evaluator=None (--evaluator none)"
 )
+OTHER_BOARD = (
+    "the evaluator is asked about another board: turned, mirrored, or with exchanged rows and "
+    "columns, or players' stones"
+)
 BY_DEPTH = "the sign alternates with depth, not with the mover"
 OFF_BY_ONE = "a leaf's parent is evaluated in its place, one ply off"
 OTHER_PLAYER = "leaf values are taken for the other player"
@@ -190,6 +194,7 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         ),
         "the value is the same on all boards": is_constant,
         "finished positions are evaluated as if they were not": "ends" in failed,
+        OTHER_BOARD: "elsewhere" in failed,
         "outcomes of chance are mixed: one stands for all visits of a move, or they share a node": (
             facts.spread > MIN_SPREAD
         ),

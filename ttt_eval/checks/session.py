@@ -66,10 +66,11 @@ FIRST_SEEDS = {
     "chance 2": 1040,
     "chance 3": 1060,
     "traps": 2000,
+    "elsewhere": 2100,
 }
 """Seed of the first call of an :meth:`Checker.ask` for a row, in a check of seed 0; its next calls
 have the next seeds. Rows may share seeds: "rollouts" asks in up to 120 positions, and has those of
-"leaves" and "chance 0" too. A new row takes the next hundred above all others, now 2100.
+"leaves" and "chance 0" too. A new row takes the next hundred above all others, now 2200.
 """
 
 AnyChecker = TypeVar("AnyChecker", bound="Checker")
