@@ -90,10 +90,15 @@ def is_here(package):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Files of clients, all of them ``more``, are not even imported for the others: they import
+    """Files of which all tests are ``more`` are not even imported for the others: they import
     much.
     """
-    is_left_out = collection_path.name == "clients" and "not more" in config.option.markexpr
+    if "not more" not in config.option.markexpr:
+        return None
+    if collection_path.is_dir():
+        is_left_out = collection_path.name == "clients"
+    else:
+        is_left_out = "\npytestmark = pytest.mark.more\n" in collection_path.read_text("utf-8")
     return True if is_left_out else None
 
 
