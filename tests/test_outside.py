@@ -84,6 +84,14 @@ def python_of(name):
 
 
 @pytest.mark.more
+def test_a_wrong_search_is_asked_again():
+    spec = outside.load_blocks()["mctspy"]
+    _, position, note = ask_outside.run_check(ask_outside.play_first, "plain", spec)["answer"]
+    assert position.endswith((" o", " x"))
+    assert note.startswith("plays ")
+
+
+@pytest.mark.more
 @pytest.mark.parametrize("name", ["mcts", "skrl-gae"])
 def test_one_block_is_made_again(name):
     python_of(name)

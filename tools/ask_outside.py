@@ -40,7 +40,7 @@ def ask_again(checker: Checker, position: str) -> tuple[float, str, str]:
     table = checker.table
     row = table.index(np.array([0, 1, -1])[from_text(position, table.game).cells])
     rows = [row] * NUM_SEARCHES
-    answers = checker.ask(rows, checker.zeros, SIMULATIONS, 0)
+    answers = checker.ask("results", rows, simulations=SIMULATIONS)
     moves, losses = checker.moves(rows, answers)
     [(move, count)] = Counter(moves.tolist()).most_common(1)
     best_moves = np.flatnonzero(table.losses[row] < TIE).tolist()
