@@ -13,6 +13,7 @@ import gc
 import importlib.util
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -61,6 +62,9 @@ LIGHT = {
 }
 """packages that a test may need and that any worker imports in a moment"""
 
+ALL_MORE = re.compile(r"^pytestmark = \[?pytest\.mark\.more\b", re.MULTILINE)
+"""the line of a file whose tests are all ``more``"""
+
 DEAD_WORKERS = pytest.StashKey[bool]()
 
 os.environ.setdefault("TTT_ENVS_CACHE", str(ROOT / ".cache" / "tables"))
@@ -90,15 +94,14 @@ def is_here(package):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Files of which all tests are ``more`` are not even imported for the others: they import
+    """Files that mark all their tests as ``more`` are not even imported for the others: they import
     much.
     """
     if "not more" not in config.option.markexpr:
         return None
-    if collection_path.is_dir():
-        is_left_out = collection_path.name == "clients"
-    else:
-        is_left_out = "\npytestmark = pytest.mark.more\n" in collection_path.read_text("utf-8")
+    is_left_out = collection_path.name == "clients"
+    if collection_path.suffix == ".py":
+        is_left_out = bool(ALL_MORE.search(collection_path.read_text("utf-8")))
     return True if is_left_out else None
 
 

@@ -76,11 +76,11 @@ def test_it_agrees_with_a_plain_implementation(shape, skip, seed, c, decisive, l
 @pytest.mark.parametrize(
     "game",
     [
-        *(Game(), Game(3, 4, 3, 0.25), Game(5, 6, 4, 0.5)),
-        *(
-            pytest.param(game, marks=pytest.mark.more)
-            for game in (Game(8, 9, 5), Game(9, 8, 3, 0.1))
-        ),
+        Game(),
+        Game(3, 4, 3, 0.25),
+        Game(5, 6, 4, 0.5),
+        pytest.param(Game(8, 9, 5), marks=pytest.mark.more),
+        pytest.param(Game(9, 8, 3, 0.1), marks=pytest.mark.more),
     ],
     ids=str,
 )

@@ -39,7 +39,7 @@ NO_ROWS = {"steps", "time", "critic", "by free cells", "exploitability", "streng
 }
 """Rows of checks that judge nothing here."""
 QUICK = ("gae", "value-iteration")
-"""Tasks whose whole grades are in ``make test``; the others take 5 to 10 s. Of a learner,
+"""Tasks whose whole grades are in ``make test``; the others take seconds. Of a learner,
 test_a_right_learner_with_other_settings_has_all_points has all rows.
 """
 

@@ -72,8 +72,9 @@ def seed_generators(seed: int) -> None:
 
 @functools.cache
 def _seeder_of_torch() -> Callable[[int], object]:
-    """Return what seeds torch: without a GPU only the generator of the CPU, 1 microsecond in place
-    of 80, because ``torch.manual_seed`` (2.13) keeps the call stack for GPUs that begin later.
+    """Return what seeds torch: without a GPU (CUDA, MPS, XPU) only the generator of the CPU, in 1
+    microsecond in place of 80, because ``torch.manual_seed`` (2.13) keeps the call stack for
+    devices that begin later.
     """
     torch = sys.modules["torch"]
     backends = [torch.cuda, torch.backends.mps, getattr(torch, "xpu", torch.cuda)]

@@ -201,20 +201,21 @@ class ExactProbe:
 
     def learned_values(self, wrong: WrongTarget) -> tuple[Float64Array, Float64Array]:
         """Return the values of a learner with an error, float64[S], and those of actions,
-        float64[S, A].
+        float64[S, A]; to be read only, for they are kept.
         """
+        if wrong not in self._learned_values:
+            self._learned_values[wrong] = self._learn_values(wrong)
+        return self._learned_values[wrong]
+
+    def _learn_values(self, wrong: WrongTarget) -> tuple[Float64Array, Float64Array]:
         is_open = ~self.model.allowed.all(axis=1) if wrong.takes_illegal else False
 
         def backup(action_values: Float64Array) -> Float64Array:
             values = self.model.best(action_values)
             return np.where(is_open, np.maximum(values, 0), values)
 
-        if wrong not in self._learned_values:
-            model = self.followed(wrong)
-            self._learned_values[wrong] = model.fixed_point(
-                backup, wrong.reward_scale * model.rewards, wrong.discount
-            )
-        return self._learned_values[wrong]
+        model = self.followed(wrong)
+        return model.fixed_point(backup, wrong.reward_scale * model.rewards, wrong.discount)
 
     def followed(self, wrong: WrongTarget) -> ActionModel:
         """Return what a learner with an error takes actions to lead to."""
