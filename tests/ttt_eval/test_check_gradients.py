@@ -438,7 +438,7 @@ def test_right_bonuses_and_ranges_of_the_clip_are_right(entropy, clip):
 
 
 @pytest.mark.needs("torch")
-@pytest.mark.parametrize("kl", [losses.k2, losses.k3, losses.k1_in_reward])
+@pytest.mark.parametrize("kl", [losses.k2, losses.k3, losses.k1_in_reward, losses.k1_in_return])
 @pytest.mark.parametrize(
     ("coefficient", "meant", "row"),
     [
@@ -480,15 +480,20 @@ def test_a_bonus_beside_normalised_advantages_is_right(ddof):
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize(
-    ("least", "end"), [(0.8, "not judged: mask: the loss does not ask for it"), (-0.2, "A = -1")]
+    ("low", "high", "clip", "end"),
+    [
+        (0.8, 1.2, 0.2, "not judged: mask: the loss does not ask for it"),
+        (0.9997, 1.0004, (3e-4, 4e-4), "not judged: mask: the loss does not ask for it"),
+        (-0.2, 0.2, 0.2, "A = -1"),
+    ],
 )
-def test_losses_without_a_mask_and_with_a_wrong_clip(least, end):
+def test_losses_without_a_mask_and_with_a_wrong_clip(low, high, clip, end):
     def loss(logp, old_logp, advantages, entropy):
         ratio = (logp - old_logp).exp()
-        terms = (ratio * advantages).minimum(ratio.clamp(least, least + 0.4) * advantages)
+        terms = (ratio * advantages).minimum(ratio.clamp(low, high) * advantages)
         return -(terms + 0.01 * entropy).mean()
 
-    assert check_loss(loss, meant="PPO clip", entropy=0.01, clip=0.2).verdict.endswith(end)
+    assert check_loss(loss, meant="PPO clip", entropy=0.01, clip=clip).verdict.endswith(end)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -548,7 +553,7 @@ def test_the_command_takes_ranges_of_a_clip(clip, is_right, evaluate_py):
     if is_right:
         assert evaluate_py.json(line)["ok"]
     else:
-        assert "clip=0.2 (--clip" in evaluate_py.error(line)
+        assert "clip=(0.2) (--clip" in evaluate_py.error(line)
 
 
 def wrong_shape(rewards, dones):

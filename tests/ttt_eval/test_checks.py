@@ -6,6 +6,7 @@ import logging
 import random
 import re
 import sys
+import threading
 import time
 from copy import copy
 from functools import cache
@@ -22,8 +23,8 @@ from right_search import PlainSearch
 from baselines.exact import solve
 from ttt_envs.core.files import read_table
 from ttt_eval.checks import Check, CheckRow, Evidence, check_search, search, session
+from ttt_eval.checks.calls import open_caller
 from ttt_eval.checks.causes import Facts, patterns
-from ttt_eval.checks.session import Checker
 from ttt_eval.checks.tables import BOARDS, GameTable, PlantedEvaluator, make_table
 from ttt_eval.exact import evaluate_policy
 
@@ -469,10 +470,11 @@ def test_wrong_options_are_refused(options):
         check_search("a name")
 
 
-def test_a_row_without_a_seed_is_refused():
-    checker = Checker(abs, make_table("plain"), owned=False, caller=None, seed=0, batch=False)
-    with pytest.raises(LookupError, match=r"'new row'.*FIRST_SEEDS"):
-        checker.ask("new row", [])
+def test_the_thread_of_a_check_ends_with_it():
+    number = threading.active_count()
+    with open_caller(None):
+        pass
+    assert threading.active_count() == number
 
 
 # -- results

@@ -9,11 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ttt_envs.core.checks import Refusal, TypeRefusal, check_range
+from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import Float32Array, Float64Array
 from ttt_envs.game.game import Game
-from ttt_eval.checks.calls import CallError, GuardedCaller, open_caller, read_numbers
+from ttt_eval.checks.calls import (
+    CallError,
+    GuardedCaller,
+    check_function,
+    open_caller,
+    read_numbers,
+)
 from ttt_eval.checks.check import (
     MAX_CAUSES,
     Check,
@@ -94,8 +100,7 @@ def asked_names(function: Callable[..., Any], known: set[str], note: str = "") -
         TypeError: it is no function.
         ValueError: it needs another argument.
     """
-    if not callable(function):
-        raise TypeRefusal(f"{function!r} is no function: give a function, see the check's page")
+    check_function(function)
     signature = inspect.signature(function)
     names = [name for name in signature.parameters if name in known]
     try:

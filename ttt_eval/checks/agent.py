@@ -182,9 +182,8 @@ class _AgentCheck(Checker):
             self.judge(
                 name,
                 f"{share:.0%} wrong in {mask.sum()} positions",
-                number=share,
-                limit=MAX_WRONG[name],
-                notes=self.notes,
+                share,
+                MAX_WRONG[name],
                 badness=self.losses * mask,
             )
 
@@ -196,9 +195,8 @@ class _AgentCheck(Checker):
         self.judge(
             "players",
             f"mean loss {even_loss:.3f} with an even number of stones, {odd_loss:.3f} with an odd",
-            number=abs(even_loss - odd_loss),
-            limit=MAX_GAP,
-            notes=self.notes,
+            abs(even_loss - odd_loss),
+            MAX_GAP,
             badness=self.losses * (odd == (odd_loss > even_loss)),
         )
 
@@ -219,9 +217,8 @@ class _AgentCheck(Checker):
         self.judge(
             "directions",
             f"{share:.0%} of wins in steps of {worst} are missed, of all {others:.0%}",
-            number=share - others,
-            limit=MAX_MISSED_GAP,
-            notes=self.notes,
+            share - others,
+            MAX_MISSED_GAP,
             badness=self.losses * (single & (steps == worst)),
         )
 
@@ -231,9 +228,8 @@ class _AgentCheck(Checker):
         self.judge(
             "mean loss",
             f"{loss:.3f} in {len(self.losses)} positions; of random moves {self.random_loss:.3f}",
-            number=loss,
-            limit=MAX_LOSS_SHARE * self.random_loss,
-            notes=self.notes,
+            loss,
+            MAX_LOSS_SHARE * self.random_loss,
             badness=self.losses,
         )
 

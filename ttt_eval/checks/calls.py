@@ -17,9 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import Refusal, TypeRefusal
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.core.random import kept_generators, seed_generators
+
+CLOSING_S = 1.0
+"""Maximum s in which a thread ends after its last call: errors of torch that it keeps abort the
+process at its end."""
 
 
 class CallError(Exception):
@@ -85,6 +89,7 @@ class GuardedCaller:
     def close(self) -> None:
         """End the thread; make no further call."""
         self._calls.put(None)
+        self._thread.join(CLOSING_S)
 
     def _work(self) -> None:
         for run in iter(self._calls.get, None):
@@ -108,6 +113,12 @@ def open_caller(limit_s: float | None) -> Iterator[GuardedCaller]:
         finally:
             logger.removeHandler(handler)
             caller.close()
+
+
+def check_function(function: object) -> None:
+    """Raise TypeError unless a function can be called."""
+    if not callable(function):
+        raise TypeRefusal(f"{function!r} is no function: give a function, see the check's page")
 
 
 def read_numbers(

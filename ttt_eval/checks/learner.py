@@ -23,7 +23,7 @@ from ttt_envs.core.checks import (
 from ttt_envs.core.files import read_table
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.core.random import kept_generators, seed_generators
-from ttt_eval.checks.calls import read_numbers
+from ttt_eval.checks.calls import check_function, read_numbers
 from ttt_eval.checks.check import (
     MAX_CAUSES,
     Check,
@@ -412,8 +412,7 @@ def check_learner(
         ValueError: an argument is unknown or out of range, or an agent's answers have another
             shape.
     """
-    if not callable(train):
-        raise TypeRefusal(f"{train!r} is no function: give train(make_env, steps, seed)")
+    check_function(train)
     check_choice("family", family, (*FAMILIES, None))
     check_range("seeds", seeds, 1)
     check_range("gamma", gamma, 0, 1)

@@ -53,16 +53,31 @@ each position, or as a sum over the rest of the episode; KL(reference, policy); 
 RATIOS = (0.5, 1.0, 1.5) * 2
 SIGNS = np.repeat([1.0, -1.0], 3)
 """Ratios and advantages of weights."""
+NUMBERS = np.arange(6) - 1.0
+"""Other advantages: all different, and of mean 1.5."""
 SHIFT = 0.02
 """Of log-probabilities of the reference, by which the pull of a divergence is measured: small, but
 not for single precision."""
+SHIFTS = (0.0, SHIFT, -SHIFT, 0.5, -0.5)
+"""The same, and those by which forms of a divergence differ by more than a tenth."""
+FORMS = {
+    "KL(policy, reference)": np.array(SHIFTS[-2:]),
+    "KL(reference, policy)": np.expm1(SHIFTS[-2:]),
+}
+"""Pulls of divergences with coefficient 1 at the last two shifts."""
+STEPS = np.arange(3)
+"""Of the longest rows by which terms are compared."""
+SAME_SHARE = 0.05
+"""Largest relative difference of equal coefficients, from differences in single precision."""
 MIN_COEFFICIENT = 1e-5
 """Smaller coefficients count as 0."""
 CLIP = "PPO clip"
 MAX_CLIP = 0.499
 """Largest range of a clip; :data:`RATIOS` must lie outside."""
-CLIP_RANGES = (np.arange(1000) + 0.5) / 1000
-"""Distances of ratios from 1, by which the range of a clip is measured."""
+CLIP_PRECISION = 1e-8
+"""Of the range of a clip: those of ratios of sequences are below 1e-3."""
+SAME_CLIP = 0.005
+"""Largest relative difference of equal ranges, in single precision."""
 POLICY_LOSSES: Mapping[str, Sequence[float]] = read_table(__file__)
 """Weights of the policy term, times the advantages, by what it is meant as; NaN for any."""
 
@@ -144,10 +159,10 @@ def _by_differences(loss: LossOf) -> LossOf:
 
 
 def list_decisions(ratios: ArrayLike, advantages: ArrayLike) -> dict[str, np.ndarray]:
-    """Return the arrays of rows of one decision each, [N, 1].
+    """Return the arrays of rows of T decisions each, [N, T].
 
     Args:
-        ratios, advantages: float64[N].
+        ratios, advantages: float64[N, T]; float64[N] for rows of one decision.
     """
     ratio, advantage = np.atleast_3d(np.array([ratios, advantages]))
     old = np.full(ratio.shape, -2.0)
@@ -164,45 +179,78 @@ def clip_row(estimator: Estimator, clip: Clip) -> CheckRow:
         estimator: the derivatives of the loss.
         clip: the required distances; None for any.
     """
-    distances = np.outer([-1, 1], CLIP_RANGES).ravel()
-    weights = estimator(list_decisions(1 + distances, np.sign(distances)))[:, 0].reshape(2, -1)
-    sizes = np.abs(weights)
-    low, high = (sizes >= EQUAL * sizes[:, :1]).mean(axis=1).round(3)
-    is_meant = clip is None or np.allclose((low, high), clip, 0, 1 / len(CLIP_RANGES))
-    text = f"{low:g}" if low == high else f"({low:g}, {high:g})"
+    sides = np.array([-1.0, 1.0])
+    reach = np.zeros(2)
+    step = MAX_CLIP / 2
+    least = EQUAL * np.abs(estimator(list_decisions(sides**0, sides))[:, 0])
+    while step > CLIP_PRECISION:
+        ratios = 1 + sides * (reach + step)
+        reach += step * (np.abs(estimator(list_decisions(ratios, sides))[:, 0]) >= least)
+        step /= 2
+    is_meant = clip is None or np.allclose(reach, clip, SAME_CLIP)
+    text = ", ".join(dict.fromkeys(f"{distance:.3g}" for distance in reach))
     return rule_row("range of clip", is_meant, f"{clip or 'any'}", text)
 
 
-def normalises(estimator: Estimator) -> bool:
-    """Return whether the derivatives of a loss stay if all advantages are doubled and raised."""
-    numbers = np.arange(len(RATIOS)) - 1.0
-    one, other = (
-        estimator(list_decisions(RATIOS, advantages)) for advantages in (numbers, 2 * numbers + 1)
+def moves_with(estimator: Estimator, advantages: ArrayLike) -> bool:
+    """Return whether the derivatives of a loss change if :data:`NUMBERS` are replaced by other
+    advantages, float64[6].
+    """
+    one, other = (estimator(list_decisions(RATIOS, numbers)) for numbers in (NUMBERS, advantages))
+    return differ(one, other)
+
+
+def weigh_terms(estimator: Estimator, copies: int) -> tuple[Float64Array, Float64Array]:
+    """Return what a loss weighs in decisions with ratio 1 of rows of up to three: the policy term
+    times the advantage, float64[D]; and over that, float64[D, 6], the log-probability with the
+    reference of the decision shifted by :data:`SHIFTS`, and the entropy. D lists the decisions of
+    rows of one, two and three, with the advantage 1 and then with -1.
+
+    Args:
+        estimator: the derivatives of the loss.
+        copies: number of copies of all rows in the batch.
+    """
+    signs, lengths, columns, shifts = np.transpose(
+        [
+            (sign, length, column, shift)
+            for sign in (1, -1)
+            for length in (1, 2, 3)
+            for column in range(length)
+            for shift in SHIFTS
+        ]
+        * copies
+    )[..., None]
+    is_own = columns == STEPS
+    arrays = list_decisions(STEPS**0 + 0 * signs, STEPS**0 * signs)
+    arrays["mask"] = lengths > STEPS
+    arrays["ref_logp"] = arrays["logp"] + shifts * is_own
+    weights, of_entropy = (
+        part[is_own].reshape(-1, len(SHIFTS)) for part in np.split(estimator(arrays), 2, axis=1)
     )
-    return not differ(one, other)
+    own = weights[:, 0] * signs[:: len(SHIFTS), 0]
+    return own, np.column_stack([weights, of_entropy[:, 0]]) / np.maximum(own, EQUAL)[:, None]
 
 
 def coefficient_row(name: str, shares: Float64Array, meant: float | None, limit: float) -> CheckRow:
-    """Return a row about the coefficient of a term.
+    """Return a row about the coefficient of a term, or about several.
 
     Args:
         name: of the term.
-        shares: float64[2], its weight over that of the policy term, in 6 rows and in 12.
+        shares: float64[2, D], its weights over those of the policy term, in a batch and in one of
+            twice the size.
         meant: the required coefficient; None for any from 0 to ``limit``.
         limit: the largest coefficient if none is required.
     """
     shares = np.where(np.abs(shares) < MIN_COEFFICIENT, 0.0, shares)
-    # advantages divided by a deviation of n - 1 are 1 - 1 / n times as large in squares: squares of
-    # the coefficient are extrapolated from n and 2 n rows, linearly in 1 / n
-    inverse, next_inverse = np.maximum(np.abs(shares), MIN_COEFFICIENT) ** -2
-    if not 0.95 < next_inverse / inverse < 1.15:
+    if not np.allclose(shares, shares[0, 0], SAME_SHARE, MIN_COEFFICIENT):
         return rule_row(
-            f"sum of {name}",
+            f"share of {name}",
             False,
-            "equal in batches of any size",
-            "one coefficient in 6 rows, another in 12",
+            "one, with any advantage, length of the row and size of the batch",
+            f"from {shares.min():.4g} to {shares.max():.4g}",
         )
-    coefficient = (2 * next_inverse - inverse) ** -0.5 * np.sign(shares[0])
+    # advantages divided by a deviation of n - 1 change it linearly in 1 / n: it is extrapolated
+    coefficient = [-1, 2] @ shares.mean(axis=1)
     return number_row(f"sign of {name}" if coefficient < 0 else name, coefficient, meant, limit)
 
 
@@ -219,21 +267,24 @@ def weight_rows(
         kl: that of the divergence; None for any of at least 0.
         clip: the required range; None for any.
     """
-    numbers = np.arange(len(SIGNS)) - 1.0
-    one_order, other_order = (
-        estimator(list_decisions(RATIOS, advantages))[:, 0]
-        for advantages in (numbers, numbers[::-1])
-    )
+    has_gradient = differ(estimator(list_decisions(RATIOS, NUMBERS)), 0.0)
     yield rule_row(
         "own advantage",
-        differ(one_order, other_order),
+        moves_with(estimator, NUMBERS[::-1]),
         "weights of rows change if their advantages are exchanged",
-        "" if differ(one_order, 0.0) else "no row has a gradient",
+        "" if has_gradient else "no row has a gradient",
+    )
+    own, shares = weigh_terms(estimator, 1)
+    of_three = own.reshape(2, -1)[:, -len(STEPS) :]
+    yield rule_row(
+        "decisions of a row",
+        not differ(of_three, of_three[:, :1]),
+        "equal decisions of a row have equal weights",
+        f"{(np.round(of_three[0], 3) + 0.0).tolist()} in a row of three",
     )
     arrays = list_decisions(RATIOS, SIGNS)
     weights = estimator(arrays)[:, 0]
-    size = max(weights[1], EQUAL)
-    factors = weights * SIGNS / size
+    factors = weights * SIGNS / max(weights[1], EQUAL)
     required = POLICY_LOSSES[meant]
     yield rule_row(
         "weights",
@@ -261,20 +312,20 @@ def weight_rows(
             yield CheckRow(RECOGNISED, name, "remark")
     if meant == CLIP or clip is not None:
         yield clip_row(estimator, clip)
-    if weights[1] < EQUAL:
+    if own.min() < EQUAL:
         return
-    shares = []
-    for copies in (1, 2):
-        batch = {name: np.tile(array, (copies, 1)) for name, array in arrays.items()}
-        # of the row with ratio 1, with the reference at, above and below the present policy
-        estimate, high_estimate, low_estimate = (
-            estimator(batch | {"ref_logp": batch["logp"] + shift})[1]
-            for shift in (0.0, SHIFT, -SHIFT)
-        )
-        pull = (high_estimate[0] - low_estimate[0]) / (2 * SHIFT)
-        shares.append([pull / estimate[0], estimate[1] / estimate[0]])
-    of_divergence, of_entropy = np.transpose(shares)
+    batches = np.stack([shares, weigh_terms(estimator, 2)[1][: len(own)]])
+    base, above, below, far_above, far_below, of_entropy = np.moveaxis(batches, 2, 0)
+    of_divergence = (above - below) / (2 * SHIFT)
     yield coefficient_row("divergence", of_divergence, kl, np.inf)
+    pulls = np.stack([far_above, far_below] - base)[:, 0, 0]
+    if np.abs(pulls).max() > MIN_COEFFICIENT:
+        forms = {
+            name: np.allclose(pulls, of_divergence[0, 0] * form, SAME_SHARE)
+            for name, form in FORMS.items()
+        }
+        fitting = list_fitting(forms)
+        yield rule_row("form of divergence", bool(fitting), " or ".join(FORMS), ", ".join(fitting))
     yield coefficient_row("entropy", of_entropy, entropy, 1.0)
 
 
@@ -391,7 +442,7 @@ def check_loss(
             yield from rows
             if rows[0].status == "fails":
                 return  # samples would tell no more
-            if batch is None and normalises(estimator):
+            if batch is None and not moves_with(estimator, 2 * NUMBERS + 1):
                 size = NORMALISED_BATCH
                 yield NORMALISED_ROW
 

@@ -269,8 +269,8 @@ class _SearchCheck(Checker):
             self.judge(
                 "visits",
                 f"simulations - visits: {missing.min():g} to {missing.max():g}",
-                number=has_too_many or loses_most,
-                limit=0,
+                has_too_many or loses_most,
+                0,
                 notes=Notes(self.asked, "simulations - visits: {:g}", (missing,)),
                 badness=np.abs(missing),
                 rule="0 or more; in most positions at most half of the simulations",
@@ -320,8 +320,8 @@ class _SearchCheck(Checker):
         self.judge(
             name,
             text.format(*means),
-            number=size,
-            limit=limit,
+            size,
+            limit,
             notes=Notes(rows, VALUE_NOTE, (values, self.table.values[rows])),
             badness=np.abs(errors),
         )
@@ -453,8 +453,8 @@ class _SearchCheck(Checker):
             "rollouts",
             f"values after {ROLLOUT_SIMULATIONS} rollouts rise {slope:.2f} times "
             "as those of random play",
-            number=slope,
-            limit=MIN_ROLLOUT_SLOPE,
+            slope,
+            MIN_ROLLOUT_SLOPE,
             notes=Notes(rows, note, (values, truth)),
             badness=-values * deviations,
             minimum=True,
@@ -537,8 +537,8 @@ class _SearchCheck(Checker):
         self.judge(
             "signs",
             f"response by depth and mover: {text}",
-            number=bool(facts.sign_pattern) if has_values else nan,
-            limit=0,
+            bool(facts.sign_pattern) if has_values else nan,
+            0,
             notes=Notes(
                 roots,
                 "the response at {}, times its right sign, is {:+.2f}",
@@ -552,8 +552,8 @@ class _SearchCheck(Checker):
             self.judge(
                 "second turns",
                 "searched" if is_searched else "never searched",
-                number=is_searched if has_values else nan,
-                limit=1,
+                is_searched if has_values else nan,
+                1,
                 minimum=True,
                 notes=Notes(roots, "a move here can give another turn"),
                 badness=np.zeros(len(roots)),
@@ -580,8 +580,8 @@ class _SearchCheck(Checker):
         self.judge(
             name,
             f"response {response:.2f} to values planted {place}",
-            number=response,
-            limit=limit,
+            response,
+            limit,
             notes=Notes([*masks], "the response is {:.2f}", (responses,)),
             badness=responses,
         )
@@ -641,8 +641,8 @@ class _SearchCheck(Checker):
         self.judge(
             "priors",
             f"a move of prior {LARGE_PRIOR} gains {lead:+.2f} of the visits, more than any other",
-            number=nan if proves_moves else lead,
-            limit=MIN_PRIOR_GAIN,
+            nan if proves_moves else lead,
+            MIN_PRIOR_GAIN,
             notes=Notes(rows, "it gains {:+.2f} more than any other", (leads,)),
             badness=-np.array(leads),
             minimum=True,
@@ -680,8 +680,8 @@ class _SearchCheck(Checker):
             self.judge(
                 "inner priors",
                 note.format(gain),
-                number=gain,
-                limit=MIN_INNER_GAIN,
+                gain,
+                MIN_INNER_GAIN,
                 notes=Notes([*gains], note, (numbers,)),
                 badness=-numbers,
                 minimum=True,

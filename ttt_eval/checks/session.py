@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ttt_envs.core.checks import TypeRefusal, check_range
+from ttt_envs.core.checks import check_range
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
 from ttt_envs.core.records import concatenate
 from ttt_envs.game.game import Game
@@ -21,6 +21,7 @@ from ttt_eval.checks.calls import (
     CallError,
     CallTimeoutError,
     GuardedCaller,
+    check_function,
     open_caller,
     read_numbers,
 )
@@ -125,8 +126,7 @@ def open_check(
         TypeError: it is no function.
         ValueError: an argument is unknown or out of range.
     """
-    if not callable(function):
-        raise TypeRefusal(f"{function!r} is no function: give a function, see the check's page")
+    check_function(function)
     check_range("seed", seed, 0)
     check_range("limit_s", limit_s, 0, problem="is no limit", above=True)
     table = copy.copy(make_table(turns, board))
@@ -171,6 +171,8 @@ class Checker:
         self.zeros = np.zeros(len(self.table.boards))
         self.uniform = np.full(self.table.legal.shape, 1 / self.table.num_actions)
         self.rows: list[CheckRow] = []
+        self.notes = Notes((), "")
+        """about the positions of rows without their own"""
         self.made_moves: list[tuple[int, int]] = []
         """positions and moves of rows about moves"""
         self.rng = np.random.default_rng(self.seed)
@@ -194,10 +196,8 @@ class Checker:
 
         Raises:
             StopError: the search timed out, or raised too many errors.
-            LookupError: the row has no seed.
+            KeyError: the row has no seed.
         """
-        if name not in FIRST_SEEDS:
-            raise LookupError(f"the row {name!r} has no seed: add it to FIRST_SEEDS in session.py")
         values = self.zeros if values is None else values
         priors = self.uniform if priors is None else priors
         evaluator = PlantedEvaluator(self.table, values, priors)
@@ -283,20 +283,21 @@ class Checker:
         self,
         name: str,
         measured: str,
-        *,
         number: float,
         limit: float,
-        notes: Notes,
+        *,
         badness: Float64Array,
+        notes: Notes | None = None,
         **options: Any,
     ) -> None:
         """Add a row with a limit, and the worst positions as evidence.
 
         Args:
             name, measured, number, limit, options: of :func:`ttt_eval.checks.check.judge`.
-            notes: about the positions.
             badness: float64[B], of the positions.
+            notes: about the positions; by default those of the check.
         """
+        notes = notes or self.notes
         evidence = [
             self.table.evidence(
                 notes.rows[b], notes.text.format(*(column[b] for column in notes.columns))
@@ -351,8 +352,8 @@ class Checker:
         self.judge(
             name,
             f"mean loss {loss:.3f} after {simulations} simulations; random {random_loss:.3f}",
-            number=loss,
-            limit=limit,
+            loss,
+            limit,
             notes=Notes(rows, MOVE_NOTE, (moves, losses, self.table.best_moves(rows))),
             badness=losses,
         )

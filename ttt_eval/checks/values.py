@@ -135,9 +135,8 @@ class _ValueCheck(Checker):
             self.judge(
                 f"sign, {name}",
                 text + name,
-                number=correlation,
-                limit=MIN_CORRELATION,
-                notes=self.notes,
+                correlation,
+                MIN_CORRELATION,
                 badness=self.errors * part,
                 minimum=True,
             )
@@ -160,9 +159,8 @@ class _ValueCheck(Checker):
         self.judge(
             "scale",
             f"{slope:.2f} times the truth near the end",
-            number=abs(slope - 1),
-            limit=MAX_SCALE_ERROR,
-            notes=self.notes,
+            abs(slope - 1),
+            MAX_SCALE_ERROR,
             badness=self.errors * decided,
             rule="0.50 to 1.50",
         )
@@ -170,9 +168,8 @@ class _ValueCheck(Checker):
         self.judge(
             "draws",
             f"mean value {self.draw_bias:+.2f} of draws near the end",
-            number=abs(self.draw_bias),
-            limit=MAX_DRAW_BIAS,
-            notes=self.notes,
+            abs(self.draw_bias),
+            MAX_DRAW_BIAS,
             badness=self.errors * draws,
         )
 
@@ -183,9 +180,8 @@ class _ValueCheck(Checker):
         self.judge(
             "symmetry",
             f"mean difference {mean:.2f} of symmetric positions",
-            number=mean,
-            limit=MAX_ASYMMETRY,
-            notes=self.notes,
+            mean,
+            MAX_ASYMMETRY,
             badness=difference,
         )
         error = mean_of(self.errors)
@@ -193,9 +189,8 @@ class _ValueCheck(Checker):
         self.judge(
             "error",
             f"mean absolute error {error:.2f}; of the value 0 {size:.2f}",
-            number=error,
-            limit=size,
-            notes=self.notes,
+            error,
+            size,
             badness=self.errors,
         )
         finite = np.isfinite(self.errors)

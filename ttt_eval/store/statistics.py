@@ -52,11 +52,9 @@ def wilson(mean: float, count: float, confidence: float = 0.95) -> Interval:
     """
     if count <= 0:
         return Interval(mean, 0.0, 1.0)
-    z = two_sided_quantile(confidence)
-    centre = (mean + z * z / (2 * count)) / (1 + z * z / count)
-    half_width = (
-        z / (1 + z * z / count) * math.sqrt(mean * (1 - mean) / count + z * z / (4 * count * count))
-    )
+    spread = two_sided_quantile(confidence) ** 2 / count
+    centre = (mean + spread / 2) / (1 + spread)
+    half_width = math.sqrt(spread * (mean * (1 - mean) + spread / 4)) / (1 + spread)
     return Interval(mean, max(0.0, centre - half_width), min(1.0, centre + half_width))
 
 
