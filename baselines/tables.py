@@ -284,7 +284,7 @@ class Table(Evaluation):
         self, cells: Int8Array, actions: Int64Array | None = None, side: int = 0
     ) -> Float64Array:
         """Return single entries of a side, float64[B]."""
-        return np.asarray(self.entries[side, keys(cells), actions if self.of_moves else 0])
+        return self.entries[side, keys(cells), actions if self.of_moves else 0]
 
 
 def table_shape(game: Game, values: Float64Array) -> tuple[bool, int]:

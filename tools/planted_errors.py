@@ -35,11 +35,9 @@ def _plant(right: ModuleType, error: str, kind: str) -> dict[str, Any]:
 
 def plant_search(error: str, rule: str = "puct") -> right_search.PlainSearch:
     """Return a search with an error, "" for none."""
-    search: right_search.PlainSearch = _plant(right_search, error, "changes")["PlainSearch"](rule)
-    return search
+    return _plant(right_search, error, "changes")["PlainSearch"](rule)
 
 
 def plant_loop(error: str) -> right_loop.Loop:
     """Return an AlphaZero loop with an error in itself or in its search, "" for none."""
-    loop: right_loop.Loop = _plant(right_loop, error, "loop_changes")["Loop"](plant_search(error))
-    return loop
+    return _plant(right_loop, error, "loop_changes")["Loop"](plant_search(error))

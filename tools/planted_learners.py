@@ -33,5 +33,4 @@ def plant(family: str, name: str | None = None) -> Callable[..., Any]:
     """
     source = (CHECKS / FILES[family]).read_text("utf-8")
     changes = {None: (), **LEARNER_ERRORS[family], **SETTINGS[family]}
-    train: Callable[..., Any] = planting.plant(source, changes[name])["train"]
-    return train
+    return planting.plant(source, changes[name])["train"]

@@ -412,10 +412,7 @@ class raw_env(HasArrayViews, AECEnv[str, Any, Any]):  # PettingZoo looks for thi
     def legal_actions(self) -> list[int]:
         """Return the legal actions of the selected agent; none when the game is over."""
         self._check_reset(EnvLogger.error_observe_before_reset)
-        actions: list[int] = (
-            np.flatnonzero(self._mask).tolist() if self._outcome == NOT_OVER else []
-        )
-        return actions
+        return np.flatnonzero(self._mask).tolist() if self._outcome == NOT_OVER else []
 
     def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
         """Return all possible successors of the selected agent's action, with exact probabilities.

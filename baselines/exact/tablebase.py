@@ -53,8 +53,7 @@ class Tablebase:
         """Return int64[B]: the number of stones at which a search from these positions probes the
         database.
         """
-        layers: Int64Array = np.maximum(boards.num_stones + 1, self.stones)
-        return layers
+        return np.maximum(boards.num_stones + 1, self.stones)
 
     def probe(self, stones: int, *, of_moves: bool = False) -> Probe:
         """Return the probe that a search reads at ``stones`` stones.

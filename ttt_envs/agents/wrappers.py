@@ -50,7 +50,7 @@ class SymmetrizedPolicy(GreedyPolicy):
         for permutation, back in zip(self._permutations, self._inverses, strict=True):
             symmetric = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
             total += self._action_values(symmetric)[:, back]
-        return np.asarray(total / len(self._permutations))
+        return total / len(self._permutations)
 
     def __str__(self) -> str:
         return f"the mean over symmetries of {self.policy}"

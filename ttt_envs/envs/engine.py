@@ -156,7 +156,7 @@ class KernelGames(HasArrayViews):
         return values if rows is None else values[rows]
 
     def _column(self, name: str) -> NDArray[Any]:
-        return np.asarray(self._blocks[name].flatten()[: self._count])
+        return self._blocks[name].flatten()[: self._count]
 
     def set_column(self, name: str, rows: Int64Array, values: ArrayLike) -> None:
         """See :class:`GameBatch`."""

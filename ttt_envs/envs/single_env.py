@@ -208,8 +208,7 @@ class SingleEnv(HasArrayViews, gymnasium.Env[Any, np.int64]):
     def legal_actions(self) -> list[int]:
         """Return the legal actions; none when the game is over."""
         is_over = self._is_over or self._outcome[0] != NOT_OVER
-        actions: list[int] = [] if is_over else np.flatnonzero(self._mask).tolist()
-        return actions
+        return [] if is_over else np.flatnonzero(self._mask).tolist()
 
     @functools.cached_property
     def _tabular(self) -> Tabular:

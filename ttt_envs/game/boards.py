@@ -224,7 +224,7 @@ def position_keys(boards: Boards) -> UInt64Array:
     """Return a key for every position, uint64[B]: twice that of its board, plus its mover; for less
     than 40 cells.
     """
-    return np.asarray(np.uint64(2) * keys(boards.cells) + boards.mover.astype(np.uint64))
+    return np.uint64(2) * keys(boards.cells) + boards.mover.astype(np.uint64)
 
 
 def position_words(boards: Boards) -> UInt64Array:
