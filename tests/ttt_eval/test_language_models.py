@@ -28,9 +28,16 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import NOT_OVER, chance_outcomes
-from ttt_envs.text.text_game import TextGameConfig
+from ttt_envs.text.text_game import TextGame, TextGameConfig
 from ttt_eval.exact import best_response, exploitability, outcome, regret
-from ttt_eval.language_models.asking import Answer, Interview, Sampling, make_ask, open_answers
+from ttt_eval.language_models.asking import (
+    Answer,
+    Interview,
+    Sampling,
+    make_ask,
+    open_answers,
+    read_completion,
+)
 from ttt_eval.language_models.credit import turn_credits
 from ttt_eval.language_models.results import evaluate_model, make_games, reachable_positions
 from ttt_eval.matches.luck import make_correction
@@ -239,21 +246,20 @@ def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind", "questions"),
+    ("message", "end", "kind", "questions"),
     [
-        (Answer("<move>a1</move>", truncated=True), "truncated", 4),
-        (Answer("", refusal="too long"), "refused", 1),
+        ({"content": "<move>a1</move>"}, "length", "truncated", 4),
+        ({"content": "<move>a1</move>"}, "content_filter", "refused", 1),
+        ({"content": None, "refusal": "Sorry"}, "stop", "refused", 1),
+        ({"content": "", "reasoning_content": "a1?"}, "stop", "refused", 1),
     ],
 )
-def test_answers_that_were_cut_off_or_refused_name_no_move(answer, kind, questions):
+def test_answers_that_were_cut_off_or_refused_name_no_move(message, end, kind, questions):
     """Only the former are followed by further questions."""
-    settings = TextGameConfig(Game(2, 3, 3))
-    interview = Interview(
-        Sampling("m"), Stored(), lambda requests: [(key, answer) for key in requests]
-    )
-    result = evaluate_model(interview, settings, games=2, positions=False)
-    assert result.games.moves.problems == {kind: 2 * questions}
-    assert result.games.moves.moves == 0
+    answer = read_completion({"choices": [{"message": message, "finish_reason": end}]})
+    text = TextGame(Game(2, 3, 3))
+    Interview(Sampling("m"), Stored(), lambda all: [(key, answer) for key in all]).hold([text])
+    assert [problem.kind for problem in text.turns[0].problems] == [kind] * questions
 
 
 # --------------------------------------------------------------------------------------------------
@@ -319,30 +325,30 @@ def test_a_failure_that_stays_ends_the_work_without_the_key(fault, monkeypatch):
         url,
     ):  # the other answer is on its way, and kept
         stub.answer = lambda body: ""
-        kept = list[tuple]()
+        kept = []
         with pytest.raises(ValueError, match=url):
             kept.extend(make_ask(url, 2)({key: body, "later": body}))
     assert len(kept) == len(stub.answered) == 1
 
 
 @needs_client
-@pytest.mark.parametrize(("status", "count"), [(400, 1), (422, 1000)])
-def test_a_refused_prompt_forfeits_its_position_alone(
-    status, count, tmp_path, monkeypatch, evaluate_py
-):
-    """It is requested once, stored with its reason, and named."""
+def test_one_refused_prompt_is_a_forfeit_and_all_are_an_error(tmp_path, monkeypatch, evaluate_py):
+    """One is requested once, stored with its reason, and named."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with serve_stub(Game(2, 3, 3), faults=[status] * count) as (stub, url):
+    with serve_stub(Game(2, 3, 3), faults=[400]) as (stub, url):
         options = f"--positions all --no-report --endpoint {url}"
         result = evaluate_py.json(command(tmp_path), options)
         output = evaluate_py.text(command(tmp_path), options)
     usage = result["usage"]
-    refused = min(count, stub.attempts)
-    assert (usage["answers"], usage["refused"]) == (stub.attempts, refused)
-    assert list(result["positions"]["answers"].values()).count("refused") == refused
-    assert f"Error code: {status}" in usage["refusal"]
+    assert usage["answers"] == stub.attempts
+    assert "refused" in result["positions"]["answers"].values()
+    assert "Error code: 400" in usage["refusal"]
     assert KEY not in (tmp_path / "answers.jsonl").read_text()
-    assert f"prompts refused by the endpoint {refused}" in output
+    assert "prompts refused 1" in output
+    with serve_stub(TINY_GAME, faults=[422] * 99) as (_, url):
+        assert "no prompt was answered" in evaluate_py.error(
+            command(tmp_path / "all"), f"--endpoint {url}"
+        )
 
 
 ENDLESS = [b" " * (1 << 16)] * (1 << 10)

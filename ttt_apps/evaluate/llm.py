@@ -174,7 +174,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
                 f"{answers.last_date}: for a new version of the model name a new --tag"
             )
         result.endpoint = self.endpoint or None
-        result.answers = None if self.answers is None else str(self.answers)
+        result.answers = str(self.answers) if self.answers else None
         result.provenance = make_provenance()
         result.write(out)
         report = language_model_report(result)

@@ -187,9 +187,12 @@ def clip_row(estimator: Estimator, clip: Clip) -> CheckRow:
         ratios = 1 + sides * (reach + step)
         reach += step * (np.abs(estimator(list_decisions(ratios, sides))[:, 0]) >= least)
         step /= 2
-    is_meant = clip is None or np.allclose(reach, clip, SAME_CLIP)
-    text = ", ".join(dict.fromkeys(f"{distance:.3g}" for distance in reach))
-    return rule_row("range of clip", is_meant, f"{clip or 'any'}", text)
+    return rule_row(
+        "range of clip",
+        clip is None or np.allclose(reach, clip, SAME_CLIP),
+        f"{clip or 'any'}",
+        ", ".join(dict.fromkeys(f"{distance:.3g}" for distance in reach)),
+    )
 
 
 def moves_with(estimator: Estimator, advantages: ArrayLike) -> bool:

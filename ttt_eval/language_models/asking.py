@@ -53,14 +53,14 @@ class Answer(NamedTuple):
     truncated: bool = False
     """whether the answer was cut off at the maximum number of tokens"""
     refusal: str = ""
-    """reason for which the endpoint refused the prompt for good; "" if it has answered"""
+    """reason for which the endpoint or the model refused the prompt; "" if it has answered"""
 
     def to_move(self) -> str | Problem:
         """Return what a game reads: the text, or the problem of an answer that names no move."""
-        if self.refusal:
-            return Problem("refused", f"The endpoint refused the prompt: {self.refusal}.")
         if self.truncated:
             return Problem("truncated", "The answer was cut off before its end.")
+        if self.refusal:
+            return Problem("refused", f"The prompt was refused: {self.refusal}.")
         return self.text
 
 
@@ -180,15 +180,22 @@ def _read_line(line: bytes) -> tuple[str, Answer] | None:
 
 
 def read_completion(data: object) -> Answer:
-    """Return the answer in a chat completion.
+    """Return the answer in a chat completion. A model refuses by ``refusal``, a filter by the
+    reason for the end; reasoning alone is no answer.
 
     Raises:
         ValueError: anything else.
     """
     match data:
         case {"choices": [{"message": dict(message)} as choice, *_], **fields}:
-            is_truncated = choice.get("finish_reason") == "length"
-            return _make_answer(message.get("content"), fields.get("usage"), is_truncated)
+            end = choice.get("finish_reason")
+            text = message.get("content")
+            refusal = message.get("refusal")
+            if end == "content_filter":
+                refusal = "by the content filter"
+            elif message.get("reasoning_content") and not text:
+                refusal = "the reply has reasoning_content and no content"
+            return _make_answer(text, fields.get("usage"), end == "length", refusal)
     raise Refusal("its reply is no chat completion")
 
 
@@ -431,17 +438,15 @@ class Interview:
         """
         talks = [converse(text, single=single) for text in texts]
         active = dict(enumerate(map(next, talks)))
-        while True:
-            active = {number: messages for number, messages in active.items() if messages}
-            if not active:
-                return
+        while active:
+            waiting = {number: messages for number, messages in active.items() if messages}
             keys = self._request_answers(
                 [
                     self.sampling.request(messages, 0 if single else number)
-                    for number, messages in active.items()
+                    for number, messages in waiting.items()
                 ]
             )
-            answers = zip(active, map(self.answers.get, keys), strict=True)
+            answers = zip(waiting, map(self.answers.get, keys), strict=True)
             active = {number: talks[number].send(answer) for number, answer in answers if answer}
 
     def _request_answers(self, requests: Sequence[tuple[str, dict[str, object]]]) -> list[str]:

@@ -119,7 +119,7 @@ class TokenUsage(Struct):
     completion_tokens: int
     truncated: int
     refused: int = 0
-    """number of those prompts that the endpoint refused for good"""
+    """number of those prompts that the endpoint or the model refused"""
     refusal: str = ""
     """one of the reasons"""
 
@@ -173,14 +173,19 @@ def evaluate_model(
         None if answers are missing: ``interview.missing`` has their requests.
 
     Raises:
-        ValueError: too many positions, or a request that has failed for good.
+        ValueError: too many positions, a request that has failed for good, or no answered prompt.
     """
     game = settings.game
     sampling = interview.sampling
     boards, texts, answers = _hold_all(interview, settings, games, positions)
     if interview.missing:
         return None
-    pure = sampling.deterministic
+    usage = count_tokens(interview.answers[key] for key in interview.requests)
+    if usage.refused == usage.answers:
+        raise Refusal(
+            f"no prompt was answered ({usage.refusal}): correct --model or --fields, or name a new "
+            "--tag if the endpoint has changed"
+        )
     return LanguageModelResult(
         **{**vars(sampling), "seed": settings.seed},
         game=game,
@@ -189,8 +194,10 @@ def evaluate_model(
         illegal=str(settings.illegal),
         luck_correction=luck_correction,
         games=describe_games(settings, texts, luck_correction) if games else None,
-        positions=describe_positions(settings, boards, answers, pure) if positions else None,
-        usage=count_tokens(interview.answers[key] for key in interview.requests),
+        positions=describe_positions(settings, boards, answers, sampling.deterministic)
+        if positions
+        else None,
+        usage=usage,
         new=count_tokens(interview.answers[key] for key in interview.new),
     )
 

@@ -38,11 +38,12 @@ def language_model_report(result: LanguageModelResult) -> Report:
     games = result.games
     positions = result.positions
     exact = None if positions is None else positions.exact
-    introduction = Text(f"It reads the game in the presentation {result.presentation}.")
-    sections: dict[str, Parts] = {"": [introduction]}
+    introduction: list[Part | None] = [
+        Text(f"It reads the game in the presentation {result.presentation}.")
+    ]
+    sections: dict[str, Parts] = {"": introduction}
     if games is not None:
-        forfeits = parts.forfeits(games.played, "the model", "the opponent")
-        sections[""] = [introduction, forfeits]
+        introduction.append(parts.forfeits(games.played, "the model", "the opponent"))
         sections["Games"] = _games_parts(result.game, games)
     if positions is not None:
         sections["All positions"] = _positions_parts(result.game, positions)
@@ -90,7 +91,7 @@ def _tiles(result: LanguageModelResult, exact: ExactResult | None) -> list[Tile]
     usage = result.usage
     if usage.refused:
         note = f"of {usage.answers:,}: {usage.refusal}"
-        tiles.append(Tile("prompts refused by the endpoint", f"{usage.refused:,}", note))
+        tiles.append(Tile("prompts refused", f"{usage.refused:,}", note))
     return tiles
 
 
@@ -107,7 +108,7 @@ def _positions_parts(game: AnyGame, positions: ModelPositions) -> Parts:
     if exact is not None:
         consequence = f": there the policy {exact.without_move}"
         for name, outcome in exact.results.items():
-            shares = list(outcome.values())
+            shares = [*outcome.values()]
             rows.append((name, *shares, shares))
     count = positions.positions
     silent = positions.without_move
