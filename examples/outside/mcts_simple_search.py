@@ -1,6 +1,4 @@
-"""mcts-simple: UCT with rollouts, and the same without exploration."""
-
-from functools import partial
+"""mcts-simple: UCT with rollouts."""
 
 import mcts_simple
 
@@ -20,11 +18,8 @@ class State(Position):
         return [0, 1] if self.result == 0 else [(1 - self.result) // 2]
 
 
-def search(game, board, evaluator, simulations, seed, kind=mcts_simple.UCT):
-    tree = kind(State(game, board), seed=seed)
+def search(game, board, evaluator, simulations, seed):
+    tree = mcts_simple.UCT(State(game, board), seed=seed)
     for _ in range(simulations):
         tree.step()
     return by_action(game, {a: child.n for a, child in tree.root.children.items()})
-
-
-greedy = partial(search, kind=mcts_simple.MCTS)
