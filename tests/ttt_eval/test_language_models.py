@@ -258,7 +258,9 @@ def test_answers_that_were_cut_off_or_refused_name_no_move(message, end, kind, q
     """Only the former are followed by further questions."""
     answer = read_completion({"choices": [{"message": message, "finish_reason": end}]})
     text = TextGame(Game(2, 3, 3))
-    Interview(Sampling("m"), Stored(), lambda all: [(key, answer) for key in all]).hold([text])
+    Interview(Sampling("m"), Stored(), lambda bodies: [(key, answer) for key in bodies]).hold(
+        [text]
+    )
     assert [problem.kind for problem in text.turns[0].problems] == [kind] * questions
 
 
