@@ -260,7 +260,8 @@ def patterns(facts: Facts, failed: set[str]) -> dict[str, bool]:
         "selection: it prefers what is good for the other player, or plays what it visits least": (
             max(facts.told_share, *facts.late_share_by_parity) > 1
         ),
-        "values are never negated: results are counted from the root's view at all nodes": (
+        "values are never negated, or draws count as losses: results are counted from the root's "
+        "view at all nodes": (
             "traps" in failed and facts.root_view_share < MAX_MISTAKEN_SHARE and not signs_are_wrong
         ),
         "selection: moves are wrong, but no returned value is, such as without exploration, or "
