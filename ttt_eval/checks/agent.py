@@ -103,21 +103,21 @@ class _AgentCheck(Checker):
         ]
         return self.report("an agent", sections)
 
-    def answer(self, rows: Sequence[int], board: Any, *_: object) -> Any:
+    def answer(self, positions: Sequence[int], board: Any, *_: object) -> Any:
         """Return a move or shares of moves."""
         if self.batch:
-            shares = self.function(self.table.to_boards(rows))
+            shares = self.function(self.table.to_boards(positions))
             return sum_by_action(shares, self.table.num_actions)
         answer = self.function(board)
         if np.ndim(answer) == 0:
             return answer
         # a policy head has probabilities of illegal moves too
-        return np.where(self.table.legal[rows[0]], np.ravel(answer), 0)
+        return np.where(self.table.legal[positions[0]], np.ravel(answer), 0)
 
-    def shares(self, rows: Sequence[int]) -> Float64Array:
+    def shares(self, positions: Sequence[int]) -> Float64Array:
         """Return the distribution over moves, float64[B, A]; equal shares for broken answers."""
-        legal = self.table.legal[rows]
-        visits = np.where(legal, self.ask("moves", rows).visits, nan)
+        legal = self.table.legal[positions]
+        visits = np.where(legal, self.ask("moves", positions).visits, nan)
         if self.batch:  # a policy
             return normalise(np.nan_to_num(visits))
         return best_shares(visits)
@@ -148,11 +148,15 @@ class _AgentCheck(Checker):
         reached[:, table.num_free == table.max_free] = True
         for free in range(table.max_free, 0, -1):
             for player in (0, 1):
-                rows = np.flatnonzero(reached[player] & (table.num_free == free) & ~table.ended)
-                played = self.shares(rows.tolist()) > 0 if player == 0 else table.legal[rows]
-                next_rows = table.next[rows][played]
-                reached[1 - player, next_rows[:, 0]] = True
-                reached[player, next_rows[:, 1]] = True
+                positions = np.flatnonzero(
+                    reached[player] & (table.num_free == free) & ~table.ended
+                )
+                played = (
+                    self.shares(positions.tolist()) > 0 if player == 0 else table.legal[positions]
+                )
+                next_positions = table.next[positions][played]
+                reached[1 - player, next_positions[:, 0]] = True
+                reached[player, next_positions[:, 1]] = True
         return np.asarray(reached[0])
 
     def _open_lines(self, stone: int) -> BoolArray:
@@ -238,9 +242,9 @@ class _AgentCheck(Checker):
         table = self.table
         if table.game.cells > MAX_WHOLE or self.broken["rules"]:
             return
-        rows = np.flatnonzero(self.reached & ~table.ended)
+        positions = np.flatnonzero(self.reached & ~table.ended)
         shares = np.zeros(table.legal.shape)
-        shares[rows] = self.shares(rows.tolist())
+        shares[positions] = self.shares(positions.tolist())
         (own, responder), _ = table.solve(mean_by(shares), best)
         self.remark("exploitability", f"{abs(responder[0] - own[0]) / 2:.3f}; 0 is perfect")
 

@@ -282,23 +282,23 @@ class _SearchCheck(Checker):
     # -- results and moves
 
     def _choose_signs(self, signs: Float64Array, mask: BoolArray, *options: Any) -> list[int]:
-        """Return rows of positions of each sign, a list.
+        """Return positions of each sign.
 
         Args:
             signs: of the positions, float64[N + 1].
             mask, options: see :meth:`choose`.
         """
         return [
-            row
+            position
             for sign in RESULTS.values()
-            for row in self.choose(mask & (signs == sign), *options)
+            for position in self.choose(mask & (signs == sign), *options)
         ]
 
     def _judge_values(
         self,
         name: str,
         text: str,
-        rows: Sequence[int],
+        positions: Sequence[int],
         values: Float64Array,
         errors: Float64Array,
         limit: float,
@@ -309,10 +309,10 @@ class _SearchCheck(Checker):
         Args:
             name, limit: of the row.
             text: format of what was measured, with places for the means of wins, draws and losses.
-            rows: the positions.
+            positions: rows of the table.
             values, errors: float64[B], of the positions.
         """
-        results = self.results[rows]
+        results = self.results[positions]
         parts = {result: errors[results == sign] for result, sign in RESULTS.items()}
         means = [mean_of(part) for part in parts.values()]
         # a wrong result of a draw can be a win and a loss in turn, with the mean 0
@@ -322,7 +322,7 @@ class _SearchCheck(Checker):
             text.format(*means),
             size,
             limit,
-            notes=Notes(rows, VALUE_NOTE, (values, self.table.values[rows])),
+            notes=Notes(positions, VALUE_NOTE, (values, self.table.values[positions])),
             badness=np.abs(errors),
         )
         return parts, size
@@ -332,16 +332,16 @@ class _SearchCheck(Checker):
         table = self.table
         is_sure = table.forced & (table.num_free > 1) & (table.values == self.results)
         # the more free cells, the fewer simulations end the game
-        rows = self._choose_signs(self.results, is_sure, NUM_RESULTS, -table.num_free)
-        truth = table.values[rows]
-        values = self.ask("leaves", rows, table.values, LEAF_SIMULATIONS).values
+        positions = self._choose_signs(self.results, is_sure, NUM_RESULTS, -table.num_free)
+        truth = table.values[positions]
+        values = self.ask("leaves", positions, table.values, LEAF_SIMULATIONS).values
         # a search may divide by one more, the simulation that makes the root
         errors = np.abs(values - np.clip(values, *np.sort([truth, LEAF_SHARE * truth], axis=0)))
         _, self.facts.leaf_error = self._judge_values(
             "leaves",
             f"mean error of values after {LEAF_SIMULATIONS} simulations: "
             "wins {:.2f}, draws {:.2f}, losses {:.2f}",
-            rows,
+            positions,
             values,
             errors,
             MAX_LEAF_ERROR[self.owned],
@@ -352,15 +352,15 @@ class _SearchCheck(Checker):
         table = self.table
         late = table.forced & (table.num_free <= LATE_FREE + 1)
         facts = self.facts
-        rows = self.result_rows = self._choose_signs(self.results, late, NUM_RESULTS)
-        values = self.ask("results", rows, table.values, self.many // 2).values
+        positions = self.result_positions = self._choose_signs(self.results, late, NUM_RESULTS)
+        values = self.ask("results", positions, table.values, self.many // 2).values
         facts.value_range = np.ptp(finite(values))
-        results = self.results[rows]
-        errors = values - table.values[rows]
+        results = self.results[positions]
+        errors = values - table.values[positions]
         parts, facts.largest_error = self._judge_values(
             "results",
             "mean of value - truth: wins {:+.2f}, draws {:+.2f}, losses {:+.2f}",
-            rows,
+            positions,
             values,
             errors,
             MAX_RESULT_ERROR[table.turns],
@@ -369,7 +369,7 @@ class _SearchCheck(Checker):
         facts.draw_error = mean_of(np.abs(parts["draws"]))
         facts.win_size = mean_of(np.abs(values[results == RESULTS["wins"]]))
         facts.errors_by_parity = [
-            self.by_parity(rows, np.where(results == RESULTS[name], np.abs(errors), nan))
+            self.by_parity(positions, np.where(results == RESULTS[name], np.abs(errors), nan))
             for name in ("wins", "losses")
         ]
 
@@ -378,17 +378,17 @@ class _SearchCheck(Checker):
         is_wrong = self.facts.largest_error > MAX_RESULT_ERROR["skip"]
         if self.table.turns == "skip" and is_wrong and not self.broken["rules"]:
             values = [
-                self.ask(name, self.result_rows, self.table.values, self.many // 2).values
+                self.ask(name, self.result_positions, self.table.values, self.many // 2).values
                 for name in ("chance 0", "chance 1", "chance 2", "chance 3")
             ]
             self.facts.spread = np.ptp(values, axis=0).max()
 
-    def _missing_share(self, rows: Sequence[int], answers: SearchAnswers) -> float:
+    def _missing_share(self, positions: Sequence[int], answers: SearchAnswers) -> float:
         """Return the median share of visits that are missing in positions that are not solved, in
         which a solver may stop early.
         """
         visits = answers.visits.sum(axis=1)
-        is_solved = np.abs(answers.values - self.table.values[rows]) < TIE
+        is_solved = np.abs(answers.values - self.table.values[positions]) < TIE
         are_shares = visits <= 1 + TIE
         return median_of(np.where(is_solved | are_shares, nan, 1 - visits / self.many))
 
@@ -400,7 +400,7 @@ class _SearchCheck(Checker):
         late = self.choose(is_late)
         # a third more of those in which a move wins later, as after a second turn
         wins_later = ~table.wins & (table.values > MIN_WON_VALUE)
-        more = [row for row in late[NUM_POSITIONS:] if wins_later[row]]
+        more = [position for position in late[NUM_POSITIONS:] if wins_later[position]]
         late = late[:NUM_POSITIONS] + more[: NUM_POSITIONS // 3]
         answers, losses = self.judge_moves(
             "near the end", late, self.zeros, self.many, MAX_LATE_LOSS
@@ -414,38 +414,38 @@ class _SearchCheck(Checker):
         shares = losses / table.random_losses[late]
         facts.late_share_by_parity = self.by_parity(late[:NUM_POSITIONS], shares[:NUM_POSITIONS])
         middle = (table.num_free >= LATE_FREE) & (table.num_free <= ROOT_FREE)
-        rows = self.choose(table.moves_differ & middle, NUM_POSITIONS)
-        random_loss = mean_of(table.random_losses[rows])
+        positions = self.choose(table.moves_differ & middle, NUM_POSITIONS)
+        random_loss = mean_of(table.random_losses[positions])
         limit = MAX_UNTOLD_SHARE * random_loss
-        untold, _ = self.judge_moves("without knowledge", rows, self.zeros, self.many, limit)
-        shares = [self._missing_share(late, answers), self._missing_share(rows, untold)]
+        untold, _ = self.judge_moves("without knowledge", positions, self.zeros, self.many, limit)
+        shares = [self._missing_share(late, answers), self._missing_share(positions, untold)]
         facts.missing_share = finite(shares).max()
         is_trap = (table.num_free <= LATE_FREE + 1) & (table.traps > -np.inf)
         traps = self.choose(is_trap, NUM_POSITIONS, -table.traps)
         self.judge_moves("traps", traps, self.zeros, self.many, MAX_LATE_LOSS)
-        positions, moves = np.transpose(self.made_moves)
-        total = np.nansum(table.losses[positions, moves])
+        all_positions, moves = np.transpose(self.made_moves)
+        total = np.nansum(table.losses[all_positions, moves])
         if total > TIE:
-            shares = table.mistaken_losses[:, positions, moves].sum(axis=1) / total
+            shares = table.mistaken_losses[:, all_positions, moves].sum(axis=1) / total
             facts.alternating_share = shares[:2].min()
             facts.depth_share = shares[1:3].min()
             facts.root_view_share = shares[3]
         if self.owned:
             limit = MAX_TOLD_SHARE * random_loss
-            _, losses = self.judge_moves("told the truth", rows, table.values, self.few, limit)
+            _, losses = self.judge_moves("told the truth", positions, table.values, self.few, limit)
             facts.told_share = mean_of(losses) / random_loss
 
     def check_rollouts(self) -> None:
         """Values after few rollouts, against the mean result of random play."""
         table = self.table
         is_clear = (np.abs(table.random_values) > MIN_RANDOM_VALUE) & (table.legal.sum(axis=1) >= 4)
-        rows = self._choose_signs(np.sign(table.random_values), is_clear, 2 * NUM_POSITIONS)
-        truth = table.random_values[rows]
-        values = self.ask("rollouts", rows, None, ROLLOUT_SIMULATIONS).values
+        positions = self._choose_signs(np.sign(table.random_values), is_clear, 2 * NUM_POSITIONS)
+        truth = table.random_values[positions]
+        values = self.ask("rollouts", positions, None, ROLLOUT_SIMULATIONS).values
         # the value of the chosen move, which had the luckiest rollouts, is too large anywhere
         deviations = truth - mean_of(truth)
         slope = mean_of(values * deviations) / mean_of(deviations**2)
-        is_exact = np.abs(values - table.values[rows]) < TIE
+        is_exact = np.abs(values - table.values[positions]) < TIE
         if is_exact.mean() > MIN_SOLVED_SHARE:  # no rollouts
             slope = nan
         note = "the value is {:+.2f}, that of random play {:+.2f}"
@@ -455,7 +455,7 @@ class _SearchCheck(Checker):
             "as those of random play",
             slope,
             MIN_ROLLOUT_SLOPE,
-            notes=Notes(rows, note, (values, truth)),
+            notes=Notes(positions, note, (values, truth)),
             badness=-values * deviations,
             minimum=True,
         )
@@ -591,9 +591,12 @@ class _SearchCheck(Checker):
         table = self.table
         late = table.num_free <= LATE_FREE + 1
         masks = table.moves_differ & table.wins, table.forced & (self.results == 0)
-        rows = [row for mask in masks for row in self.choose(late & mask, NUM_ENDS)]
+        positions = [position for mask in masks for position in self.choose(late & mask, NUM_ENDS)]
         self._judge_responses(
-            "ends", "at finished positions", dict.fromkeys(rows, self.finished), MAX_END_RESPONSE
+            "ends",
+            "at finished positions",
+            dict.fromkeys(positions, self.finished),
+            MAX_END_RESPONSE,
         )
 
     def check_elsewhere(self) -> None:
@@ -605,7 +608,7 @@ class _SearchCheck(Checker):
     # -- priors
 
     def _shifted_roots(self, mask: BoolArray, count: int) -> list[int]:
-        """Return rows of positions; first those where action 0 is illegal, so that no move has the
+        """Return positions; first those where action 0 is illegal, so that no move has the
         place among legal moves that it has among all, and undecided ones, whose value a solver does
         not prove.
         """
@@ -623,15 +626,17 @@ class _SearchCheck(Checker):
         """Visits of a move with a large prior."""
         table = self.table
         num_placed = self.root_free - table.num_free
-        rows = self._shifted_roots(~table.wins & np.isin(num_placed, (0, 1, 2)), NUM_PRIOR_ROOTS)
+        positions = self._shifted_roots(
+            ~table.wins & np.isin(num_placed, (0, 1, 2)), NUM_PRIOR_ROOTS
+        )
         leads = []
-        for row in rows:
-            move = int(self.rng.choice(np.flatnonzero(table.losses[row] < TIE)))
+        for position in positions:
+            move = int(self.rng.choice(np.flatnonzero(table.losses[position] < TIE)))
             shares = []
             for prior in (1 / table.num_actions, LARGE_PRIOR):
                 priors = self.uniform.copy()
-                priors[row] = self._likely(move, prior)
-                answers = self.ask("priors", [row], self.zeros, PRIOR_SIMULATIONS, priors)
+                priors[position] = self._likely(move, prior)
+                answers = self.ask("priors", [position], self.zeros, PRIOR_SIMULATIONS, priors)
                 visits = answers.visits[0]
                 shares.append(visits / max(1.0, visits.sum()))
             gains = shares[1] - shares[0]
@@ -643,7 +648,7 @@ class _SearchCheck(Checker):
             f"a move of prior {LARGE_PRIOR} gains {lead:+.2f} of the visits, more than any other",
             nan if proves_moves else lead,
             MIN_PRIOR_GAIN,
-            notes=Notes(rows, "it gains {:+.2f} more than any other", (leads,)),
+            notes=Notes(positions, "it gains {:+.2f} more than any other", (leads,)),
             badness=-np.array(leads),
             minimum=True,
         )

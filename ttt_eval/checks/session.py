@@ -93,8 +93,8 @@ class SearchAnswers(NamedTuple):
 class Notes(NamedTuple):
     """What a failed row says about positions."""
 
-    rows: Sequence[int]
-    """B positions"""
+    positions: Sequence[int]
+    """B rows of the table"""
     text: str
     """a format string"""
     columns: Sequence[Any] = ()
@@ -180,7 +180,7 @@ class Checker:
     def ask(
         self,
         name: str,
-        rows: Sequence[int],
+        positions: Sequence[int],
         values: Float64Array | None = None,
         simulations: int = 1,
         priors: Float64Array | None = None,
@@ -189,7 +189,7 @@ class Checker:
 
         Args:
             name: of the row, a key of :data:`FIRST_SEEDS`.
-            rows: the positions.
+            positions: rows of the table.
             values: planted, float64[N + 1]; None for 0.
             simulations: their number.
             priors: planted, float64[N + 1, A]; None for equal ones.
@@ -201,7 +201,9 @@ class Checker:
         values = self.zeros if values is None else values
         priors = self.uniform if priors is None else priors
         evaluator = PlantedEvaluator(self.table, values, priors)
-        parts = [[*rows]] if self.batch and rows else [[row] for row in rows]
+        parts = (
+            [[*positions]] if self.batch and positions else [[position] for position in positions]
+        )
         first_seed = SEED_STEP * self.seed + FIRST_SEEDS[name]
         answers = [
             self._ask_part(part, evaluator, simulations, seed)
@@ -211,55 +213,57 @@ class Checker:
         return concatenate([SearchAnswers(self.uniform[:0], self.zeros[:0]), *answers])
 
     def _ask_part(
-        self, rows: Sequence[int], evaluator: PlantedEvaluator, simulations: int, seed: int
+        self, positions: Sequence[int], evaluator: PlantedEvaluator, simulations: int, seed: int
     ) -> SearchAnswers:
         """Ask in one call."""
-        board: Any = self.table.boards[rows] if self.batch else self.table.board(rows[0])
+        board: Any = self.table.boards[positions] if self.batch else self.table.board(positions[0])
         arguments = board, evaluator if self.owned else None, simulations, seed
 
         def search() -> SearchAnswers:
-            answer = self.answer(rows, *arguments)
-            return _parse(answer, len(rows), self.table.num_actions, self.batch)
+            answer = self.answer(positions, *arguments)
+            return _parse(answer, len(positions), self.table.num_actions, self.batch)
 
         try:
             answers: SearchAnswers = self.caller.call(search, seed=seed)
         except CallError as error:
             is_late = isinstance(error, CallTimeoutError)
             self.facts.num_errors += not is_late
-            self._break(rows[0], str(error), "time" if is_late else "rules")
+            self._break(positions[0], str(error), "time" if is_late else "rules")
             if is_late or self.facts.num_errors >= MAX_ERRORS:
                 raise StopError from None
-            return SearchAnswers(0 * self.uniform[rows], np.full(len(rows), nan))
-        for row, visits in zip(rows, answers.visits, strict=True):
-            self._read(row, visits, simulations)
+            return SearchAnswers(0 * self.uniform[positions], np.full(len(positions), nan))
+        for position, visits in zip(positions, answers.visits, strict=True):
+            self._read(position, visits, simulations)
         return answers
 
-    def answer(self, rows: Sequence[int], board: Any, *arguments: Any) -> Any:
+    def answer(self, positions: Sequence[int], board: Any, *arguments: Any) -> Any:
         """Return what the function answers in some positions: visits, and maybe values."""
         return self.function(self.table, board, *arguments)
 
-    def _break(self, row: int, problem: str, name: str = "rules") -> None:
-        self.broken[name].append(self.table.evidence(row, problem))
+    def _break(self, position: int, problem: str, name: str = "rules") -> None:
+        self.broken[name].append(self.table.evidence(position, problem))
 
-    def _read(self, row: int, visits: Float64Array, simulations: int) -> None:
+    def _read(self, position: int, visits: Float64Array, simulations: int) -> None:
         """Keep what visits break, and how many are missing."""
         total = float(visits.sum())
-        illegal = np.flatnonzero(visits * ~self.table.legal[row]).tolist()
+        illegal = np.flatnonzero(visits * ~self.table.legal[position]).tolist()
         if illegal:
             self.facts.num_illegal_visits += 1
-            self._break(row, f"illegal moves: {illegal}")
+            self._break(position, f"illegal moves: {illegal}")
         elif not total > 0:
-            self._break(row, "visits without a move")
+            self._break(position, "visits without a move")
         if total > 1 + TIE:  # else shares, or the move itself
             self.missing_visits.append(simulations - total)
-            self.asked.append(row)
+            self.asked.append(position)
 
-    def moves(self, rows: Sequence[int], answers: SearchAnswers) -> tuple[Int64Array, Float64Array]:
+    def moves(
+        self, positions: Sequence[int], answers: SearchAnswers
+    ) -> tuple[Int64Array, Float64Array]:
         """Return the most visited legal moves, int64[B], and their losses, float64[B]; NaN for
         invalid answers.
         """
-        moves = np.where(self.table.legal[rows], answers.visits, -1).argmax(axis=1)
-        losses = self.table.losses[rows, moves]
+        moves = np.where(self.table.legal[positions], answers.visits, -1).argmax(axis=1)
+        losses = self.table.losses[positions, moves]
         return moves, np.where(answers.visits.sum(axis=1) > 0, losses, nan)
 
     def report(self, what: str, sections: Sequence[Callable[[], None]]) -> Check:
@@ -300,7 +304,7 @@ class Checker:
         notes = notes or self.notes
         evidence = [
             self.table.evidence(
-                notes.rows[b], notes.text.format(*(column[b] for column in notes.columns))
+                notes.positions[b], notes.text.format(*(column[b] for column in notes.columns))
             )
             for b in np.argsort(-np.nan_to_num(badness))[:MAX_EVIDENCE].tolist()
         ]
@@ -313,48 +317,48 @@ class Checker:
     def choose(
         self, mask: BoolArray, count: int | None = None, rank: NDArray[Any] | None = None
     ) -> list[int]:
-        """Return rows of some positions in random order, or those of the smallest ranks first.
+        """Return some positions in random order, or those of the smallest ranks first.
 
         Args:
             mask: bool[N + 1], of the positions.
-            count: maximum number of rows; None for all of them.
+            count: maximum number of positions; None for all of them.
             rank: float64[N + 1]; equal ones stay in random order.
         """
-        rows = self.rng.permutation(np.flatnonzero(mask))
-        order = np.argsort((self.zeros if rank is None else rank)[rows], kind="stable")
-        chosen: list[int] = rows[order][:count].tolist()
+        positions = self.rng.permutation(np.flatnonzero(mask))
+        order = np.argsort((self.zeros if rank is None else rank)[positions], kind="stable")
+        chosen: list[int] = positions[order][:count].tolist()
         return chosen
 
     def choose_classes(self, mask: BoolArray) -> list[int]:
-        """Return rows of one position of each symmetry class, in a random image, at most
+        """Return one position of each symmetry class, in a random image, at most
         :data:`MAX_CLASSES`.
         """
-        rows = np.array(self.choose(mask), np.int64)
-        keys, _ = canonical_keys(self.table.boards[rows] % 3, self.table.symmetries)
+        positions = np.array(self.choose(mask), np.int64)
+        keys, _ = canonical_keys(self.table.boards[positions] % 3, self.table.symmetries)
         _, first = np.unique(keys, axis=0, return_index=True)
-        chosen: list[int] = rows[np.sort(first)[:MAX_CLASSES]].tolist()
+        chosen: list[int] = positions[np.sort(first)[:MAX_CLASSES]].tolist()
         return chosen
 
-    def by_parity(self, rows: Sequence[int], numbers: Float64Array) -> tuple[float, float]:
+    def by_parity(self, positions: Sequence[int], numbers: Float64Array) -> tuple[float, float]:
         """Return the means of numbers by position, for even and odd numbers of stones."""
-        odd = self.table.odd[rows]
+        odd = self.table.odd[positions]
         return mean_of(numbers[~odd]), mean_of(numbers[odd])
 
     def judge_moves(
-        self, name: str, rows: list[int], values: Float64Array, simulations: int, limit: float
+        self, name: str, positions: list[int], values: Float64Array, simulations: int, limit: float
     ) -> tuple[SearchAnswers, Float64Array]:
         """Add a row about moves, and return the answers, and the losses of the moves, [B] each."""
-        answers = self.ask(name, rows, values, simulations)
-        moves, losses = self.moves(rows, answers)
-        self.made_moves += zip(rows, moves, strict=True)
+        answers = self.ask(name, positions, values, simulations)
+        moves, losses = self.moves(positions, answers)
+        self.made_moves += zip(positions, moves, strict=True)
         loss = mean_of(losses)
-        random_loss = mean_of(self.table.random_losses[rows])
+        random_loss = mean_of(self.table.random_losses[positions])
         self.judge(
             name,
             f"mean loss {loss:.3f} after {simulations} simulations; random {random_loss:.3f}",
             loss,
             limit,
-            notes=Notes(rows, MOVE_NOTE, (moves, losses, self.table.best_moves(rows))),
+            notes=Notes(positions, MOVE_NOTE, (moves, losses, self.table.best_moves(positions))),
             badness=losses,
         )
         return answers, losses

@@ -70,9 +70,11 @@ def _exact_values(table: GameTable, policy: str | Policy) -> Float64Array:
     if policy == OPTIMAL:
         return table.values
     own = make_pure(policy, table.game)
-    rows = np.flatnonzero(~table.ended)
+    positions = np.flatnonzero(~table.ended)
     shares = np.zeros(table.legal.shape)
-    shares[rows] = sum_by_action(own.probabilities(table.to_boards(rows)), table.num_actions)
+    shares[positions] = sum_by_action(
+        own.probabilities(table.to_boards(positions)), table.num_actions
+    )
     values: Float64Array = table.solve(mean_by(shares), mean_by(shares))[0][0]
     return values
 
@@ -102,27 +104,27 @@ class _ValueCheck(Checker):
         sections = [self.ask_all, self.check_signs, self.check_late, self.check_errors]
         return self.report("values", sections)
 
-    def answer(self, rows: Sequence[int], board: Any, *_: object) -> Any:
+    def answer(self, positions: Sequence[int], board: Any, *_: object) -> Any:
         """Return legal moves and values."""
-        argument = self.table.to_boards(rows) if self.batch else board
-        return self.table.legal[rows], self.function(argument)
+        argument = self.table.to_boards(positions) if self.batch else board
+        return self.table.legal[positions], self.function(argument)
 
     def ask_all(self) -> None:
         """Ask for the values of positions, and of a random symmetric image of each."""
         table = self.table
-        rows = self.choose_classes(~table.ended)
+        positions = self.choose_classes(~table.ended)
         symmetries = table.symmetries
         first = min(1, len(symmetries) - 1)  # the identity only where there is no other
-        cells = symmetries[self.rng.integers(first, len(symmetries), len(rows))]
-        images = [*map(table.find, np.take_along_axis(table.boards[rows], cells, axis=1))]
-        self.values = self.ask("values", rows).values
+        cells = symmetries[self.rng.integers(first, len(symmetries), len(positions))]
+        images = [*map(table.find, np.take_along_axis(table.boards[positions], cells, axis=1))]
+        self.values = self.ask("values", positions).values
         # other boards than 3 x 3 have random first positions, maybe without their images
-        image_rows = np.where(np.less(images, 0), rows, images).tolist()
-        self.image_values = self.ask("images", image_rows).values
-        self.chosen = rows
-        self.truth = self.exact[rows]
+        image_positions = np.where(np.less(images, 0), positions, images).tolist()
+        self.image_values = self.ask("images", image_positions).values
+        self.chosen = positions
+        self.truth = self.exact[positions]
         self.errors = np.abs(self.values - self.truth)
-        self.notes = Notes(rows, VALUE_NOTE, (self.values, self.truth))
+        self.notes = Notes(positions, VALUE_NOTE, (self.values, self.truth))
 
     def check_signs(self) -> None:
         """Correlation with the truth, with an even and with an odd number of stones."""
