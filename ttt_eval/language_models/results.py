@@ -181,7 +181,7 @@ def evaluate_model(
     if interview.missing:
         return None
     usage = count_tokens(interview.answers[key] for key in interview.requests)
-    if usage.refused == usage.answers:
+    if 0 < usage.answers == usage.refused:
         raise Refusal(
             f"no prompt was answered ({usage.refusal}): correct --model or --fields, or name a new "
             "--tag if the endpoint has changed"
